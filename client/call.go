@@ -149,7 +149,8 @@ func (c *Client) sendAs(ctx context.Context, r *Request, token Token) (*http.Res
 		return nil, permanent(fmt.Errorf("making the call: %w", err))
 	}
 	if strings.ContainsFunc(token.Value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, permanent(fmt.Errorf("%w: what was given as a token is none: it has blanks, line breaks or other characters", ErrUnauthenticated))
+		return nil, permanent(fmt.Errorf("%w: what was given as a token is none: it has blanks, line breaks or "+
+			"other characters", ErrUnauthenticated))
 	}
 	if err := setHeader(request, r.Header); err != nil {
 		return nil, permanent(err)

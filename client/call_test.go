@@ -78,17 +78,72 @@ func TestErrorsOfEverySurface(t *testing.T) {
 		want   client.Error
 		is     error
 	}{
-		{"messages", answer{404, nil, `{"reason":"topic t does not exist"}`, nil}, client.Error{Status: 404, Code: 404, Message: "topic t does not exist"}, client.ErrNotFound},
-		{"messages, no permission", answer{401, scope, `{"reason":"no"}`, nil}, client.Error{Status: 401, Code: 401, Message: "no"}, client.ErrDenied},
-		{"messages, no token", answer{401, nil, `{"reason":"no"}`, nil}, client.Error{Status: 401, Code: 401, Message: "no"}, client.ErrUnauthenticated},
-		{"messages, quota", answer{403, nil, `{"reason":"exceeded quota: topics"}`, nil}, client.Error{Status: 403, Code: 403, Message: "exceeded quota: topics"}, client.ErrQuota},
-		{"registry", answer{404, nil, `{"error_code":40401,"message":"Subject 'a' not found."}`, nil}, client.Error{Status: 404, Code: 40401, Message: "Subject 'a' not found."}, client.ErrNotFound},
-		{"registry, quota", answer{403, nil, `{"error_code":40302,"message":"used up"}`, nil}, client.Error{Status: 403, Code: 40302, Message: "used up"}, client.ErrQuota},
-		{"registry, incompatible", answer{409, nil, `{"error_code":409,"message":"incompatible"}`, nil}, client.Error{Status: 409, Code: 409, Message: "incompatible"}, client.ErrConflict},
-		{"resources", answer{409, nil, `{"kind":"Status","reason":"AlreadyExists","message":"there","code":409}`, nil}, client.Error{Status: 409, Code: 409, Reason: "AlreadyExists", Message: "there"}, client.ErrConflict},
-		{"tokens", answer{401, nil, `{"error":"invalid_client","error_description":"no such client"}`, nil}, client.Error{Status: 401, Code: 401, Reason: "invalid_client", Message: "no such client"}, client.ErrUnauthenticated},
-		{"too large", answer{413, nil, `{"reason":"large"}`, nil}, client.Error{Status: 413, Code: 413, Message: "large"}, client.ErrTooLarge},
-		{"a proxy", answer{422, nil, "<html>", nil}, client.Error{Status: 422, Code: 422, Message: "<html>"}, client.ErrInvalid},
+		{
+			"messages",
+			answer{404, nil, `{"reason":"topic t does not exist"}`, nil},
+			client.Error{Status: 404, Code: 404, Message: "topic t does not exist"},
+			client.ErrNotFound,
+		},
+		{
+			"messages, no permission",
+			answer{401, scope, `{"reason":"no"}`, nil},
+			client.Error{Status: 401, Code: 401, Message: "no"},
+			client.ErrDenied,
+		},
+		{
+			"messages, no token",
+			answer{401, nil, `{"reason":"no"}`, nil},
+			client.Error{Status: 401, Code: 401, Message: "no"},
+			client.ErrUnauthenticated,
+		},
+		{
+			"messages, quota",
+			answer{403, nil, `{"reason":"exceeded quota: topics"}`, nil},
+			client.Error{Status: 403, Code: 403, Message: "exceeded quota: topics"},
+			client.ErrQuota,
+		},
+		{
+			"registry",
+			answer{404, nil, `{"error_code":40401,"message":"Subject 'a' not found."}`, nil},
+			client.Error{Status: 404, Code: 40401, Message: "Subject 'a' not found."},
+			client.ErrNotFound,
+		},
+		{
+			"registry, quota",
+			answer{403, nil, `{"error_code":40302,"message":"used up"}`, nil},
+			client.Error{Status: 403, Code: 40302, Message: "used up"},
+			client.ErrQuota,
+		},
+		{
+			"registry, incompatible",
+			answer{409, nil, `{"error_code":409,"message":"incompatible"}`, nil},
+			client.Error{Status: 409, Code: 409, Message: "incompatible"},
+			client.ErrConflict,
+		},
+		{
+			"resources",
+			answer{409, nil, `{"kind":"Status","reason":"AlreadyExists","message":"there","code":409}`, nil},
+			client.Error{Status: 409, Code: 409, Reason: "AlreadyExists", Message: "there"},
+			client.ErrConflict,
+		},
+		{
+			"tokens",
+			answer{401, nil, `{"error":"invalid_client","error_description":"no such client"}`, nil},
+			client.Error{Status: 401, Code: 401, Reason: "invalid_client", Message: "no such client"},
+			client.ErrUnauthenticated,
+		},
+		{
+			"too large",
+			answer{413, nil, `{"reason":"large"}`, nil},
+			client.Error{Status: 413, Code: 413, Message: "large"},
+			client.ErrTooLarge,
+		},
+		{
+			"a proxy",
+			answer{422, nil, "<html>", nil},
+			client.Error{Status: 422, Code: 422, Message: "<html>"},
+			client.ErrInvalid,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +153,8 @@ func TestErrorsOfEverySurface(t *testing.T) {
 			if !errors.As(err, &got) {
 				t.Fatalf("error: got %v, want an *Error", err)
 			}
-			if got.Status != c.want.Status || got.Code != c.want.Code || got.Reason != c.want.Reason || got.Message != c.want.Message {
+			if got.Status != c.want.Status || got.Code != c.want.Code || got.Reason != c.want.Reason ||
+				got.Message != c.want.Message {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 			if !errors.Is(err, c.is) {
@@ -128,11 +184,21 @@ func TestWhatIsRepeated(t *testing.T) {
 		{"idempotent POST, busy", client.Request{Method: "POST", Idempotent: true}, []answer{busy, ok}, 2, nil, 0, 0},
 		{"POST, too many", client.Request{Method: "POST"}, []answer{slow, ok}, 2, nil, 7 * time.Second, 0},
 		{"POST, broken", client.Request{Method: "POST"}, []answer{broken, ok}, 1, client.ErrUnavailable, 0, 0},
-		{"idempotent POST, broken", client.Request{Method: "POST", Idempotent: true}, []answer{broken, ok}, 2, nil, 0, 0},
+		{
+			"idempotent POST, broken",
+			client.Request{Method: "POST", Idempotent: true},
+			[]answer{broken, ok},
+			2, nil, 0, 0,
+		},
 		{"GET, broken for good", client.Request{Method: "GET"}, []answer{broken}, 5, client.ErrUnavailable, 0, 0},
 		{"GET, never again", client.Request{Method: "GET"}, []answer{busy, ok}, 1, client.ErrUnavailable, 0, 1},
 		{"GET, not found", client.Request{Method: "GET"}, []answer{{status: 404}, ok}, 1, client.ErrNotFound, 0, 0},
-		{"GET, an hour", client.Request{Method: "GET"}, []answer{{status: 503, header: http.Header{"Retry-After": {"3600"}}}, ok}, 1, client.ErrUnavailable, 0, 0},
+		{
+			"GET, an hour",
+			client.Request{Method: "GET"},
+			[]answer{{status: 503, header: http.Header{"Retry-After": {"3600"}}}, ok},
+			1, client.ErrUnavailable, 0, 0,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +262,10 @@ func TestClientCredentials(t *testing.T) {
 			_, _ = fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, asked.Add(1))
 			return recorder.Result(), nil
 		})
-		source, err := client.ClientCredentials(client.Credentials{ClientID: "c", ClientSecret: "s", IssuerURL: "http://issuer.test/"}, client.CredentialsOptions{Transport: endpoint})
+		source, err := client.ClientCredentials(client.Credentials{
+			ClientID: "c", ClientSecret: "s",
+			IssuerURL: "http://issuer.test/",
+		}, client.CredentialsOptions{Transport: endpoint})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +345,8 @@ func TestWhatHTTPCannotCarry(t *testing.T) {
 				begin := time.Now()
 				_, err := p.Produce(t.Context(), client.Message{Value: []byte("v"), IdempotencyKey: c.key})
 				if !errors.Is(err, c.want) || server.count != 0 || time.Since(begin) > time.Second {
-					t.Errorf("got %v after %d calls and %s, want %v at once", err, server.count, time.Since(begin), c.want)
+					t.Errorf("got %v after %d calls and %s, want %v at once", err, server.count,
+						time.Since(begin), c.want)
 				}
 				if err := p.Close(t.Context()); err != nil {
 					t.Error(err)

@@ -67,7 +67,8 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	if (config.Organization == "") != (config.Cluster == "") {
-		return nil, errors.New("a cluster has a name and an organization: give both, or neither for the default cluster")
+		return nil, errors.New(
+			"a cluster has a name and an organization: give both, or neither for the default cluster")
 	}
 	c := &Client{
 		base: base, tokens: config.TokenSource,
@@ -91,7 +92,8 @@ func New(config Config) (*Client, error) {
 			return nil, err
 		}
 	} else if len(config.CA) > 0 {
-		return nil, errors.New("the configuration has both a transport and certificates: give the certificates to the transport")
+		return nil, errors.New(
+			"the configuration has both a transport and certificates: give the certificates to the transport")
 	}
 	c.http = newHTTP(transport)
 	return c, nil
@@ -114,10 +116,12 @@ func parseBase(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("the server's address is not a URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("the server's address %q is not an http or https URL, such as http://127.0.0.1:8080", text)
+		return nil, fmt.Errorf("the server's address %q is not an http or https URL, such as http://127.0.0.1:8080",
+			text)
 	}
 	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("the server's address has a user, a query or a fragment: give the bare address, and a token by a TokenSource")
+		return nil, errors.New("the server's address has a user, a query or a fragment: give the bare address, and " +
+			"a token by a TokenSource")
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
 	base.RawPath = ""

@@ -48,7 +48,8 @@ func TestFaultServerKilled(t *testing.T) {
 	dir := t.TempDir()
 	data := t.TempDir()
 	start := func() *testserver.Server {
-		return must[*testserver.Server](t)(testserver.Start(t.Context(), binary, dir, testserver.Options{DataDir: data}))
+		return must[*testserver.Server](t)(testserver.Start(t.Context(), binary, dir,
+			testserver.Options{DataDir: data}))
 	}
 	current := start()
 	defer func() { current.Kill() }()
@@ -56,7 +57,8 @@ func TestFaultServerKilled(t *testing.T) {
 	front.point(t, current.URL)
 	balancer := httptest.NewServer(front)
 	defer balancer.Close()
-	c := must[*client.Client](t)(client.New(client.Config{BaseURL: balancer.URL, TokenSource: client.StaticToken(current.Token)}))
+	c := must[*client.Client](t)(
+		client.New(client.Config{BaseURL: balancer.URL, TokenSource: client.StaticToken(current.Token)}))
 	defer c.Close()
 	topic := c.Topic(faultTopic)
 	if err := topic.Create(t.Context(), client.TopicOptions{Partitions: 2}); err != nil {
@@ -163,15 +165,16 @@ func (l *load) produce(ctx context.Context, t *testing.T, topic *client.Topic) {
 				size = 8 << 10
 			}
 			value := string(stamp.Make(faultTopic, "producer", i, size))
-			err := p.Send(t.Context(), client.Message{Value: []byte(value), Key: fmt.Sprint(i % 5)}, func(_ client.Produced, err error) {
-				if err != nil {
-					t.Errorf("message %.60q: %v", value, err)
-					return
-				}
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				l.stored[value] = true
-			})
+			err := p.Send(t.Context(), client.Message{Value: []byte(value), Key: fmt.Sprint(i % 5)},
+				func(_ client.Produced, err error) {
+					if err != nil {
+						t.Errorf("message %.60q: %v", value, err)
+						return
+					}
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					l.stored[value] = true
+				})
 			if err != nil {
 				t.Errorf("Send: %v", err)
 				return

@@ -62,7 +62,10 @@ func (c *Client) Groups(ctx context.Context, tenant string) ([]GroupEntry, error
 	var list struct {
 		Data []GroupEntry `json:"data"`
 	}
-	err := c.callJSON(ctx, &Request{Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "groups"), Query: ofTenant(tenant)}, nil, &list)
+	err := c.callJSON(ctx, &Request{
+		Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "groups"),
+		Query: ofTenant(tenant),
+	}, nil, &list)
 	return list.Data, err
 }
 
@@ -133,7 +136,10 @@ func (c *Client) groupRequest(method, tenant, name, suffix string) (*Request, er
 	if name == "" {
 		return nil, errors.New("the name of the group is empty")
 	}
-	return &Request{Method: method, Path: c.ClusterPath(streamRoot + "groups/" + url.PathEscape(name) + suffix), Query: ofTenant(tenant)}, nil
+	return &Request{
+		Method: method, Path: c.ClusterPath(streamRoot + "groups/" + url.PathEscape(name) + suffix),
+		Query: ofTenant(tenant),
+	}, nil
 }
 
 func ofTenant(tenant string) url.Values {

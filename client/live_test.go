@@ -19,7 +19,8 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), live(t)
 	topic := c.Topic("shop.topics")
-	if err := topic.Create(ctx, client.TopicOptions{Partitions: 2, Properties: map[string]string{"owner": "shop"}}); err != nil {
+	if err := topic.Create(ctx,
+		client.TopicOptions{Partitions: 2, Properties: map[string]string{"owner": "shop"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := topic.Create(ctx, client.TopicOptions{}); !errors.Is(err, client.ErrConflict) {
@@ -37,7 +38,8 @@ func TestTopics(t *testing.T) {
 	if err := topic.DeleteProperty(ctx, "owner"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"tier": "gold"}, must[map[string]string](t)(topic.Properties(ctx))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"tier": "gold"},
+		must[map[string]string](t)(topic.Properties(ctx))); diff != "" {
 		t.Errorf("properties (-want +got):\n%s", diff)
 	}
 	if err := topic.Subscription("s").Create(ctx, client.SubscriptionOptions{}); err != nil {
@@ -47,7 +49,10 @@ func TestTopics(t *testing.T) {
 		t.Errorf("subscriptions (-want +got):\n%s", diff)
 	}
 	listed := must[[]client.TopicEntry](t)(c.Topics(ctx, "public/default"))
-	if !slices.ContainsFunc(listed, func(e client.TopicEntry) bool { return strings.HasSuffix(e.Name, "shop.topics") && e.Partitions == 3 }) {
+	if !slices.ContainsFunc(listed, func(e client.TopicEntry) bool {
+		return strings.HasSuffix(e.Name, "shop.topics") &&
+			e.Partitions == 3
+	}) {
 		t.Errorf("list: got %v, want it to have shop.topics with 3 partitions", listed)
 	}
 	if stats := must[*client.TopicStats](t)(topic.Stats(ctx)); stats.Partitions != 3 || len(stats.Subscriptions) != 1 {
@@ -81,7 +86,10 @@ func TestMessageIsTheSameBothWays(t *testing.T) {
 			Value: []byte{0, 255}, Key: "customer 7", Properties: map[string]string{"Source": "shöp", "a": ""},
 			EventTime: time.UnixMilli(1_700_000_000_123), Sequence: new(uint64(9)),
 		}},
-		{"bytes", client.Message{Value: []byte("v"), Key: "\xff\x00", Headers: []client.Header{{"b", []byte{1}}, {"a", nil}, {"b", []byte{}}}}},
+		{"bytes", client.Message{
+			Value: []byte("v"), Key: "\xff\x00",
+			Headers: []client.Header{{"b", []byte{1}}, {"a", nil}, {"b", []byte{}}},
+		}},
 		{"null", client.Message{NullValue: true, Key: "gone"}},
 		{"empty key", client.Message{Value: []byte("v"), EmptyKey: true}},
 	} {
@@ -329,7 +337,14 @@ func TestSubscriptionMoves(t *testing.T) {
 	for _, step := range []struct {
 		to   client.Position
 		want int64
-	}{{client.AtID(ids[1]), 4}, {client.AfterID(ids[1]), 3}, {client.Latest, 0}, {client.Earliest, 5}, {client.AtTime(time.Now().Add(time.Hour)), 0}, {client.AtTime(time.UnixMilli(0)), 5}} {
+	}{
+		{client.AtID(ids[1]), 4},
+		{client.AfterID(ids[1]), 3},
+		{client.Latest, 0},
+		{client.Earliest, 5},
+		{client.AtTime(time.Now().Add(time.Hour)), 0},
+		{client.AtTime(time.UnixMilli(0)), 5},
+	} {
 		if err := sub.Reset(ctx, step.to); err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +427,10 @@ func TestTopicSchema(t *testing.T) {
 	if _, err := topic.Schema(ctx); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("without: got %v, want ErrNotFound", err)
 	}
-	schema := client.TopicSchema{Type: "JSON", Text: `{"type":"record","name":"R","fields":[{"name":"id","type":"long"}]}`}
+	schema := client.TopicSchema{
+		Type: "JSON",
+		Text: `{"type":"record","name":"R","fields":[{"name":"id","type":"long"}]}`,
+	}
 	if version := must[int64](t)(topic.SetSchema(ctx, schema)); version != 0 {
 		t.Errorf("version: got %d, want 0", version)
 	}
@@ -446,7 +464,9 @@ func TestGroups(t *testing.T) {
 	if !slices.ContainsFunc(groups, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
 		t.Errorf("list: got %v, want it to have workers", groups)
 	}
-	if err := c.ResetGroup(ctx, "", "workers", client.GroupPlace{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err, client.ErrInvalid) {
+	if err := c.ResetGroup(ctx, "", "workers",
+		client.GroupPlace{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err,
+		client.ErrInvalid) {
 		t.Errorf("an offset that is not there: got %v, want ErrInvalid", err)
 	}
 	if err := c.DeleteGroup(ctx, "", "workers"); err != nil {

@@ -30,7 +30,9 @@ func live(t *testing.T) *client.Client {
 }
 
 // newTopic makes a topic with a subscription from its beginning.
-func newTopic(t *testing.T, name string, partitions int, options client.SubscriptionOptions) (*client.Topic, *client.Subscription) {
+func newTopic(t *testing.T, name string, partitions int,
+	options client.SubscriptionOptions,
+) (*client.Topic, *client.Subscription) {
 	t.Helper()
 	topic := live(t).Topic(name)
 	if err := topic.Create(t.Context(), client.TopicOptions{Partitions: partitions}); err != nil {

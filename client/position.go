@@ -55,7 +55,8 @@ func ParsePosition(text string) (Position, error) {
 	if _, err := parseID(text); err == nil {
 		return AtID(text), nil
 	}
-	return Position{}, fmt.Errorf("%q is no position: give earliest, latest, a time such as 2026-01-31T12:00:00Z, a duration such as 1h, or a message id", text)
+	return Position{}, fmt.Errorf("%q is no position: give earliest, latest, a time such as 2026-01-31T12:00:00Z, a "+
+		"duration such as 1h, or a message id", text)
 }
 
 // creates says whether a subscription can be created at the position in one call.

@@ -127,7 +127,9 @@ func (t *Topic) ProduceBatch(ctx context.Context, messages []Message) ([]Result,
 	return t.produceBatch(ctx, "", messages, true)
 }
 
-func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Message, repeatable bool) ([]Result, error) {
+func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Message,
+	repeatable bool,
+) ([]Result, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -164,7 +166,10 @@ func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Me
 			results[i].Err = &Error{Status: r.Status, Code: r.Status, Message: r.Reason}
 			continue
 		}
-		results[i].Produced = Produced{ID: r.MessageID, StringID: r.MessageStringID, Duplicate: r.Duplicate, SchemaVersion: r.SchemaVersion}
+		results[i].Produced = Produced{
+			ID: r.MessageID, StringID: r.MessageStringID, Duplicate: r.Duplicate,
+			SchemaVersion: r.SchemaVersion,
+		}
 	}
 	return results, nil
 }

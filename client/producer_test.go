@@ -110,7 +110,8 @@ func TestOneBadMessageFailsAlone(t *testing.T) {
 		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(client.ProducerOptions{})
 		var failed []error
 		for _, value := range []string{"good", "bad", "good"} {
-			if err := p.Send(t.Context(), client.Message{Value: []byte(value)}, func(_ client.Produced, err error) { failed = append(failed, err) }); err != nil {
+			if err := p.Send(t.Context(), client.Message{Value: []byte(value)},
+				func(_ client.Produced, err error) { failed = append(failed, err) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -128,7 +129,8 @@ func TestProducerWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink()
 		s.away = true
-		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(client.ProducerOptions{MaxBuffered: 2, MaxBatch: 1})
+		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(
+			client.ProducerOptions{MaxBuffered: 2, MaxBatch: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var last error
@@ -155,7 +157,8 @@ func TestFlushTellsTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink()
 		s.away = true
-		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(client.ProducerOptions{DeliveryTimeout: 10 * time.Second})
+		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(
+			client.ProducerOptions{DeliveryTimeout: 10 * time.Second})
 		defer p.Close(t.Context())
 		if err := p.Send(t.Context(), client.Message{Value: []byte("v")}, nil); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,8 @@ func TestReadEnds(t *testing.T) {
 	topic, _ := newTopic(t, t.Name(), 2, client.SubscriptionOptions{})
 	var ids []string
 	for i := range 4 { // on one partition
-		ids = append(ids, must[client.Produced](t)(topic.Produce(ctx, client.Message{Value: fmt.Append(nil, i), Key: "k"})).StringID)
+		ids = append(ids, must[client.Produced](t)(topic.Produce(ctx,
+			client.Message{Value: fmt.Append(nil, i), Key: "k"})).StringID)
 	}
 	begin := time.Now()
 	for _, c := range []struct {
@@ -62,14 +63,16 @@ func TestReadEndsWithTheHeartbeat(t *testing.T) {
 		case "/internalStats":
 			_, _ = fmt.Fprint(w, `{"numberOfEntries":10,"lastConfirmedEntry":"1:9"}`)
 		default:
-			_, _ = fmt.Fprint(w, "retry: 1000\n\nevent: message\ndata: {\"messageId\":\"x\",\"messageStringId\":\"1:8:-1:0\",\"payload\":\"dg==\"}\n\n:\n\n")
+			_, _ = fmt.Fprint(w, "retry: 1000\n\nevent: message\ndata: "+
+				"{\"messageId\":\"x\",\"messageStringId\":\"1:8:-1:0\",\"payload\":\"dg==\"}\n\n:\n\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
 	}))
 	defer server.Close()
 	count := 0
-	for received, err := range newClient(t, client.Config{BaseURL: server.URL}).Topic("t").Read(t.Context(), client.Earliest) {
+	for received, err := range newClient(t, client.Config{BaseURL: server.URL}).Topic("t").Read(t.Context(),
+		client.Earliest) {
 		if err != nil || string(received.Value) != "v" {
 			t.Fatalf("got %v, %v", received, err)
 		}

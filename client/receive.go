@@ -213,7 +213,10 @@ func (r *receiver) fetch() {
 			r.pause(attempt)
 		}
 		for i := range received {
-			d := &Delivery{Received: received[i], r: r, arrived: arrived, until: arrived.Add(r.o.Lease), lost: make(chan struct{})}
+			d := &Delivery{
+				Received: received[i], r: r, arrived: arrived, until: arrived.Add(r.o.Lease),
+				lost: make(chan struct{}),
+			}
 			r.mu.Lock()
 			r.held[d] = struct{}{}
 			r.mu.Unlock()

@@ -130,7 +130,10 @@ func (s *Subscription) Stats(ctx context.Context) (SubscriptionStats, error) {
 	}
 	of, ok := stats.Subscriptions[s.name]
 	if !ok {
-		return of, &Error{Status: http.StatusNotFound, Code: http.StatusNotFound, Message: "topic " + s.t.ShortName() + " has no subscription " + s.name}
+		return of, &Error{
+			Status: http.StatusNotFound, Code: http.StatusNotFound,
+			Message: "topic " + s.t.ShortName() + " has no subscription " + s.name,
+		}
 	}
 	return of, nil
 }
@@ -206,7 +209,8 @@ func (s *Subscription) Nack(ctx context.Context, delay time.Duration, ids ...str
 // Extend has the leases of messages run anew from now. ErrConflict says that the
 // lease of one of them has ended, and nothing was done.
 func (s *Subscription) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
-	return s.settle(ctx, http.MethodPost, "/message/extend", map[string]any{"messageIds": ids, "ackTimeoutMillis": lease.Milliseconds()})
+	return s.settle(ctx, http.MethodPost, "/message/extend",
+		map[string]any{"messageIds": ids, "ackTimeoutMillis": lease.Milliseconds()})
 }
 
 // Fetch borrows up to maxMessages messages, waiting for the first one at most as
@@ -225,7 +229,10 @@ func (s *Subscription) Fetch(ctx context.Context, maxMessages int, wait, lease t
 		Messages []wireReceived `json:"messages"`
 	}
 	// A call whose answer is lost leaves its messages on lease: they come again.
-	request := &Request{Method: http.MethodPost, Path: s.path("/messages"), Idempotent: true, Timeout: wait + s.t.c.timeout}
+	request := &Request{
+		Method: http.MethodPost, Path: s.path("/messages"), Idempotent: true,
+		Timeout: wait + s.t.c.timeout,
+	}
 	if err := s.t.c.callJSON(ctx, request, body, &answer); err != nil {
 		return nil, err
 	}

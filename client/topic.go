@@ -36,7 +36,8 @@ func (c *Client) Topic(name string) *Topic {
 	case len(parts) == 3:
 		t.tenant, t.namespace, t.name = parts[0], parts[1], parts[2]
 	case isFull || len(parts) == 2 || strings.Contains(name, "://"):
-		t.err = fmt.Errorf("%q is not the name of a topic: write it as topic, tenant/namespace/topic or persistent://tenant/namespace/topic", name)
+		t.err = fmt.Errorf("%q is not the name of a topic: write it as topic, tenant/namespace/topic or "+
+			"persistent://tenant/namespace/topic", name)
 	}
 	if t.err == nil && (t.tenant == "" || t.namespace == "" || t.name == "") {
 		t.err = errors.New("the name of a topic is empty, or a part of it")
@@ -59,7 +60,8 @@ func (t *Topic) ShortName() string {
 
 // path is the topic's under a root; what follows begins with a slash.
 func (t *Topic) path(root, suffix string) string {
-	return t.c.ClusterPath(root + url.PathEscape(t.tenant) + "/" + url.PathEscape(t.namespace) + "/" + url.PathEscape(t.name) + suffix)
+	return t.c.ClusterPath(root + url.PathEscape(t.tenant) + "/" + url.PathEscape(t.namespace) + "/" +
+		url.PathEscape(t.name) + suffix)
 }
 
 func (t *Topic) admin(suffix string) string { return t.path(adminRoot+"persistent/", suffix) }
@@ -153,7 +155,8 @@ func (c *Client) Topics(ctx context.Context, namespace string) ([]TopicEntry, er
 	var list struct {
 		Data []TopicEntry `json:"data"`
 	}
-	err := c.callJSON(ctx, &Request{Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "topics"), Query: query}, nil, &list)
+	err := c.callJSON(ctx, &Request{Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "topics"), Query: query},
+		nil, &list)
 	return list.Data, err
 }
 

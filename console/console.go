@@ -35,7 +35,8 @@ const Root = "/console"
 // lit-html's (constant templates), and those that the API reference needs.
 //
 // The one style sheet that is written into the page is named by its hash.
-var policy = "default-src 'none'; script-src 'self'; style-src 'self' '" + hashOf("static/first.css") + "'; img-src 'self' data:; connect-src 'self'; " +
+var policy = "default-src 'none'; script-src 'self'; style-src 'self' '" + hashOf("static/first.css") +
+	"'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor console-inert dompurify default"
 
@@ -136,7 +137,10 @@ func newAsset(name string, body []byte) *asset {
 	case ".html":
 		kind = "text/html; charset=utf-8"
 	}
-	return &asset{kind: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body, packed: sync.OnceValue(func() []byte { return pack(body) })}
+	return &asset{
+		kind: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body,
+		packed: sync.OnceValue(func() []byte { return pack(body) }),
+	}
 }
 
 func pack(body []byte) []byte {

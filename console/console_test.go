@@ -76,11 +76,14 @@ func TestServing(t *testing.T) {
 		{"POST", "/console/", 405, "text/plain; charset=utf-8", ""},
 	} {
 		res := get(t, tc.method, tc.path)
-		if res.StatusCode != tc.status || res.Header.Get("Content-Type") != tc.kind || res.Header.Get("Cache-Control") != tc.cache {
-			t.Errorf("%s %s: got %d %q %q, want %d %q %q", tc.method, tc.path, res.StatusCode, res.Header.Get("Content-Type"), res.Header.Get("Cache-Control"), tc.status, tc.kind, tc.cache)
+		if res.StatusCode != tc.status || res.Header.Get("Content-Type") != tc.kind ||
+			res.Header.Get("Cache-Control") != tc.cache {
+			t.Errorf("%s %s: got %d %q %q, want %d %q %q", tc.method, tc.path, res.StatusCode,
+				res.Header.Get("Content-Type"), res.Header.Get("Cache-Control"), tc.status, tc.kind, tc.cache)
 		}
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin",
 		} {
 			if got := res.Header.Get(name); got != want {
 				t.Errorf("%s %s: %s is %q, want %q", tc.method, tc.path, name, got, want)
@@ -94,12 +97,14 @@ func TestCompressedAndNotSentTwice(t *testing.T) {
 	app := script(t, "app.js")
 	plain, packed := get(t, http.MethodGet, app), get(t, http.MethodGet, app, "Accept-Encoding", "gzip, br")
 	if packed.Header.Get("Content-Encoding") != "gzip" || packed.ContentLength >= plain.ContentLength {
-		t.Errorf("got %q of %d bytes for %d, want gzip and fewer", packed.Header.Get("Content-Encoding"), packed.ContentLength, plain.ContentLength)
+		t.Errorf("got %q of %d bytes for %d, want gzip and fewer", packed.Header.Get("Content-Encoding"),
+			packed.ContentLength, plain.ContentLength)
 	}
 	if body(t, plain) != body(t, packed) {
 		t.Error("what is compressed is not what is sent otherwise")
 	}
-	if again := get(t, http.MethodGet, app, "If-None-Match", plain.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
+	if again := get(t, http.MethodGet, app, "If-None-Match",
+		plain.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
 		t.Errorf("with the ETag: got %d, want 304", again.StatusCode)
 	}
 }
@@ -107,7 +112,10 @@ func TestCompressedAndNotSentTwice(t *testing.T) {
 // The policy has to stay as strict as it is.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self' 'sha256-", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
+	for _, want := range []string{
+		"default-src 'none'", "script-src 'self';", "style-src 'self' 'sha256-",
+		"connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'",
+	} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy %q does not have %s", policy, want)
 		}
@@ -122,7 +130,8 @@ func TestPolicy(t *testing.T) {
 // Our own files hold to the rules of docs/howto/console.md.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	never := regexp.MustCompile(`\.innerHTML\s*=|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|unsafeHTML|serviceWorker|document\.cookie|<script|\sstyle="|https?://(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev)\b`)
+	never := regexp.MustCompile(
+		`\.innerHTML\s*=|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|unsafeHTML|serviceWorker|document\.cookie|<script|\sstyle="|https?://(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev)\b`)
 	lines := 0
 	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(name, "static/vendor/") {
@@ -143,7 +152,8 @@ func TestRules(t *testing.T) {
 			if strings.Contains(line, "fetch(") && !regexp.MustCompile(`/(api|session)\.js$`).MatchString(name) {
 				t.Errorf("%s:%d sends a request past api.js", name, i+1)
 			}
-			if strings.Contains(line, "localStorage") && name != "static/lib/store.js" && !strings.Contains(line, "//") {
+			if strings.Contains(line, "localStorage") && name != "static/lib/store.js" &&
+				!strings.Contains(line, "//") {
 				t.Errorf("%s:%d uses localStorage", name, i+1)
 			}
 		}
@@ -166,7 +176,9 @@ func TestVendored(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\S+ \\| \\S+ \\| \\S+ \\| `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(
+		"(?m)^\\| `([^`]+)` \\| \\S+ \\| \\S+ \\| \\S+ \\| `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(text),
+		-1) {
 		listed[m[1]] = m[2]
 	}
 	err = fs.WalkDir(files, "static/vendor", func(name string, d fs.DirEntry, err error) error {
@@ -228,7 +240,8 @@ func TestUnits(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("found the tests %v, %v", tests, err)
 	}
-	out, err := exec.CommandContext(t.Context(), node, append([]string{"--test", "--test-reporter=tap"}, tests...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), node,
+		append([]string{"--test", "--test-reporter=tap"}, tests...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("the unit tests fail: %v\n%s", err, out)
 	}

@@ -51,7 +51,10 @@ func TestProtocolsThatAreStored(t *testing.T) {
 
 // FuzzProtocolSettings: whatever can be read can be written, and reads the same.
 func FuzzProtocolSettings(f *testing.F) {
-	for _, seed := range []string{"", "\x0a\x02{}", "\x0a\x04null", "\x0a\x0e{\"b\":1e3,\"a\":1}", "\x0a\x03{\"a", "\x12\x01x", "\x0a\xff\xff\xff\xff\x7f"} {
+	for _, seed := range []string{
+		"", "\x0a\x02{}", "\x0a\x04null", "\x0a\x0e{\"b\":1e3,\"a\":1}", "\x0a\x03{\"a",
+		"\x12\x01x", "\x0a\xff\xff\xff\xff\x7f",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -73,7 +76,8 @@ func FuzzProtocolSettings(f *testing.F) {
 		if len(read.Raw) == 0 {
 			return // null, which is written as nothing at all
 		}
-		if err := again.Unmarshal(binary); err != nil || string(again.Raw) != string(read.Raw) || string(fromJSON.Raw) != string(read.Raw) {
+		if err := again.Unmarshal(binary); err != nil || string(again.Raw) != string(read.Raw) ||
+			string(fromJSON.Raw) != string(read.Raw) {
 			t.Errorf("%q reads as %q and, through JSON, %q (%v)", read.Raw, again.Raw, fromJSON.Raw, err)
 		}
 	})

@@ -90,7 +90,8 @@ func (s *side) prepare(b *testing.B) {
 	s.connect(b, 1)
 	for i := range topics {
 		path := fmt.Sprintf("/admin/v2/persistent/public/default/%s/subscription/s", topic(i))
-		if err := expect(s.connections[0], rawhttp.Request(http.MethodPut, path, s.token, asJSON, ""), http.StatusNoContent); err != nil {
+		if err := expect(s.connections[0], rawhttp.Request(http.MethodPut, path, s.token, asJSON, ""),
+			http.StatusNoContent); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -116,7 +117,10 @@ func start(b *testing.B) (single, group *side) {
 	if err := g.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	single = &side{name: "alone", token: alone.Token, pids: []int{alone.PID()}, stream: []string{alone.Stream}, addresses: []string{alone.URL}}
+	single = &side{
+		name: "alone", token: alone.Token, pids: []int{alone.PID()}, stream: []string{alone.Stream},
+		addresses: []string{alone.URL},
+	}
 	group = &side{name: "three members", token: g.Members[0].Token()}
 	for _, m := range g.Members {
 		group.pids, group.addresses = append(group.pids, m.PID()), append(group.addresses, m.URL)
@@ -136,7 +140,9 @@ func start(b *testing.B) (single, group *side) {
 func wanted() []row {
 	parts := os.Getenv("FRESHET_BENCH_ROWS")
 	return slices.DeleteFunc(rows(), func(r row) bool {
-		return parts != "" && !slices.ContainsFunc(strings.Split(parts, ";"), func(part string) bool { return strings.Contains(r.name, part) })
+		return parts != "" &&
+			!slices.ContainsFunc(strings.Split(parts, ";"),
+				func(part string) bool { return strings.Contains(r.name, part) })
 	})
 }
 
@@ -156,7 +162,8 @@ func BenchmarkGroup(b *testing.B) {
 			}
 		}
 		ratio := best[group][0] / best[single][0]
-		b.Logf("%-26s %14.1f %14.0f %14.1f %14.0f %7.2f", r.name, best[single][0], best[single][1], best[group][0], best[group][1], ratio)
+		b.Logf("%-26s %14.1f %14.0f %14.1f %14.0f %7.2f", r.name, best[single][0], best[single][1], best[group][0],
+			best[group][1], ratio)
 		b.ReportMetric(ratio, "x/"+strings.NewReplacer(" ", "-", ",", "").Replace(r.name))
 	}
 	if dir := os.Getenv("FRESHET_BENCH_PROFILES"); dir != "" {

@@ -76,9 +76,12 @@ func random() *kind {
 }
 
 var (
-	actions = []string{"order.created", "order.paid", "order.cancelled", "order.shipped", "cart.updated", "customer.changed"}
-	places  = []string{"Berlin", "Lisbon", "Montréal", "Nairobi", "Osaka", "Porto Alegre", "Tallinn", "Wellington"}
-	words   = strings.Fields(`please leave the parcel with a neighbour when nobody answers the door thank you
+	actions = []string{
+		"order.created", "order.paid", "order.cancelled", "order.shipped", "cart.updated",
+		"customer.changed",
+	}
+	places = []string{"Berlin", "Lisbon", "Montréal", "Nairobi", "Osaka", "Porto Alegre", "Tallinn", "Wellington"}
+	words  = strings.Fields(`please leave the parcel with a neighbour when nobody answers the door thank you
 		ring twice gift wrap for my sister birthday on Friday invoice to the office not before noon
 		second floor left the lift is broken call me on arrival fragile glass inside keep upright
 		replacement for a damaged item of last week express delivery if possible same colour as before`)
@@ -89,8 +92,9 @@ func event(r *rand.Rand) string {
 	at := time.UnixMilli(1_760_000_000_000 + r.Int64N(86_400_000)).UTC().Format(time.RFC3339Nano)
 	var lines []string
 	for n := range 3 {
-		lines = append(lines, fmt.Sprintf(`{"position":%d,"sku":"SKU-%06d","name":"%s %s","quantity":%d,"unitPrice":{"amount":"%d.%02d","currency":"EUR"}}`,
-			n+1, r.IntN(1e6), pick(r, words), pick(r, words), 1+r.IntN(5), r.IntN(200), r.IntN(100)))
+		lines = append(lines,
+			fmt.Sprintf(`{"position":%d,"sku":"SKU-%06d","name":"%s %s","quantity":%d,"unitPrice":{"amount":"%d.%02d","currency":"EUR"}}`,
+				n+1, r.IntN(1e6), pick(r, words), pick(r, words), 1+r.IntN(5), r.IntN(200), r.IntN(100)))
 	}
 	var note []string
 	for range 12 + r.IntN(16) {
@@ -100,7 +104,8 @@ func event(r *rand.Rand) string {
 		`"traceparent":"00-%016x%016x-%016x-01","data":{"orderId":"ORD-%08d","customer":{"id":"CUS-%06d","email":"user%d@example.com","city":"%s","country":"%s","newsletter":%t},`+
 		`"lines":[%s],"shipping":{"method":"standard","carrier":"parcel-service","warehouse":"eu-central-2","estimatedDays":%d},"channel":"web","total":{"amount":"%d.%02d","currency":"EUR"},"note":"%s"}}`,
 		r.Uint32(), r.IntN(1<<16), r.IntN(1<<12), r.IntN(1<<12), r.Int64N(1<<48), pick(r, actions), at,
-		r.Uint64(), r.Uint64(), r.Uint64(), r.IntN(1e8), r.IntN(1e6), r.IntN(1e6), pick(r, places), pick(r, []string{"DE", "PT", "CA", "KE", "JP", "BR", "EE", "NZ"}), r.IntN(2) == 0,
+		r.Uint64(), r.Uint64(), r.Uint64(), r.IntN(1e8), r.IntN(1e6), r.IntN(1e6), pick(r, places),
+		pick(r, []string{"DE", "PT", "CA", "KE", "JP", "BR", "EE", "NZ"}), r.IntN(2) == 0,
 		strings.Join(lines, ","), 1+r.IntN(9), r.IntN(900), r.IntN(100), strings.Join(note, " "))
 }
 

@@ -16,7 +16,8 @@ func profile(b *testing.B, s *side, dir string) {
 		done := make(chan error, len(s.ops))
 		for k, ops := range s.ops {
 			go func() {
-				done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=6", filepath.Join(dir, fmt.Sprintf("%d-%d.pprof", i, k)))
+				done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=6",
+					filepath.Join(dir, fmt.Sprintf("%d-%d.pprof", i, k)))
 			}()
 		}
 		for saved := 0; saved < len(s.ops); {

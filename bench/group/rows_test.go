@@ -62,20 +62,25 @@ func rows() []row {
 
 func produce(k *kind) call {
 	return func(s *side, connection, n int, topic string) error {
-		return expect(s.connections[connection], rawhttp.Request(http.MethodPost, root+topic+"/message", s.token, asBytes, k.one(connection, n)), http.StatusCreated)
+		return expect(s.connections[connection],
+			rawhttp.Request(http.MethodPost, root+topic+"/message", s.token, asBytes, k.one(connection, n)),
+			http.StatusCreated)
 	}
 }
 
 func batches(name string, k *kind) row {
 	return called(name, few, batchCalls, batchSize, func(s *side, connection, n int, topic string) error {
-		return expect(s.connections[connection], rawhttp.Request(http.MethodPost, root+topic+"/messages", s.token, asJSON, k.batch(connection, n)), http.StatusCreated)
+		return expect(s.connections[connection],
+			rawhttp.Request(http.MethodPost, root+topic+"/messages", s.token, asJSON, k.batch(connection, n)),
+			http.StatusCreated)
 	})
 }
 
 func consume(s *side, connection, _ int, topic string) error {
 	c := s.connections[connection]
 	path := root + topic + "/s/message"
-	status, id, err := c.Send(rawhttp.Request(http.MethodPost, path, s.token, asJSON, `{"timeoutMillis":3000}`), "X-Msg-Message-Id")
+	status, id, err := c.Send(rawhttp.Request(http.MethodPost, path, s.token, asJSON, `{"timeoutMillis":3000}`),
+		"X-Msg-Message-Id")
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("consuming: status %d, %w", status, err)
 	}
@@ -120,7 +125,8 @@ func streamed(of *kind) func(ctx context.Context, s *side) error {
 
 // stream is what one of the producers does.
 func stream(ctx context.Context, s *side, of *kind, producer int) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...), kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...),
+		kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
 		return err
@@ -128,14 +134,15 @@ func stream(ctx context.Context, s *side, of *kind, producer int) error {
 	defer client.Close()
 	failed := make(chan error, 1)
 	for k := range records {
-		client.Produce(ctx, &kgo.Record{Topic: topic(k), Value: of.record(producer, k)}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				select {
-				case failed <- err:
-				default: // one is enough
+		client.Produce(ctx, &kgo.Record{Topic: topic(k), Value: of.record(producer, k)},
+			func(_ *kgo.Record, err error) {
+				if err != nil {
+					select {
+					case failed <- err:
+					default: // one is enough
+					}
 				}
-			}
-		})
+			})
 	}
 	if err := client.Flush(ctx); err != nil {
 		return err

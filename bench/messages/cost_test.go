@@ -86,7 +86,8 @@ const (
 // rows are in order: what one produces the next consumes.
 func rows(token string) []row {
 	produce := rawhttp.Request(http.MethodPost, topic+"/message", token, produceHeaders, payload)
-	consume := rawhttp.Request(http.MethodPost, topic+"/"+subscription+"/message", token, consumeHeaders, `{"timeoutMillis":3000}`)
+	consume := rawhttp.Request(http.MethodPost, topic+"/"+subscription+"/message", token, consumeHeaders,
+		`{"timeoutMillis":3000}`)
 	list := []row{
 		{"produce", calls, 1, func(_ *side, c *rawhttp.Connection) error {
 			return expect(c, produce, http.StatusCreated)
@@ -96,14 +97,18 @@ func rows(token string) []row {
 			if err != nil || status != http.StatusOK {
 				return fmt.Errorf("consuming: status %d, %w", status, err)
 			}
-			return expect(c, rawhttp.Request(http.MethodPut, topic+"/"+subscription+"/message", s.token, jsonHeaders, id), http.StatusNoContent)
+			return expect(c, rawhttp.Request(http.MethodPut, topic+"/"+subscription+"/message", s.token, jsonHeaders,
+				id), http.StatusNoContent)
 		}},
 	}
 	for _, size := range []int{100, 1024} {
 		batch := rawhttp.Request(http.MethodPost, topic+"/messages", token, jsonHeaders, batchOf(size))
-		list = append(list, row{fmt.Sprintf("batch of %d, %d B each", batchSize, size), calls / 16, batchSize, func(_ *side, c *rawhttp.Connection) error {
-			return expect(c, batch, http.StatusCreated)
-		}})
+		list = append(list, row{
+			fmt.Sprintf("batch of %d, %d B each", batchSize, size), calls / 16, batchSize,
+			func(_ *side, c *rawhttp.Connection) error {
+				return expect(c, batch, http.StatusCreated)
+			},
+		})
 	}
 	return list
 }
@@ -161,7 +166,8 @@ func BenchmarkServerCost(b *testing.B) {
 	other := startBare(b)
 	real := connect(b, strings.TrimPrefix(server.URL, "http://"), server.Token, server.PID())
 	bare := connect(b, other.address, server.Token, other.pid)
-	subscribe := rawhttp.Request(http.MethodPut, "/admin/v2/persistent/public/default/cost/subscription/"+subscription, server.Token, jsonHeaders, "")
+	subscribe := rawhttp.Request(http.MethodPut, "/admin/v2/persistent/public/default/cost/subscription/"+subscription,
+		server.Token, jsonHeaders, "")
 	if err := expect(real.connections[0], subscribe, http.StatusNoContent); err != nil {
 		b.Fatal(err)
 	}
@@ -184,12 +190,14 @@ func BenchmarkServerCost(b *testing.B) {
 	if dir := os.Getenv("FRESHET_BENCH_PROFILES"); dir != "" {
 		profile(b, real, server.Ops, dir, list)
 	}
-	fmt.Printf("\n%-26s %12s %12s %8s %14s\n", "server process, µs", "bare/call", "Freshet/call", "ratio", "per message")
+	fmt.Printf("\n%-26s %12s %12s %8s %14s\n", "server process, µs", "bare/call", "Freshet/call", "ratio",
+		"per message")
 	for _, r := range list {
 		each := float64(r.calls * connections)
 		x, y := median(costs[r.name][0]), median(costs[r.name][1])
 		perCall := func(d time.Duration) float64 { return float64(d.Microseconds()) / each }
-		fmt.Printf("%-26s %12.1f %12.1f %8.2f %14.2f\n", r.name, perCall(x), perCall(y), y.Seconds()/x.Seconds(), perCall(y)/float64(r.messages))
+		fmt.Printf("%-26s %12.1f %12.1f %8.2f %14.2f\n", r.name, perCall(x), perCall(y), y.Seconds()/x.Seconds(),
+			perCall(y)/float64(r.messages))
 	}
 }
 
@@ -199,7 +207,8 @@ func profile(b *testing.B, s *side, ops, dir string, list []row) {
 	for i := range list {
 		done := make(chan error, 1)
 		go func() {
-			done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=4", filepath.Join(dir, fmt.Sprintf("%d.pprof", i)))
+			done <- process.Save(b.Context(), ops+"/debug/pprof/profile?seconds=4",
+				filepath.Join(dir, fmt.Sprintf("%d.pprof", i)))
 		}()
 		for saved := false; !saved; {
 			if list[i].name == consumeRow { // it needs something to consume

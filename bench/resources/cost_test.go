@@ -78,7 +78,8 @@ func costServers(b *testing.B) []*costServer {
 			b.Fatalf("%s: %v", peerTokenVariable, err)
 		}
 		peer := &costServer{
-			name: "ConfigMap", url: url, token: strings.TrimSpace(string(token)), pids: strings.Split(os.Getenv(peerPIDVariable), ","),
+			name: "ConfigMap", url: url, token: strings.TrimSpace(string(token)),
+			pids:       strings.Split(os.Getenv(peerPIDVariable), ","),
 			apiVersion: "v1", kind: "ConfigMap", path: "/api/v1", plural: "configmaps", body: "data",
 		}
 		if _, err := peer.spent(); err != nil {
@@ -98,7 +99,8 @@ func costServers(b *testing.B) []*costServer {
 func freshetServer(name string, s *testserver.Server) *costServer {
 	return &costServer{
 		name: name, url: s.HTTPS, token: s.Token, pids: []string{fmt.Sprint(s.PID())},
-		apiVersion: "cloud.vendor.io/v1alpha1", kind: "User", path: "/apis/cloud.vendor.io/v1alpha1", plural: "users", body: "spec",
+		apiVersion: "cloud.vendor.io/v1alpha1", kind: "User", path: "/apis/cloud.vendor.io/v1alpha1",
+		plural: "users", body: "spec",
 	}
 }
 

@@ -28,7 +28,10 @@ import (
 const costCallers = 64
 
 // costRows are the calls in the order in which a round makes them.
-var costRows = []string{"create", "get", "get, any version", "merge patch", "server-side apply", "list of 1,000", "delete"}
+var costRows = []string{
+	"create", "get", "get, any version", "merge patch", "server-side apply",
+	"list of 1,000", "delete",
+}
 
 // costServer is an API in the style of Kubernetes, and one kind of it. It is
 // called in JSON over HTTP/1.1 and TLS, with nothing but net/http.
@@ -62,7 +65,9 @@ func (s *costServer) close() {
 }
 
 // call makes one call and reads its answer, which has to be a success.
-func (s *costServer) call(ctx context.Context, method, path, contentType string, body []byte, look func([]byte) error) error {
+func (s *costServer) call(ctx context.Context, method, path, contentType string, body []byte,
+	look func([]byte) error,
+) error {
 	request, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -183,7 +188,8 @@ func (s *costServer) round(tb testing.TB, n amounts, measured map[string][]float
 	tb.Helper()
 	s.rounds++
 	ctx, namespace := tb.Context(), fmt.Sprintf("cost-%d-%d", os.Getpid(), s.rounds)
-	err := s.call(ctx, http.MethodPost, "/api/v1/namespaces", jsonType, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace), nil)
+	err := s.call(ctx, http.MethodPost, "/api/v1/namespaces", jsonType,
+		fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace), nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -228,7 +234,8 @@ func (s *costServer) calls(ctx context.Context, collection string, n amounts) ma
 		}},
 		"server-side apply": {n.writes, func(i int) error {
 			return patch(i, "?fieldManager=bench&force=true", "application/apply-patch+yaml", fmt.Sprintf(
-				`{"apiVersion":%q,"kind":%q,"metadata":{"name":"o%d","labels":{"n":"%d"}}}`, s.apiVersion, s.kind, i%min(100, n.objects), i))
+				`{"apiVersion":%q,"kind":%q,"metadata":{"name":"o%d","labels":{"n":"%d"}}}`, s.apiVersion, s.kind,
+				i%min(100, n.objects), i))
 		}},
 		"list of 1,000": {n.lists, func(int) error {
 			return s.call(ctx, http.MethodGet, collection, "", nil, func(answer []byte) error {
@@ -248,8 +255,11 @@ func (s *costServer) calls(ctx context.Context, collection string, n amounts) ma
 func (s *costServer) object(name string) []byte {
 	object, _ := json.Marshal(map[string]any{ // texts only
 		"apiVersion": s.apiVersion, "kind": s.kind,
-		"metadata": map[string]any{"name": name, "labels": map[string]any{"team": "bench"}, "annotations": map[string]any{"about": strings.Repeat("x", 400)}},
-		s.body:     map[string]any{"email": name + "@example.com"},
+		"metadata": map[string]any{
+			"name": name, "labels": map[string]any{"team": "bench"},
+			"annotations": map[string]any{"about": strings.Repeat("x", 400)},
+		},
+		s.body: map[string]any{"email": name + "@example.com"},
 	})
 	return object
 }

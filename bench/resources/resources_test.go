@@ -109,8 +109,11 @@ func users(b *testing.B, form string) typed.UserInterface {
 
 func user(name string) *v1alpha1.User {
 	return &v1alpha1.User{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": "bench"}, Annotations: map[string]string{"about": strings.Repeat("x", 400)}},
-		Spec:       v1alpha1.UserSpec{Email: name + "@example.com"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"team": "bench"},
+			Annotations: map[string]string{"about": strings.Repeat("x", 400)},
+		},
+		Spec: v1alpha1.UserSpec{Email: name + "@example.com"},
 	}
 }
 
@@ -208,12 +211,17 @@ func BenchmarkBare(b *testing.B) {
 			}
 		}
 		w.Header().Set("Content-Type", jsonType)
-		_, _ = w.Write([]byte(`{"kind":"User","apiVersion":"cloud.vendor.io/v1alpha1","metadata":{"name":"` + strings.Repeat("x", len(body)) + `"}}`)) // the client counts
+		// the client counts
+		_, _ = w.Write([]byte(`{"kind":"User","apiVersion":"cloud.vendor.io/v1alpha1","metadata":{"name":"` +
+			strings.Repeat("x", len(body)) + `"}}`))
 	}))
 	bare.EnableHTTP2 = true
 	bare.StartTLS()
 	defer bare.Close()
-	client, err := versioned.NewForConfig(&rest.Config{Host: bare.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	client, err := versioned.NewForConfig(&rest.Config{
+		Host: bare.URL, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -314,7 +322,8 @@ func BenchmarkWatchFanOut(b *testing.B) {
 		b.ResetTimer()
 		for i := range b.N {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"fan":"%d"}}}`, i)
-			if _, err := api.Patch(b.Context(), "u0", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			if _, err := api.Patch(b.Context(), "u0", types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{}); err != nil {
 				b.Fatal(err)
 			}
 		}

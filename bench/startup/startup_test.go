@@ -152,7 +152,8 @@ func fill(b *testing.B, server *testserver.Server) {
 func create(ctx context.Context, client *http.Client, server *testserver.Server, i int) error {
 	body := fmt.Sprintf(`{"metadata":{"name":"u%d"},"spec":{"email":"u%d@example.com"}}`, i, i)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		fmt.Sprintf("%s/apis/cloud.vendor.io/v1alpha1/namespaces/org%d/users", server.URL, i%10), strings.NewReader(body))
+		fmt.Sprintf("%s/apis/cloud.vendor.io/v1alpha1/namespaces/org%d/users", server.URL, i%10),
+		strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ type broker struct {
 }
 
 func (k *broker) client(opts ...kgo.Opt) (*kgo.Client, error) {
-	all := append([]kgo.Opt{kgo.ClientID("bench"), kgo.RetryTimeout(time.Minute), kgo.SeedBrokers(k.address)}, k.opts...)
+	all := append([]kgo.Opt{kgo.ClientID("bench"), kgo.RetryTimeout(time.Minute), kgo.SeedBrokers(k.address)},
+		k.opts...)
 	return kgo.NewClient(append(all, opts...)...)
 }
 

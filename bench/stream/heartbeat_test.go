@@ -22,15 +22,23 @@ import (
 func heartbeatRow(name string, groups, members int) row {
 	return row{name: name, sides: func(brokers []*broker) (all []side) {
 		for _, k := range brokers {
-			all = append(all, side{k.name, k, func(t *turn) (outcome, error) { return t.heartbeats(groups, members, join) }})
+			all = append(all, side{
+				k.name, k,
+				func(t *turn) (outcome, error) { return t.heartbeats(groups, members, join) },
+			})
 		}
 		bare := brokers[0]
-		return append(all, side{"a bare server in Go", bare, func(t *turn) (outcome, error) { return t.bareHeartbeats(groups, members) }})
+		return append(all, side{
+			"a bare server in Go", bare,
+			func(t *turn) (outcome, error) { return t.bareHeartbeats(groups, members) },
+		})
 	}}
 }
 
 // heartbeats measures those of so many groups, or as many as there is room for.
-func (t *turn) heartbeats(groups, members int, join func(string, []*wire, []*kmsg.HeartbeatRequest) error) (outcome, error) {
+func (t *turn) heartbeats(groups, members int,
+	join func(string, []*wire, []*kmsg.HeartbeatRequest) error,
+) (outcome, error) {
 	const every, length = 3 * time.Second, 12 * time.Second
 	room, err := roomFor(groups * members)
 	if err != nil {
@@ -47,7 +55,8 @@ func (t *turn) heartbeats(groups, members int, join func(string, []*wire, []*kms
 		return each(atOnce, func(part int) error {
 			for g := part; g < groups; g += atOnce {
 				first := g * members
-				if err := join(fmt.Sprintf("%s-%d", t.topic, g), conns[first:first+members], beats[first:first+members]); err != nil {
+				if err := join(fmt.Sprintf("%s-%d", t.topic, g), conns[first:first+members],
+					beats[first:first+members]); err != nil {
 					return err
 				}
 			}

@@ -37,7 +37,8 @@ func httpRow(name string, consumers, messages int) row {
 			}},
 			{"made over HTTP", own, func(t *turn) (outcome, error) {
 				return t.consumeHTTP(consumers, messages, func(conns []*rawhttp.Connection) error {
-					produce := rawhttp.Request(http.MethodPost, "/admin/rest/topics/v1/public/default/"+t.topic+"/message", t.k.token,
+					produce := rawhttp.Request(http.MethodPost, "/admin/rest/topics/v1/public/default/"+t.topic+
+						"/message", t.k.token,
 						"Accept: application/json\r\nContent-Type: application/octet-stream\r\n", message)
 					return each(len(conns), func(i int) error {
 						for range messages / len(conns) {
@@ -70,7 +71,8 @@ func (t *turn) consumeHTTP(consumers, messages int, produce func([]*rawhttp.Conn
 			}
 			t.opened = append(t.opened, func() { _ = conns[i].Close() })
 		}
-		subscribe := rawhttp.Request(http.MethodPut, "/admin/v2/persistent/public/default/"+t.topic+"/subscription/s", t.k.token, "", "")
+		subscribe := rawhttp.Request(http.MethodPut, "/admin/v2/persistent/public/default/"+t.topic+"/subscription/s",
+			t.k.token, "", "")
 		if err := expect(conns[0], subscribe, http.StatusNoContent); err != nil {
 			return err
 		}
@@ -79,7 +81,8 @@ func (t *turn) consumeHTTP(consumers, messages int, produce func([]*rawhttp.Conn
 	if err != nil {
 		return outcome{}, err
 	}
-	consume := rawhttp.Request(http.MethodPost, base, t.k.token, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
+	consume := rawhttp.Request(http.MethodPost, base, t.k.token,
+		"Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
 	times := make([]time.Duration, messages/consumers*consumers)
 	err = each(consumers, func(n int) error {
 		for i := range messages / consumers {
@@ -88,7 +91,8 @@ func (t *turn) consumeHTTP(consumers, messages int, produce func([]*rawhttp.Conn
 			if err != nil || status != http.StatusOK {
 				return fmt.Errorf("consuming: status %d, %w", status, err)
 			}
-			settle := rawhttp.Request(http.MethodPut, base, t.k.token, "Accept: application/json\r\nContent-Type: application/json\r\n", id)
+			settle := rawhttp.Request(http.MethodPut, base, t.k.token,
+				"Accept: application/json\r\nContent-Type: application/json\r\n", id)
 			if err := expect(conns[n], settle, http.StatusNoContent); err != nil {
 				return err
 			}

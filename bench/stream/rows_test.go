@@ -184,7 +184,8 @@ func (l *load) connectBoth(t *turn) (clients []*kgo.Client, c *kgo.Client, err e
 		if clients, err = l.connect(t); err != nil {
 			return err
 		}
-		if c, err = t.client(kgo.ConsumeTopics(t.topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())); err != nil {
+		if c, err = t.client(kgo.ConsumeTopics(t.topic),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())); err != nil {
 			return err
 		}
 		return consume(t, c, l.producers, nil)
@@ -319,7 +320,8 @@ func (t *turn) diskSync() (note string, err error) {
 			times[i] = time.Since(began)
 		}
 		p50, p99 := percentiles(times)
-		note = fmt.Sprintf("(a sync of 6 KiB behind it: %s, %s)", p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
+		note = fmt.Sprintf("(a sync of 6 KiB behind it: %s, %s)", p50.Round(10*time.Microsecond),
+			p99.Round(10*time.Microsecond))
 		return nil
 	})
 	return note, err

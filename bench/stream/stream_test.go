@@ -85,13 +85,19 @@ func everywhere(name string, do func(t *turn) (outcome, error)) row {
 }
 
 var rows = []row{
-	produceRow("produce 100 B, 16 KiB batches, 1 producer", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
-	produceRow("produce 100 B, 16 KiB batches, 16 producers", load{records: 200_000, size: 100, batch: 16 << 10, producers: 16}),
-	produceRow("produce 1 KiB, 16 KiB batches, 1 producer", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
-	produceRow("produce 1 KiB, 16 KiB batches, 16 producers", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 16}),
+	produceRow("produce 100 B, 16 KiB batches, 1 producer",
+		load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
+	produceRow("produce 100 B, 16 KiB batches, 16 producers",
+		load{records: 200_000, size: 100, batch: 16 << 10, producers: 16}),
+	produceRow("produce 1 KiB, 16 KiB batches, 1 producer",
+		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
+	produceRow("produce 1 KiB, 16 KiB batches, 16 producers",
+		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 16}),
 	produceRow("produce 1 KiB, 256 KiB batches", load{records: 60_000, size: 1024, batch: 256 << 10, producers: 1}),
-	produceRow("produce 1 KiB, 16 KiB batches, lz4", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.Lz4Compression()}),
-	produceRow("produce 1 KiB, 16 KiB batches, zstd", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.ZstdCompression()}),
+	produceRow("produce 1 KiB, 16 KiB batches, lz4",
+		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.Lz4Compression()}),
+	produceRow("produce 1 KiB, 16 KiB batches, zstd",
+		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.ZstdCompression()}),
 	singleRow("produce one at a time, 1 producer", 1, 1_500),
 	singleRow("produce one at a time, 64 producers", 64, 100),
 	consumeRow("consume 100 B from the start", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
@@ -110,7 +116,8 @@ func BenchmarkStream(b *testing.B) {
 	own := startFreshet(b)
 	brokers := []*broker{own}
 	if script := os.Getenv("FRESHET_BENCH_KAFKA"); script != "" {
-		brokers = append(brokers, startKafka(b, script, "Kafka"), startKafka(b, script, "Kafka, flush.messages=1", "flush.messages=1"))
+		brokers = append(brokers, startKafka(b, script, "Kafka"),
+			startKafka(b, script, "Kafka, flush.messages=1", "flush.messages=1"))
 	} else {
 		fmt.Println("Apache Kafka is NOT MEASURED: FRESHET_BENCH_KAFKA does not name hack/kafka-peer.sh")
 	}
@@ -166,18 +173,21 @@ func measure(b *testing.B, i int, brokers []*broker) error {
 			}
 		}
 	}
-	fmt.Printf("%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio", "cores", "p50", "p99")
+	fmt.Printf("%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio",
+		"cores", "p50", "p99")
 	cpu := func(s sample) float64 { return s.cpu.Seconds() * 1e6 / float64(s.records) }
 	rate := func(s sample) float64 { return float64(s.records) / s.took.Seconds() }
 	own, fast := median(samples[0], cpu), median(samples[0], rate)
 	for n, s := range sides {
 		c, f := median(samples[n], cpu), median(samples[n], rate)
 		middle := func(of func(sample) time.Duration) time.Duration {
-			return time.Duration(median(samples[n], func(s sample) float64 { return float64(of(s)) })).Round(10 * time.Microsecond)
+			return time.Duration(median(samples[n], func(s sample) float64 { return float64(of(s)) })).Round(
+				10 * time.Microsecond)
 		}
 		fmt.Printf("  %-48s %10.2f %6.2f %10.0f %6.2f %7.3f %10s %10s %s\n", s.name, c, own/c, f, fast/f,
 			median(samples[n], func(s sample) float64 { return s.cpu.Seconds() / s.took.Seconds() }),
-			middle(func(s sample) time.Duration { return s.p50 }), middle(func(s sample) time.Duration { return s.p99 }),
+			middle(func(s sample) time.Duration { return s.p50 }),
+			middle(func(s sample) time.Duration { return s.p99 }),
 			samples[n][len(samples[n])-1].note)
 	}
 	return nil

@@ -145,7 +145,8 @@ func idleRow(name string, n int) row {
 				return outcome{}, err
 			}
 			after, err := process.Resident(s.PID())
-			return outcome{records: n, note: fmt.Sprintf("%d connections: %d MB resident, %d MB before", n, after>>20, before>>20)}, err
+			return outcome{records: n, note: fmt.Sprintf("%d connections: %d MB resident, %d MB before", n, after>>20,
+				before>>20)}, err
 		}}}
 	}}
 }

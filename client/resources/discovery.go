@@ -58,8 +58,10 @@ func (d *discovered) kinds() []Kind {
 		for _, version := range group.Versions {
 			for _, r := range version.Resources {
 				kinds = append(kinds, Kind{
-					Group: group.Metadata.Name, Version: version.Version, Resource: r.Resource, Kind: r.ResponseKind.Kind,
-					Namespaced: r.Scope == "Namespaced", Singular: r.Singular, ShortNames: r.ShortNames, Categories: r.Categories, Verbs: r.Verbs,
+					Group: group.Metadata.Name, Version: version.Version, Resource: r.Resource,
+					Kind:       r.ResponseKind.Kind,
+					Namespaced: r.Scope == "Namespaced", Singular: r.Singular, ShortNames: r.ShortNames,
+					Categories: r.Categories, Verbs: r.Verbs,
 				})
 			}
 		}

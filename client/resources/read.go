@@ -47,7 +47,9 @@ func (o ListOptions) query() url.Values {
 const defaultPage = 500
 
 // pages walks through the pages of a list.
-func (c *Client) pages(ctx context.Context, kind Kind, organization string, o ListOptions, accept string, page func([]byte) (next string, err error)) error {
+func (c *Client) pages(ctx context.Context, kind Kind, organization string, o ListOptions, accept string,
+	page func([]byte) (next string, err error),
+) error {
 	query := o.query()
 	size := o.PageSize
 	if size <= 0 {
@@ -56,7 +58,8 @@ func (c *Client) pages(ctx context.Context, kind Kind, organization string, o Li
 	query.Set("limit", strconv.Itoa(size))
 	for {
 		response, err := c.do(ctx, &client.Request{
-			Method: http.MethodGet, Path: kind.path(organization), Query: query, Header: http.Header{"Accept": {accept}},
+			Method: http.MethodGet, Path: kind.path(organization), Query: query,
+			Header: http.Header{"Accept": {accept}},
 		})
 		if err != nil {
 			return err
@@ -172,7 +175,8 @@ func parseTable(text []byte) (*Table, listMeta, error) {
 			cells[i] = cellText(cell)
 		}
 		table.Rows = append(table.Rows, TableRow{
-			Cells: cells, Name: row.Object.Name(), Organization: row.Object.Organization(), ResourceVersion: row.Object.ResourceVersion(),
+			Cells: cells, Name: row.Object.Name(), Organization: row.Object.Organization(),
+			ResourceVersion: row.Object.ResourceVersion(),
 		})
 	}
 	return table, wire.Metadata, nil

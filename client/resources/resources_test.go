@@ -51,16 +51,19 @@ func TestListFollowsPages(t *testing.T) {
 			_, _ = io.WriteString(w, `{"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}`)
 			return
 		}
-		_, _ = io.WriteString(w, `{"metadata": {}, "items": [{"metadata": {"name": "b"}, "spec": {"big": 9007199254740993}}]}`)
+		_, _ = io.WriteString(w,
+			`{"metadata": {}, "items": [{"metadata": {"name": "b"}, "spec": {"big": 9007199254740993}}]}`)
 	})
-	list, err := r.List(t.Context(), resources.ServiceAccounts, "acme", resources.ListOptions{LabelSelector: "a=b", PageSize: 1})
+	list, err := r.List(t.Context(), resources.ServiceAccounts, "acme",
+		resources.ListOptions{LabelSelector: "a=b", PageSize: 1})
 	if err != nil || len(list) != 2 || list[1].Name() != "b" || list[0].Kind() != "ServiceAccount" {
 		t.Fatalf("got %v, %v; want a and b, who say what they are", list, err)
 	}
 	if text, err := json.Marshal(list[1].Field("spec", "big")); err != nil || string(text) != "9007199254740993" {
 		t.Errorf("a large number is %s, %v; want it as it came", text, err)
 	}
-	if len(asked) != 2 || asked[1].Get("limit") != "1" || asked[1].Get("labelSelector") != "a=b" || asked[1].Get("continue") != "more" {
+	if len(asked) != 2 || asked[1].Get("limit") != "1" || asked[1].Get("labelSelector") != "a=b" ||
+		asked[1].Get("continue") != "more" {
 		t.Errorf("asked %v, want two pages with the same selector", asked)
 	}
 }
@@ -78,7 +81,8 @@ func TestWarningsArePassedOn(t *testing.T) {
 	})
 	var told []string
 	r.Warn = func(text string) { told = append(told, text) }
-	if _, err := r.Create(t.Context(), resources.ServiceAccounts, "acme", map[string]any{}, resources.WriteOptions{}); err != nil {
+	if _, err := r.Create(t.Context(), resources.ServiceAccounts, "acme", map[string]any{},
+		resources.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(told, "|") != `say "acme" again` {
@@ -99,7 +103,8 @@ func TestWaitMissesNothing(t *testing.T) {
 			t.Errorf("watch with %v, want ci from version 7 on", query)
 			w.WriteHeader(http.StatusBadRequest)
 		default:
-			_, _ = io.WriteString(w, event("MODIFIED", account("ci", "8", "Unknown"))+event("DELETED", account("ci", "9", "True")))
+			_, _ = io.WriteString(w, event("MODIFIED", account("ci", "8", "Unknown"))+
+				event("DELETED", account("ci", "9", "True")))
 		}
 	})
 	var seen []string
@@ -133,7 +138,8 @@ func TestWaitLooksAgain(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	object, err := r.Wait(t.Context(), ci, func(o resources.Object) (bool, error) { return o.Condition("Ready").Status == "True", nil })
+	object, err := r.Wait(t.Context(), ci,
+		func(o resources.Object) (bool, error) { return o.Condition("Ready").Status == "True", nil })
 	if err != nil || object.Name() != "ci" || looks.Load() != 4 {
 		t.Errorf("got %v, %v after %d looks; want ci after 4", object, err, looks.Load())
 	}
@@ -152,7 +158,8 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := r.Wait(ctx, ci, func(o resources.Object) (bool, error) { return o != nil, nil }); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.Wait(ctx, ci, func(o resources.Object) (bool, error) { return o != nil, nil }); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline", err)
 	}
 }
@@ -164,7 +171,8 @@ func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
 		versions = append(versions, request.URL.Query().Get("resourceVersion"))
 		switch len(versions) {
 		case 1:
-			_, _ = io.WriteString(w, event("ADDED", account("a", "3", "True"))+event("BOOKMARK", `{"metadata": {"resourceVersion": "5"}}`))
+			_, _ = io.WriteString(w, event("ADDED", account("a", "3", "True"))+
+				event("BOOKMARK", `{"metadata": {"resourceVersion": "5"}}`))
 		case 2:
 			w.WriteHeader(http.StatusGone)
 			_, _ = io.WriteString(w, `{"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}`)
@@ -196,13 +204,21 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	kinds := []resources.Kind{
 		{Group: "events.k8s.io", Version: "v1", Resource: "events", Kind: "Event", Singular: "event"},
-		{Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "serviceaccounts", Kind: "ServiceAccount", Singular: "serviceaccount", ShortNames: []string{"sa"}, Categories: []string{"all"}},
-		{Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "apikeys", Kind: "APIKey", Singular: "apikey", ShortNames: []string{"ak"}, Categories: []string{"all"}},
+		{
+			Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "serviceaccounts", Kind: "ServiceAccount",
+			Singular: "serviceaccount", ShortNames: []string{"sa"}, Categories: []string{"all"},
+		},
+		{
+			Group: "cloud.vendor.io", Version: "v1alpha1", Resource: "apikeys", Kind: "APIKey", Singular: "apikey",
+			ShortNames: []string{"ak"}, Categories: []string{"all"},
+		},
 		{Version: "v1", Resource: "events", Kind: "Event", Singular: "event"},
 	}
 	for word, want := range map[string]string{
-		"sa": "serviceaccounts.cloud.vendor.io", "ServiceAccount": "serviceaccounts.cloud.vendor.io", "serviceaccounts.cloud.vendor.io": "serviceaccounts.cloud.vendor.io",
-		"all": "serviceaccounts.cloud.vendor.io,apikeys.cloud.vendor.io", "events": "events.events.k8s.io", "pods": "", "sa.example.com": "",
+		"sa": "serviceaccounts.cloud.vendor.io", "ServiceAccount": "serviceaccounts.cloud.vendor.io",
+		"serviceaccounts.cloud.vendor.io": "serviceaccounts.cloud.vendor.io",
+		"all":                             "serviceaccounts.cloud.vendor.io,apikeys.cloud.vendor.io", "events": "events.events.k8s.io", "pods": "",
+		"sa.example.com": "",
 	} {
 		var got []string
 		for _, k := range resources.Find(kinds, word) {

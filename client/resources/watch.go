@@ -32,7 +32,9 @@ func (c *Client) Watch(ctx context.Context, kind Kind, organization string, o Li
 }
 
 // WatchTable is Watch for the objects as the server shows them to people.
-func (c *Client) WatchTable(ctx context.Context, kind Kind, organization string, o ListOptions) iter.Seq2[Event, error] {
+func (c *Client) WatchTable(ctx context.Context, kind Kind, organization string,
+	o ListOptions,
+) iter.Seq2[Event, error] {
 	return c.watch(ctx, kind, organization, o, tableJSON)
 }
 
@@ -42,7 +44,9 @@ var errStop = errors.New("stop")
 // pause is between a watch that the server ended at once and the next.
 const pause = 200 * time.Millisecond
 
-func (c *Client) watch(ctx context.Context, kind Kind, organization string, o ListOptions, accept string) iter.Seq2[Event, error] {
+func (c *Client) watch(ctx context.Context, kind Kind, organization string, o ListOptions,
+	accept string,
+) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		version := ""
 		for {
@@ -73,7 +77,9 @@ func (c *Client) watch(ctx context.Context, kind Kind, organization string, o Li
 
 // watchOnce reads one connection to its end, which is no error. version is where
 // the next one begins.
-func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, o ListOptions, accept string, version *string, yield func(Event, error) bool) error {
+func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, o ListOptions, accept string,
+	version *string, yield func(Event, error) bool,
+) error {
 	query := o.query()
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
@@ -132,7 +138,10 @@ func readEvent(kind string, text []byte, table bool) (event Event, version strin
 		if err := json.Unmarshal(text, &status); err != nil {
 			return event, "", err
 		}
-		return event, "", &client.Error{Status: status.Code, Code: status.Code, Reason: status.Reason, Message: status.Message}
+		return event, "", &client.Error{
+			Status: status.Code, Code: status.Code, Reason: status.Reason,
+			Message: status.Message,
+		}
 	}
 	if table {
 		parsed, meta, err := parseTable(text)
@@ -166,14 +175,15 @@ func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, err
 		version := object.ResourceVersion()
 		failed := error(nil)
 		finished := false
-		err = c.watchOnce(ctx, ref.Kind, ref.Organization, ListOptions{FieldSelector: Name(ref.Name)}, plainJSON, &version, func(event Event, _ error) bool {
-			object = event.Object
-			if event.Type == "DELETED" {
-				object = nil
-			}
-			finished, failed = done(object)
-			return !finished && failed == nil
-		})
+		err = c.watchOnce(ctx, ref.Kind, ref.Organization, ListOptions{FieldSelector: Name(ref.Name)}, plainJSON,
+			&version, func(event Event, _ error) bool {
+				object = event.Object
+				if event.Type == "DELETED" {
+					object = nil
+				}
+				finished, failed = done(object)
+				return !finished && failed == nil
+			})
 		var refused *client.Error
 		switch {
 		case errors.Is(err, errStop):

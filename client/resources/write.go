@@ -37,7 +37,9 @@ func (o WriteOptions) query() url.Values {
 }
 
 // Create makes an object in an organization.
-func (c *Client) Create(ctx context.Context, kind Kind, organization string, object any, o WriteOptions) (Object, error) {
+func (c *Client) Create(ctx context.Context, kind Kind, organization string, object any,
+	o WriteOptions,
+) (Object, error) {
 	return c.write(ctx, http.MethodPost, kind.path(organization), plainJSON, object, o.query(), false)
 }
 
@@ -66,7 +68,9 @@ func (c *Client) Post(ctx context.Context, ref Ref, subresource string, body any
 	return c.write(ctx, http.MethodPost, path, plainJSON, body, nil, false)
 }
 
-func (c *Client) write(ctx context.Context, method, path, contentType string, body any, query url.Values, idempotent bool) (Object, error) {
+func (c *Client) write(ctx context.Context, method, path, contentType string, body any, query url.Values,
+	idempotent bool,
+) (Object, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err

@@ -17,19 +17,26 @@ func TestNamedClusters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	admin := must[*client.Client](t)(client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
+	admin := must[*client.Client](t)(
+		client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
 	defer admin.Close()
 	r := resources.New(admin)
 	for _, kind := range []string{"standard", "dedicated"} {
 		must[resources.Object](t)(r.Create(ctx, resources.MessagingInstances, "acme", map[string]any{
-			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingInstance", "metadata": map[string]any{"name": kind}, "spec": map[string]any{"type": kind},
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingInstance",
+			"metadata": map[string]any{"name": kind}, "spec": map[string]any{"type": kind},
 		}, resources.WriteOptions{}))
 		must[resources.Object](t)(r.Create(ctx, resources.MessagingClusters, "acme", map[string]any{
-			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingCluster", "metadata": map[string]any{"name": kind},
-			"spec": map[string]any{"instanceName": kind, "location": "local", "broker": map[string]any{}},
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingCluster",
+			"metadata": map[string]any{"name": kind},
+			"spec":     map[string]any{"instanceName": kind, "location": "local", "broker": map[string]any{}},
 		}, resources.WriteOptions{}))
-		ready := func(o resources.Object) (bool, error) { return o != nil && o.Condition("Ready").Status == "True", nil }
-		must[resources.Object](t)(r.Wait(ctx, resources.Ref{Kind: resources.MessagingClusters, Organization: "acme", Name: kind}, ready))
+		ready := func(o resources.Object) (bool, error) {
+			return o != nil &&
+				o.Condition("Ready").Status == "True", nil
+		}
+		must[resources.Object](t)(
+			r.Wait(ctx, resources.Ref{Kind: resources.MessagingClusters, Organization: "acme", Name: kind}, ready))
 
 		c := must[*client.Client](t)(client.New(client.Config{
 			BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: kind,

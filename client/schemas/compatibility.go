@@ -38,7 +38,9 @@ func (r *Registry) Check(ctx context.Context, subject string, schema Schema) (*C
 
 // CheckVersion compares a schema with one version of a subject, or its Latest, by
 // the subject's level.
-func (r *Registry) CheckVersion(ctx context.Context, subject string, version int, schema Schema) (*Compatibility, error) {
+func (r *Registry) CheckVersion(ctx context.Context, subject string, version int,
+	schema Schema,
+) (*Compatibility, error) {
 	return r.check(ctx, "/compatibility"+versionPath(subject, version), schema)
 }
 

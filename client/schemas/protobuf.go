@@ -31,9 +31,10 @@ const protobufBase = "schema.proto"
 
 // language finds what is part of the language, google/protobuf, which no reference
 // replaces: a registry sees it so, too.
-var language = protocompile.WithStandardImports(protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
-	return protocompile.SearchResult{}, fs.ErrNotExist
-}))
+var language = protocompile.WithStandardImports(
+	protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
+		return protocompile.SearchResult{}, fs.ErrNotExist
+	}))
 
 func newProtobuf(text string, imports []imported) (format, error) {
 	sources := map[string]string{protobufBase: text}

@@ -178,7 +178,8 @@ func (r *Registry) Level(ctx context.Context, subject string) (string, error) {
 // SetLevel sets it: NONE, BACKWARD, FORWARD, FULL, these three with _TRANSITIVE,
 // or ALWAYS_INCOMPATIBLE.
 func (r *Registry) SetLevel(ctx context.Context, subject, level string) error {
-	return r.call(ctx, http.MethodPut, "/config/"+url.PathEscape(subject), nil, map[string]string{"compatibility": level}, nil)
+	return r.call(ctx, http.MethodPut, "/config/"+url.PathEscape(subject), nil,
+		map[string]string{"compatibility": level}, nil)
 }
 
 // Mode is the registry's: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.

@@ -41,10 +41,12 @@ func TestRegistry(t *testing.T) {
 	if latest.Type != schemas.Avro || latest.Subject != subject || !strings.Contains(latest.Text, "note") {
 		t.Errorf("latest: got %+v", latest)
 	}
-	if found := must[*schemas.Version](t)(r.Lookup(ctx, subject, schemas.Schema{Text: order1})); found.Version != 1 || found.ID != id {
+	if found := must[*schemas.Version](t)(r.Lookup(ctx, subject, schemas.Schema{Text: order1})); found.Version != 1 ||
+		found.ID != id {
 		t.Errorf("look-up: got %+v, want version 1 with id %d", found, id)
 	}
-	if places := must[[]schemas.Place](t)(r.Places(ctx, id)); !slices.Contains(places, schemas.Place{Subject: subject, Version: 1}) {
+	if places := must[[]schemas.Place](t)(r.Places(ctx, id)); !slices.Contains(places,
+		schemas.Place{Subject: subject, Version: 1}) {
 		t.Errorf("places of id %d: got %v", id, places)
 	}
 	if subjects := must[[]string](t)(r.Subjects(ctx, false)); !slices.Contains(subjects, subject) {
@@ -84,19 +86,24 @@ func TestCheckSaysWhy(t *testing.T) {
 		t.Fatalf("got %+v, want one problem with version 1 at BACKWARD", got)
 	}
 	p := got.Problems[0]
-	if p.Type != "READER_FIELD_MISSING_DEFAULT_VALUE" || p.Info != "note" || !strings.HasPrefix(p.Description, "The field 'note'") {
+	if p.Type != "READER_FIELD_MISSING_DEFAULT_VALUE" || p.Info != "note" ||
+		!strings.HasPrefix(p.Description, "The field 'note'") {
 		t.Errorf("problem: got %+v", p)
 	}
-	if got := must[*schemas.Compatibility](t)(r.CheckVersion(ctx, "why-value", 1, schemas.Schema{Text: order3})); !got.Compatible || len(got.Problems) != 0 {
+	if got := must[*schemas.Compatibility](t)(r.CheckVersion(ctx, "why-value", 1,
+		schemas.Schema{Text: order3})); !got.Compatible || len(got.Problems) != 0 {
 		t.Errorf("with a default: got %+v", got)
 	}
-	if got := must[*schemas.Compatibility](t)(r.Check(ctx, "why-value", schemas.Schema{Text: "nonsense"})); got.Compatible || len(got.Problems) != 1 || got.Problems[0].Description == "" {
+	if got := must[*schemas.Compatibility](t)(r.Check(ctx, "why-value",
+		schemas.Schema{Text: "nonsense"})); got.Compatible || len(got.Problems) != 1 ||
+		got.Problems[0].Description == "" {
 		t.Errorf("no schema: got %+v", got)
 	}
 	proto := schemas.Schema{Type: schemas.Protobuf, Text: `syntax = "proto3"; message A { string x = 1; }`}
 	must[int](t)(r.Register(ctx, "why-proto", proto))
 	proto.Text = `syntax = "proto3"; message A { int64 x = 1; }`
-	if got := must[*schemas.Compatibility](t)(r.Check(ctx, "why-proto", proto)); len(got.Problems) != 1 || got.Problems[0].Type != "FIELD_SCALAR_KIND_CHANGED" || got.Problems[0].Description == "" {
+	if got := must[*schemas.Compatibility](t)(r.Check(ctx, "why-proto", proto)); len(got.Problems) != 1 ||
+		got.Problems[0].Type != "FIELD_SCALAR_KIND_CHANGED" || got.Problems[0].Description == "" {
 		t.Errorf("Protobuf: got %+v", got)
 	}
 }
@@ -106,7 +113,8 @@ func TestDiff(t *testing.T) {
 	ctx, r := t.Context(), registry(t)
 	must[int](t)(r.Register(ctx, "diff-value", schemas.Schema{Text: order1}))
 	got := must[*schemas.Difference](t)(r.Diff(ctx,
-		schemas.Side{Subject: "diff-value", Version: 1}, schemas.Side{Subject: "diff-value", Draft: &schemas.Schema{Text: order2}}))
+		schemas.Side{Subject: "diff-value", Version: 1},
+		schemas.Side{Subject: "diff-value", Draft: &schemas.Schema{Text: order2}}))
 	if len(got.Changes) != 1 || got.Backward.Compatible || !got.Forward.Compatible {
 		t.Errorf("got %+v, want one change that only the forward direction bears", got)
 	}
@@ -132,9 +140,18 @@ func TestExportAndImport(t *testing.T) {
 func TestCodec(t *testing.T) {
 	t.Parallel()
 	ctx, r := t.Context(), registry(t)
-	must[int](t)(r.Register(ctx, "codec-customer", schemas.Schema{Text: `{"type":"record","name":"Customer","fields":[{"name":"name","type":"string"}]}`}))
-	must[int](t)(r.Register(ctx, "codec-address.json", schemas.Schema{Type: schemas.JSON, Text: `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`}))
-	must[int](t)(r.Register(ctx, "codec-money.proto", schemas.Schema{Type: schemas.Protobuf, Text: `syntax = "proto3"; package shop; message Money { int64 cents = 1; }`}))
+	must[int](t)(r.Register(ctx, "codec-customer",
+		schemas.Schema{Text: `{"type":"record","name":"Customer","fields":[{"name":"name","type":"string"}]}`}))
+	must[int](t)(r.Register(ctx, "codec-address.json",
+		schemas.Schema{
+			Type: schemas.JSON,
+			Text: `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`,
+		}))
+	must[int](t)(r.Register(ctx, "codec-money.proto",
+		schemas.Schema{
+			Type: schemas.Protobuf,
+			Text: `syntax = "proto3"; package shop; message Money { int64 cents = 1; }`,
+		}))
 	for _, c := range []struct {
 		name   string
 		schema schemas.Schema
@@ -149,7 +166,8 @@ func TestCodec(t *testing.T) {
 					`{"name":"note","type":["null","string"],"default":null},{"name":"raw","type":"bytes","default":""}]}`,
 				References: []schemas.Reference{{Name: "Customer", Subject: "codec-customer", Version: 1}},
 			},
-			`{"id":9007199254740993,"customer":{"name":"Ann"},"note":"fragile","raw":"ÿ"}`, "", `{"id":"seven","customer":{"name":"Ann"}}`,
+			`{"id":9007199254740993,"customer":{"name":"Ann"},"note":"fragile","raw":"ÿ"}`, "",
+			`{"id":"seven","customer":{"name":"Ann"}}`,
 		},
 		{
 			"json",
@@ -162,7 +180,8 @@ func TestCodec(t *testing.T) {
 		{
 			"protobuf",
 			schemas.Schema{
-				Type: schemas.Protobuf, Text: `syntax = "proto3"; package shop; import "money.proto"; import "google/protobuf/timestamp.proto"; message Invoice { Money total = 1; google.protobuf.Timestamp at = 2; }`,
+				Type:       schemas.Protobuf,
+				Text:       `syntax = "proto3"; package shop; import "money.proto"; import "google/protobuf/timestamp.proto"; message Invoice { Money total = 1; google.protobuf.Timestamp at = 2; }`,
 				References: []schemas.Reference{{Name: "money.proto", Subject: "codec-money.proto", Version: 1}},
 			},
 			`{"total":{"cents":"1250"},"at":"2026-01-31T12:00:00Z"}`, "", `{"total":{"euros":1}}`,
@@ -170,10 +189,12 @@ func TestCodec(t *testing.T) {
 		{
 			"protobuf-builtin", // files that nobody registers
 			schemas.Schema{
-				Type: schemas.Protobuf, Text: `syntax = "proto3"; package shop; import "google/type/money.proto"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; ` +
+				Type: schemas.Protobuf,
+				Text: `syntax = "proto3"; package shop; import "google/type/money.proto"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; ` +
 					`message Price { google.type.Money money = 1; confluent.type.Decimal exact = 2; }`,
 			},
-			`{"money":{"currencyCode":"EUR","units":"12"},"exact":{"value":"BNI=","precision":6,"scale":2}}`, "", `{"money":{"euros":1}}`,
+			`{"money":{"currencyCode":"EUR","units":"12"},"exact":{"value":"BNI=","precision":6,"scale":2}}`, "",
+			`{"money":{"euros":1}}`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,7 +221,8 @@ func TestCodec(t *testing.T) {
 			if err := codec.Decode(ctx, data, &value); err != nil {
 				t.Fatal(err)
 			}
-			if again := must[[]byte](t)(codec.Encode(ctx, subject, value)); !bytes.Equal(again, data) && c.name != "json" {
+			if again := must[[]byte](t)(codec.Encode(ctx, subject, value)); !bytes.Equal(again, data) &&
+				c.name != "json" {
 				t.Errorf("as a map there and back: got %x, want %x", again, data)
 			}
 			if _, err := codec.EncodeJSON(ctx, subject, []byte(c.bad)); err == nil {

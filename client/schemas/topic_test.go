@@ -19,11 +19,14 @@ import (
 func TestProducerWithSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	c := must[*client.Client](t)(client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
+	c := must[*client.Client](t)(
+		client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
 	defer c.Close()
-	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(durationpb.File_google_protobuf_duration_proto)}}
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(
+		durationpb.File_google_protobuf_duration_proto)}}
 	files := base64.StdEncoding.EncodeToString(must[[]byte](t)(proto.Marshal(set)))
-	native := fmt.Sprintf(`{"fileDescriptorSet":%q,"rootMessageTypeName":"google.protobuf.Duration","rootFileDescriptorName":"google/protobuf/duration.proto"}`, files)
+	native := fmt.Sprintf(
+		`{"fileDescriptorSet":%q,"rootMessageTypeName":"google.protobuf.Duration","rootFileDescriptorName":"google/protobuf/duration.proto"}`, files)
 	for _, k := range []struct {
 		kind, text string
 		value      any
@@ -44,7 +47,8 @@ func TestProducerWithSchema(t *testing.T) {
 			if received.SchemaVersion == nil || *received.SchemaVersion != version {
 				t.Errorf("%s: stamped with %v, want %d", k.kind, received.SchemaVersion, version)
 			}
-			if got := must[[]byte](t)(codec.DecodeJSON(ctx, *received.SchemaVersion, received.Value)); string(got) != k.want {
+			if got := must[[]byte](t)(codec.DecodeJSON(ctx, *received.SchemaVersion, received.Value)); string(
+				got) != k.want {
 				t.Errorf("%s: got %s, want %s", k.kind, got, k.want)
 			}
 		}

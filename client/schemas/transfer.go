@@ -23,7 +23,8 @@ func (r *Registry) Export(ctx context.Context, w io.Writer) error {
 	if r.atRoot.Load() {
 		prefix = ""
 	}
-	response, err := r.c.Stream(ctx, &client.Request{Method: http.MethodGet, Path: r.c.ClusterPath(prefix + "/registry/v1alpha1/export")})
+	response, err := r.c.Stream(ctx,
+		&client.Request{Method: http.MethodGet, Path: r.c.ClusterPath(prefix + "/registry/v1alpha1/export")})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,10 @@ func main() {
 	// end a shutdown that takes too long.
 	context.AfterFunc(ctx, stop)
 	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
-		cli.Server{Run: server.Run, SealedSecrets: server.SealedSecrets, Restore: server.Restore, Check: server.Check, Formats: server.Formats, Migrate: server.Migrate, LookAtLog: server.LookAtLog})
+		cli.Server{
+			Run: server.Run, SealedSecrets: server.SealedSecrets, Restore: server.Restore, Check: server.Check,
+			Formats: server.Formats, Migrate: server.Migrate, LookAtLog: server.LookAtLog,
+		})
 	stop()
 	os.Exit(code)
 }

@@ -54,7 +54,8 @@ func main() {
 }
 
 func load(patterns []string) (*module, error) {
-	list := exec.CommandContext(context.Background(), "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, patterns...)...)
+	list := exec.CommandContext(context.Background(), "go",
+		append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, patterns...)...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
@@ -73,7 +74,8 @@ func load(patterns []string) (*module, error) {
 		m.packages = append(m.packages, p)
 		exports[p.ImportPath] = p.Export
 	}
-	m.importer = importer.ForCompiler(m.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	m.importer = importer.ForCompiler(m.files, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, p := range m.packages {
 		if err := m.add(p); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.ImportPath, err)
@@ -97,7 +99,8 @@ func (m *module) add(p listed) error {
 	}
 	syntax := make([]*ast.File, len(p.GoFiles))
 	for i, name := range p.GoFiles {
-		if syntax[i], err = parser.ParseFile(m.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution); err != nil {
+		if syntax[i], err = parser.ParseFile(m.files, filepath.Join(p.Dir, name), nil,
+			parser.SkipObjectResolution); err != nil {
 			return err
 		}
 	}

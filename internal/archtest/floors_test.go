@@ -77,7 +77,11 @@ var floors = []floor{
 		},
 		join(kube, pebble, nats, cobra, web),
 	},
-	{[]string{"internal/identity/..."}, []string{"api/...", "internal/base/..."}, join(apiserver, pebble, nats, cobra, web)},
+	{
+		[]string{"internal/identity/..."},
+		[]string{"api/...", "internal/base/..."},
+		join(apiserver, pebble, nats, cobra, web),
+	},
 
 	// Running clusters: the one floor that opens engines.
 	{
@@ -103,7 +107,8 @@ var floors = []floor{
 			"api/...", "internal/base/...", "internal/dataplane/provision", "internal/identity/...",
 			"internal/ops/audit", "internal/ops/quota", "internal/surfaces/pipeline",
 		},
-		join(pebble, nats, apis, []string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/ensemble/..."}),
+		join(pebble, nats, apis,
+			[]string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/ensemble/..."}),
 	},
 	{ // the loop of every reconciler knows no kind and no server
 		[]string{"internal/controlplane/reconcile/...", "internal/controlplane/pools"},
@@ -124,11 +129,16 @@ var floors = []floor{
 	surface("throttle"), // what tokenapi and signinapi share
 
 	// Composition.
-	{[]string{"internal/server/..."}, []string{"api/...", "internal/...", "console/..."}, []string{"freshet/internal/cli/..."}},
+	{
+		[]string{"internal/server/..."},
+		[]string{"api/...", "internal/...", "console/..."},
+		[]string{"freshet/internal/cli/..."},
+	},
 	{
 		[]string{"internal/cli/..."},
 		[]string{
-			"api/...", "client/...", "internal/base/...", "internal/config", "internal/ensemble/bundle", "internal/identity",
+			"api/...", "client/...", "internal/base/...", "internal/config", "internal/ensemble/bundle",
+			"internal/identity",
 			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/kubeconfig",
 		},
 		join(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
@@ -138,7 +148,8 @@ var floors = []floor{
 	// Not part of the product: suites, fixtures and tests start whatever they need.
 	{
 		[]string{
-			"internal/identity/signin/signintest", "internal/controlplane/kinds/kindstest", "internal/surfaces/brokerhttp/brokertest",
+			"internal/identity/signin/signintest", "internal/controlplane/kinds/kindstest",
+			"internal/surfaces/brokerhttp/brokertest",
 			"test/...", "bench/...",
 		},
 		[]string{"api/...", "client/...", "internal/...", "test/...", "bench/..."},
@@ -168,7 +179,8 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{
 		"api/generated/...", "bench/...", "client/...", "console/...", "test/...",
-		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/group", "internal/ensemble/...",
+		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/group",
+		"internal/ensemble/...",
 		"internal/identity/openid", "internal/ops/telemetry", "internal/server/...", "internal/surfaces/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
@@ -200,12 +212,15 @@ func check(p *pkg, r *floor, all map[string]*pkg) []string {
 	var problems []string
 	for _, imported := range p.Imports {
 		target := all[imported]
-		if target != nil && target.ours() && !matchesAny(r.packages, target.short()) && !matchesAny(r.ours, target.short()) {
-			problems = append(problems, fmt.Sprintf("%s imports %s, which its floor does not allow", p.ImportPath, imported))
+		if target != nil && target.ours() && !matchesAny(r.packages, target.short()) &&
+			!matchesAny(r.ours, target.short()) {
+			problems = append(problems,
+				fmt.Sprintf("%s imports %s, which its floor does not allow", p.ImportPath, imported))
 		}
 		for _, e := range exclusive {
 			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) {
-				problems = append(problems, fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
+				problems = append(problems,
+					fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
 			}
 		}
 	}
@@ -298,12 +313,16 @@ func TestCheckFindsTheForbidden(t *testing.T) {
 		},
 	}
 	problems := check(all[storage], floorOf("internal/storage/engine"), all)
-	for _, want := range []string{"imports " + surface, "imports github.com/spf13/cobra", "-> " + surface + " -> k8s.io/api"} {
+	for _, want := range []string{
+		"imports " + surface, "imports github.com/spf13/cobra",
+		"-> " + surface + " -> k8s.io/api",
+	} {
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
 			t.Errorf("%q not found in %q", want, problems)
 		}
 	}
-	if f := floorOf("internal/controlplane/reconcile/owners"); f == nil || f.packages[0] != "internal/controlplane/reconcile/..." {
+	if f := floorOf("internal/controlplane/reconcile/owners"); f == nil ||
+		f.packages[0] != "internal/controlplane/reconcile/..." {
 		t.Errorf("most specific row: %+v", f)
 	}
 	if floorOf("internal/newcomer") != nil {

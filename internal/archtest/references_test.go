@@ -188,7 +188,8 @@ func TestCommentsNameNoNumber(t *testing.T) {
 			}
 			for _, group := range s.file.Comments {
 				if number := bareNumber.FindString(group.Text()); number != "" {
-					t.Errorf("%s: the comment names %s; write the page and anchor, such as docs/spec/messages.md#m3", s.fset.Position(group.Pos()), number)
+					t.Errorf("%s: the comment names %s; write the page and anchor, such as docs/spec/messages.md#m3",
+						s.fset.Position(group.Pos()), number)
 				}
 			}
 		}
@@ -223,27 +224,31 @@ func TestReferencesCanFail(t *testing.T) {
 		found []string
 		want  int
 	}{
-		"an anchor":                  {dangling("see docs/spec/messages.md#"+"m3.", pages), 0},
-		"a page":                     {dangling("see docs/spec/messages.md.", pages), 0},
-		"a heading":                  {dangling("see docs/spec/messages.md#"+"title-here", pages), 0},
-		"no such anchor":             {dangling("see docs/spec/messages.md#"+"m4", pages), 1},
-		"no such page":               {dangling("see docs/spec/"+"letters.md", pages), 1},
-		"a decision":                 {byNumber("answers (decision " + "M3)"), 1},
-		"a decision without letter":  {byNumber("by decision " + "3"), 1},
-		"a decision in parentheses":  {byNumber("wins (R" + "11)."), 1},
-		"two of them":                {byNumber("wins (R" + "11, R2)."), 1},
-		"a section":                  {byNumber("the contract's section " + "3.4"), 1},
-		"a specification":            {byNumber("the rules of spec " + "2"), 1},
-		"a specification's":          {byNumber("is spec " + "3's"), 1},
-		"one on two lines":           {byNumber("// the rules of spec" + "\n\t// 2 and"), 1},
-		"a document":                 {byNumber("Document " + "2 covers"), 1},
-		"a section of an RFC":        {byNumber("RFC 6749 section " + "2.3.1"), 0},
-		"no number":                  {byNumber("a decision, in a section of the spec"), 0},
-		"a link":                     {brokenLinks("docs/a.md", "[x](spec/messages.md#"+"m3) [y](https://example.org/z)", pages, exists), 0},
-		"a link in an example":       {brokenLinks("docs/a.md", "```\n[x](nowhere.md)\n```\n", pages, exists), 0},
-		"a link to no file":          {brokenLinks("docs/a.md", "[x](spec/letters.md)", pages, exists), 1},
-		"a link to no anchor":        {brokenLinks("docs/a.md", "[x](spec/messages.md#"+"m9)", pages, exists), 1},
-		"a link to no anchor nearby": {brokenLinks("docs/spec/messages.md", "[x](#"+"m9) [y](#"+"m3)", pages, exists), 1},
+		"an anchor":                 {dangling("see docs/spec/messages.md#"+"m3.", pages), 0},
+		"a page":                    {dangling("see docs/spec/messages.md.", pages), 0},
+		"a heading":                 {dangling("see docs/spec/messages.md#"+"title-here", pages), 0},
+		"no such anchor":            {dangling("see docs/spec/messages.md#"+"m4", pages), 1},
+		"no such page":              {dangling("see docs/spec/"+"letters.md", pages), 1},
+		"a decision":                {byNumber("answers (decision " + "M3)"), 1},
+		"a decision without letter": {byNumber("by decision " + "3"), 1},
+		"a decision in parentheses": {byNumber("wins (R" + "11)."), 1},
+		"two of them":               {byNumber("wins (R" + "11, R2)."), 1},
+		"a section":                 {byNumber("the contract's section " + "3.4"), 1},
+		"a specification":           {byNumber("the rules of spec " + "2"), 1},
+		"a specification's":         {byNumber("is spec " + "3's"), 1},
+		"one on two lines":          {byNumber("// the rules of spec" + "\n\t// 2 and"), 1},
+		"a document":                {byNumber("Document " + "2 covers"), 1},
+		"a section of an RFC":       {byNumber("RFC 6749 section " + "2.3.1"), 0},
+		"no number":                 {byNumber("a decision, in a section of the spec"), 0},
+		"a link": {brokenLinks("docs/a.md",
+			"[x](spec/messages.md#"+"m3) [y](https://example.org/z)", pages, exists), 0},
+		"a link in an example": {brokenLinks("docs/a.md", "```\n[x](nowhere.md)\n```\n", pages, exists), 0},
+		"a link to no file":    {brokenLinks("docs/a.md", "[x](spec/letters.md)", pages, exists), 1},
+		"a link to no anchor":  {brokenLinks("docs/a.md", "[x](spec/messages.md#"+"m9)", pages, exists), 1},
+		"a link to no anchor nearby": {
+			brokenLinks("docs/spec/messages.md", "[x](#"+"m9) [y](#"+"m3)", pages, exists),
+			1,
+		},
 	} {
 		if len(c.found) != c.want {
 			t.Errorf("%s: got %q, want %d found", name, c.found, c.want)

@@ -42,7 +42,8 @@ func TestEncryptionKey(t *testing.T) {
 	do(ExitConflict, "retire", second)
 	do(ExitNotFound, "retire", "0123456789abcdef")
 	do(ExitNotFound, "activate", "nonsense")
-	if r := runSealed(t, nil, map[string]int{first: 3}, "admin", "encryption-key", "--data-dir", dir, "retire", first); r.code != ExitConflict ||
+	if r := runSealed(t, nil, map[string]int{first: 3}, "admin", "encryption-key", "--data-dir", dir, "retire",
+		first); r.code != ExitConflict ||
 		!strings.Contains(r.err, "3 secrets are still sealed with key "+first) {
 		t.Errorf("retire a key that seals something: got %+v, want exit code %d and the number", r, ExitConflict)
 	}
@@ -99,12 +100,20 @@ func TestResetCredentials(t *testing.T) {
 		code   int
 		calls  string
 	}{
-		"lost":            {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", nil, ExitOK, "GET,PATCH,GET"},
-		"deleted":         {&accountServer{}, "secret", nil, ExitOK, "GET,POST,GET"},
-		"another account": {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitOK, "GET,PATCH,GET"},
-		"unknown account": {&accountServer{}, "secret", []string{"--service-account", "ci", "--out", "admin.json"}, ExitNotFound, "GET"},
-		"no file given":   {&accountServer{exists: true}, "secret", []string{"--service-account", "ci"}, ExitUsage, ""},
-		"another token":   {&accountServer{exists: true}, "other", nil, ExitDenied, "GET"},
+		"lost":    {&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret", nil, ExitOK, "GET,PATCH,GET"},
+		"deleted": {&accountServer{}, "secret", nil, ExitOK, "GET,POST,GET"},
+		"another account": {
+			&accountServer{exists: true, data: "eyJvbGQiOjF9"}, "secret",
+			[]string{"--service-account", "ci", "--out", "admin.json"},
+			ExitOK, "GET,PATCH,GET",
+		},
+		"unknown account": {
+			&accountServer{}, "secret",
+			[]string{"--service-account", "ci", "--out", "admin.json"},
+			ExitNotFound, "GET",
+		},
+		"no file given": {&accountServer{exists: true}, "secret", []string{"--service-account", "ci"}, ExitUsage, ""},
+		"another token": {&accountServer{exists: true}, "other", nil, ExitDenied, "GET"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +122,8 @@ func TestResetCredentials(t *testing.T) {
 			web := httptest.NewServer(tc.server)
 			t.Cleanup(web.Close)
 			writeFile(t, filepath.Join(dir, "admin.token"), tc.token+"\n")
-			writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: "+web.URL+"\n")
+			writeFile(t, filepath.Join(dir, "kubeconfig"),
+				"clusters:\n- name: x\n  cluster:\n    server: "+web.URL+"\n")
 			out := filepath.Join(dir, "admin.json")
 			args := []string{"admin", "reset-credentials", "--data-dir", dir}
 			for _, arg := range tc.args {

@@ -29,7 +29,8 @@ func TestCheck(t *testing.T) {
 				r.Damaged("clusters/x/1.sst", "a block")
 				return nil
 			},
-			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n", "the data directory is damaged: 1 thing in the-dir",
+			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n",
+			"the data directory is damaged: 1 thing in the-dir",
 		},
 		"in use": {
 			func(servercmd.CheckReport) error { return errors.New("in use: stop it first") },

@@ -151,13 +151,15 @@ func hintFor(err error) string {
 	case errors.Is(err, client.ErrUnauthenticated):
 		return "'freshet context show' says as whom you ask; sign in again with 'freshet login'."
 	case errors.Is(err, client.ErrDenied):
-		return "'freshet auth whoami' says who you are, 'freshet can-i --list' what you may do; an administrator gives roles with 'freshet grant'."
+		return "'freshet auth whoami' says who you are, 'freshet can-i --list' what you may do; an administrator " +
+			"gives roles with 'freshet grant'."
 	case errors.Is(err, client.ErrQuota):
 		return "Delete what is not needed, or ask whoever runs the server for a higher quota."
 	case errors.Is(err, context.DeadlineExceeded):
 		return "Wait longer with --timeout, or see what it waits for with 'freshet describe'."
 	case errors.Is(err, client.ErrUnavailable):
-		return "Does the server run? 'freshet context show' says where commands go, 'freshet health --server URL' whether it answers."
+		return "Does the server run? 'freshet context show' says where commands go, 'freshet health --server URL' " +
+			"whether it answers."
 	}
 	return ""
 }
@@ -174,7 +176,8 @@ func exitCode(err error) int {
 	switch {
 	case kind == errs.NotFound, errors.Is(err, client.ErrNotFound):
 		return ExitNotFound
-	case kind == errs.Denied, kind == errs.Unauthenticated, errors.Is(err, client.ErrDenied), errors.Is(err, client.ErrUnauthenticated):
+	case kind == errs.Denied, kind == errs.Unauthenticated, errors.Is(err, client.ErrDenied),
+		errors.Is(err, client.ErrUnauthenticated):
 		return ExitDenied
 	case kind == errs.Conflict, kind == errs.Precondition, errors.Is(err, client.ErrConflict):
 		return ExitConflict

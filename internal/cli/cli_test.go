@@ -45,12 +45,15 @@ func runSealed(t *testing.T, outcome error, counts map[string]int, args ...strin
 	t.Helper()
 	var r result
 	var out, err bytes.Buffer
-	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer, _ []string) error {
+	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer,
+		_ []string,
+	) error {
 		r.served = cfg
 		return outcome
 	}
 	sealed := func(context.Context, *config.Config, string) (map[string]int, error) { return counts, nil }
-	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, Server{Run: serve, SealedSecrets: sealed})
+	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err},
+		Server{Run: serve, SealedSecrets: sealed})
 	r.out, r.err = out.String(), err.String()
 	return r
 }
@@ -63,7 +66,8 @@ func TestServeFlags(t *testing.T) {
 	if r.code != ExitOK || r.served == nil {
 		t.Fatalf("got %+v, want exit code %d and a server", r, ExitOK)
 	}
-	if c := r.served; c.HTTP != "127.0.0.1:3" || c.Ops != "127.0.0.1:2" || c.Domain != "example.org" || c.DataDir != "/d" ||
+	if c := r.served; c.HTTP != "127.0.0.1:3" || c.Ops != "127.0.0.1:2" || c.Domain != "example.org" ||
+		c.DataDir != "/d" ||
 		c.HTTPS != config.Default().HTTPS {
 		t.Errorf("got %+v, want flags over the file over the defaults", c)
 	}
@@ -71,7 +75,8 @@ func TestServeFlags(t *testing.T) {
 
 func TestServeRefusesPublicHTTP(t *testing.T) {
 	t.Parallel()
-	if r := run(t, "serve", "--http", "0.0.0.0:8080"); r.code != ExitError || r.served != nil || !strings.Contains(r.err, "--insecure-http") {
+	if r := run(t, "serve", "--http", "0.0.0.0:8080"); r.code != ExitError || r.served != nil ||
+		!strings.Contains(r.err, "--insecure-http") {
 		t.Errorf("got %+v, want exit code %d and a hint at --insecure-http", r, ExitError)
 	}
 	if r := run(t, "serve", "--http", "0.0.0.0:8080", "--insecure-http"); r.code != ExitOK || r.served == nil {
@@ -134,7 +139,8 @@ func TestConfigCheckAndPrint(t *testing.T) {
 	if r := run(t, "config", "check", good); r.code != ExitOK || !strings.Contains(r.out, "is valid") {
 		t.Errorf("got %+v, want exit code %d and %q", r, ExitOK, "is valid")
 	}
-	if r := run(t, "config", "check", bad); r.code != ExitError || !strings.Contains(r.err, "domain:") || !strings.Contains(r.err, "log.level:") {
+	if r := run(t, "config", "check", bad); r.code != ExitError || !strings.Contains(r.err, "domain:") ||
+		!strings.Contains(r.err, "log.level:") {
 		t.Errorf("got %+v, want exit code %d and both fields named", r, ExitError)
 	}
 	if r := run(t, "config", "check", good+".missing"); r.code != ExitNotFound {
@@ -225,16 +231,24 @@ func TestKubeconfig(t *testing.T) {
 		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret\n")
-	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: https://stream.example:9443\n    certificate-authority-data: cGVt\n")
+	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: "+
+		"https://stream.example:9443\n    certificate-authority-data: cGVt\n")
 	tests := map[string]struct {
 		args []string
 		want []string
 		code int
 	}{
-		"as recorded":     {nil, []string{"server: https://stream.example:9443", "certificate-authority-data: cGVt", "namespace: default", "- auth", "- local", dir}, ExitOK},
-		"another address": {[]string{"--server", "https://h:1", "-n", "acme"}, []string{"server: https://h:1", "namespace: acme", "--server=https://h:1"}, ExitOK},
-		"a token inside":  {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
-		"plain HTTP":      {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitError},
+		"as recorded": {nil, []string{
+			"server: https://stream.example:9443", "certificate-authority-data: cGVt",
+			"namespace: default", "- auth", "- local", dir,
+		}, ExitOK},
+		"another address": {
+			[]string{"--server", "https://h:1", "-n", "acme"},
+			[]string{"server: https://h:1", "namespace: acme", "--server=https://h:1"},
+			ExitOK,
+		},
+		"a token inside": {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
+		"plain HTTP":     {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitError},
 	}
 	for name, tc := range tests {
 		r := run(t, append([]string{"kubeconfig", "--data-dir", dir}, tc.args...)...)
@@ -280,7 +294,8 @@ func TestDocumentedCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet (?:serve|config|health|kubeconfig|admin|version|login|context|auth|get|describe|apply|diff|delete|wait|org|sa|apikey|grant|can-i)[^`\n);]*)")
+	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet " +
+		"(?:serve|config|health|kubeconfig|admin|version|login|context|auth|get|describe|apply|diff|delete|wait|org|sa|apikey|grant|can-i)[^`\n);]*)")
 	count := 0
 	for _, file := range append(files, "../../README.md", "../../docs/README.md") {
 		text, err := os.ReadFile(file)
@@ -289,7 +304,10 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		for _, found := range command.FindAllSubmatch(text, -1) {
 			line := string(found[1])
-			if slices.Contains([]string{"freshet admin", "freshet config", "freshet config check", "freshet serve --help", "freshet context use", "freshet grant"}, line) {
+			if slices.Contains([]string{
+				"freshet admin", "freshet config", "freshet config check",
+				"freshet serve --help", "freshet context use", "freshet grant",
+			}, line) {
 				continue
 			}
 			count++

@@ -20,11 +20,12 @@ const completionTimeout = 3 * time.Second
 func completeFlags(root *cobra.Command, env *command.Env) {
 	offer := func(flag string, values func(ctx context.Context) []string) {
 		// It fails only for a flag that does not exist.
-		_ = root.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-			defer cancel()
-			return values(ctx), cobra.ShellCompDirectiveNoFileComp
-		})
+		_ = root.RegisterFlagCompletionFunc(flag,
+			func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+				defer cancel()
+				return values(ctx), cobra.ShellCompDirectiveNoFileComp
+			})
 	}
 	offer("context", func(context.Context) []string {
 		file, err := contexts.Load(env.Selection().File)
@@ -38,7 +39,9 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if formats := output.Formats(cmd.Flags()); formats != nil {
-			_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // it exists
+			// it exists
+			_ = cmd.RegisterFlagCompletionFunc("output",
+				cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 		}
 		for _, sub := range cmd.Commands() {
 			walk(sub)

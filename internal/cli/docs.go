@@ -32,7 +32,8 @@ func newDocs(env *command.Env) *cobra.Command {
   freshet docs json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] != "json" && len(args) == 1 {
-				return command.Usagef(cmd, "say what to write, and where to: markdown DIRECTORY, man DIRECTORY, or json")
+				return command.Usagef(cmd,
+					"say what to write, and where to: markdown DIRECTORY, man DIRECTORY, or json")
 			}
 			return command.AtMost(2)(cmd, args)
 		},

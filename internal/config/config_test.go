@@ -116,7 +116,10 @@ func TestValidateNamesTheField(t *testing.T) {
 		"default cluster":         {func(c *config.Config) { c.DefaultCluster = "just-one" }, "defaultCluster:"},
 		"half a certificate":      {func(c *config.Config) { c.TLS.CertFile = os.DevNull }, "tls:"},
 		"missing certificate":     {func(c *config.Config) { c.TLS.CertFile = "/no/such/file" }, "tls.certFile:"},
-		"certificate name":        {func(c *config.Config) { c.TLS.Names = []string{"ok.example", "no good"} }, "tls.names[1]:"},
+		"certificate name": {
+			func(c *config.Config) { c.TLS.Names = []string{"ok.example", "no good"} },
+			"tls.names[1]:",
+		},
 		"etcd endpoint":           {func(c *config.Config) { c.Etcd.Endpoints = []string{"host:2379"} }, "etcd.endpoints[0]:"},
 		"etcd prefix":             {func(c *config.Config) { c.Etcd.Prefix = "freshet/" }, "etcd.prefix:"},
 		"etcd quota":              {func(c *config.Config) { c.Etcd.Quota = 5 }, "etcd.quota:"},
@@ -131,15 +134,21 @@ func TestValidateNamesTheField(t *testing.T) {
 		"pool type":               {func(c *config.Config) { c.Pools[0].Type = "moon" }, "pools[0].type:"},
 		"no connections":          {func(c *config.Config) { c.Limits.Connections = 0 }, "limits.connections:"},
 		"huge header":             {func(c *config.Config) { c.Limits.HeaderSize = 1 << 40 }, "limits.headerSize:"},
-		"token for a month":       {func(c *config.Config) { c.Tokens.Lifetime = config.Duration(31 * 24 * time.Hour) }, "tokens.lifetime:"},
-		"drain for days":          {func(c *config.Config) { c.Timeouts.Drain = config.Duration(48 * time.Hour) }, "timeouts.drain:"},
-		"admin organization":      {func(c *config.Config) { c.Admin.Organization = "a.b" }, "admin.organization:"},
-		"log level":               {func(c *config.Config) { c.Log.Level = "loud" }, "log.level:"},
-		"access log":              {func(c *config.Config) { c.Log.Access = "some" }, "log.access:"},
-		"access rate":             {func(c *config.Config) { c.Log.AccessRate = -1 }, "log.accessRate:"},
-		"log format":              {func(c *config.Config) { c.Log.Format = "xml" }, "log.format:"},
-		"audit path":              {func(c *config.Config) { c.Audit.Path = "" }, "audit.path:"},
-		"origin":                  {func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} }, "cors.origins[1]:"},
+		"token for a month": {
+			func(c *config.Config) { c.Tokens.Lifetime = config.Duration(31 * 24 * time.Hour) },
+			"tokens.lifetime:",
+		},
+		"drain for days": {
+			func(c *config.Config) { c.Timeouts.Drain = config.Duration(48 * time.Hour) },
+			"timeouts.drain:",
+		},
+		"admin organization": {func(c *config.Config) { c.Admin.Organization = "a.b" }, "admin.organization:"},
+		"log level":          {func(c *config.Config) { c.Log.Level = "loud" }, "log.level:"},
+		"access log":         {func(c *config.Config) { c.Log.Access = "some" }, "log.access:"},
+		"access rate":        {func(c *config.Config) { c.Log.AccessRate = -1 }, "log.accessRate:"},
+		"log format":         {func(c *config.Config) { c.Log.Format = "xml" }, "log.format:"},
+		"audit path":         {func(c *config.Config) { c.Audit.Path = "" }, "audit.path:"},
+		"origin":             {func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} }, "cors.origins[1]:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,11 +175,14 @@ func TestValidateAccepts(t *testing.T) {
 		"http only":             func(c *config.Config) { c.HTTPS, c.Ops = "off", "off" },
 		"no default cluster":    func(c *config.Config) { c.DefaultCluster = "off" },
 		"external, one replica": func(c *config.Config) { external(c); c.Etcd.SingleReplica = true },
-		"base and issuer":       func(c *config.Config) { c.BaseURL, c.IssuerURL = "https://a.example", "https://b.example:8443" },
-		"certificate names":     func(c *config.Config) { c.TLS.Names = []string{"*.example.org", "10.0.0.1", "::1"} },
-		"every origin":          func(c *config.Config) { c.CORS.Origins = []string{"*"} },
-		"no audit":              func(c *config.Config) { c.Audit.Path = "off" },
-		"drain at once":         func(c *config.Config) { c.Timeouts.Drain = 0 },
+		"base and issuer": func(c *config.Config) {
+			c.BaseURL, c.IssuerURL = "https://a.example",
+				"https://b.example:8443"
+		},
+		"certificate names": func(c *config.Config) { c.TLS.Names = []string{"*.example.org", "10.0.0.1", "::1"} },
+		"every origin":      func(c *config.Config) { c.CORS.Origins = []string{"*"} },
+		"no audit":          func(c *config.Config) { c.Audit.Path = "off" },
+		"drain at once":     func(c *config.Config) { c.Timeouts.Drain = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,10 +258,18 @@ func TestURLs(t *testing.T) {
 		cfg            config.Config
 		public, issuer string
 	}{
-		"derived from http":  {config.Config{HTTP: "127.0.0.1:8080", HTTPS: "127.0.0.1:8443"}, "http://127.0.0.1:8080", "http://127.0.0.1:8080"},
-		"derived from https": {config.Config{HTTP: "off", HTTPS: ":8443"}, "https://localhost:8443", "https://localhost:8443"},
-		"unspecified host":   {config.Config{HTTP: "[::]:80"}, "http://localhost:80", "http://localhost:80"},
-		"given":              {config.Config{BaseURL: "https://a", IssuerURL: "https://b"}, "https://a", "https://b"},
+		"derived from http": {
+			config.Config{HTTP: "127.0.0.1:8080", HTTPS: "127.0.0.1:8443"},
+			"http://127.0.0.1:8080",
+			"http://127.0.0.1:8080",
+		},
+		"derived from https": {
+			config.Config{HTTP: "off", HTTPS: ":8443"},
+			"https://localhost:8443",
+			"https://localhost:8443",
+		},
+		"unspecified host": {config.Config{HTTP: "[::]:80"}, "http://localhost:80", "http://localhost:80"},
+		"given":            {config.Config{BaseURL: "https://a", IssuerURL: "https://b"}, "https://a", "https://b"},
 	} {
 		if got := c.cfg.PublicURL(); got != c.public {
 			t.Errorf("%s: public %s, want %s", name, got, c.public)
@@ -324,7 +344,8 @@ func TestDocumentedDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(config.Default(), got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
+	if diff := cmp.Diff(config.Default(), got, cmpopts.EquateEmpty(),
+		cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Errorf("(-default +documented):\n%s", diff)
 	}
 	var printed bytes.Buffer
@@ -366,7 +387,10 @@ func TestPublicAddressHasAPort(t *testing.T) {
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	const mib, gib = int64(1) << 20, int64(1) << 30
-	for disk, want := range map[int64]int64{0: 0, 100 * mib: 25 * mib, gib: 64 * mib, 10 * gib: gib / 2, 1000 * gib: gib} {
+	for disk, want := range map[int64]int64{
+		0: 0, 100 * mib: 25 * mib, gib: 64 * mib, 10 * gib: gib / 2,
+		1000 * gib: gib,
+	} {
 		if got := config.ReserveOf(disk, 0); got != want {
 			t.Errorf("a disk of %d bytes: got %d, want %d", disk, got, want)
 		}

@@ -65,7 +65,8 @@ func (d *decoding) value(node *yaml.Node, into reflect.Value, path string) {
 
 func (d *decoding) mapping(node *yaml.Node, into reflect.Value, path string) {
 	if node.Kind != yaml.MappingNode {
-		d.problems.addf(orRoot(path), "must be a mapping with the settings %s", strings.Join(settingsOf(into.Type()), ", "))
+		d.problems.addf(orRoot(path), "must be a mapping with the settings %s",
+			strings.Join(settingsOf(into.Type()), ", "))
 		return
 	}
 	seen := map[string]bool{}
@@ -139,7 +140,8 @@ func setScalar(node *yaml.Node, into reflect.Value, path string) error {
 		*target = parsed
 	case *string:
 		if tag := node.ShortTag(); tag != "!!str" {
-			return fmt.Errorf("%s must be %s; a text that looks like something else goes in quotes", text, describe(path, into))
+			return fmt.Errorf("%s must be %s; a text that looks like something else goes in quotes", text,
+				describe(path, into))
 		}
 		*target = text
 	}

@@ -31,7 +31,8 @@ func Load(path string) (*Config, error) {
 		return nil, errs.Newf(errs.Invalid, "reading the configuration: %w", err)
 	}
 	if len(text) > maxFile {
-		return nil, errs.Newf(errs.TooLarge, "%s: the configuration file is too large, the maximum is %d bytes", path, maxFile)
+		return nil, errs.Newf(errs.TooLarge, "%s: the configuration file is too large, the maximum is %d bytes",
+			path, maxFile)
 	}
 	c, err := Parse(text)
 	if err != nil {

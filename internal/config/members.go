@@ -56,7 +56,8 @@ func (c *Config) validateMembers(p *problems) {
 	m := &c.Members
 	if !m.On() {
 		if m.Self != "" {
-			p.addf("members.self", "%q is given, and members.list is empty; list all members, or leave both out", m.Self)
+			p.addf("members.self", "%q is given, and members.list is empty; list all members, or leave both out",
+				m.Self)
 		}
 		return
 	}
@@ -71,14 +72,20 @@ func (c *Config) validateMembers(p *problems) {
 		p.addf("members.self", "%q is not the name of a member in members.list", m.Self)
 	}
 	if c.BaseURL == "" {
-		p.addf("baseURL", "must be given when there are members: each of them must issue and accept tokens for the same address")
+		p.addf("baseURL", "must be given when there are members: each of them must issue and accept tokens for the "+
+			"same address")
 	}
 	if c.Etcd.SingleReplica {
 		p.addf("etcd.singleReplica", "cannot be true when there are members")
 	}
-	for _, l := range []struct{ name, address string }{{"internal", m.Listen.Internal}, {"etcd", m.Listen.Etcd}, {"log", m.Listen.Log}} {
+	for _, l := range []struct{ name, address string }{
+		{"internal", m.Listen.Internal},
+		{"etcd", m.Listen.Etcd},
+		{"log", m.Listen.Log},
+	} {
 		if host, _, err := net.SplitHostPort(l.address); l.address != "" && (err != nil || net.ParseIP(host) == nil) {
-			p.addf("members.listen."+l.name, "%q must be an IP address of this machine and a port, such as 0.0.0.0:7443", l.address)
+			p.addf("members.listen."+l.name,
+				"%q must be an IP address of this machine and a port, such as 0.0.0.0:7443", l.address)
 		}
 	}
 	names, addresses := map[string]bool{}, c.ownAddresses()
@@ -101,7 +108,8 @@ func (c *Config) validateNATS(p *problems) {
 	for i, address := range n.URLs {
 		u, err := url.Parse(address)
 		if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Host == "" || u.User != nil {
-			p.addf(fmt.Sprintf("nats.urls[%d]", i), "must be nats://host:port or tls://host:port; credentials are a file")
+			p.addf(fmt.Sprintf("nats.urls[%d]", i),
+				"must be nats://host:port or tls://host:port; credentials are a file")
 		}
 	}
 	for i, address := range n.Monitoring {
@@ -119,7 +127,11 @@ func (c *Config) validateNATS(p *problems) {
 func (c *Config) ownAddresses() map[string]string {
 	out := map[string]string{}
 	for _, l := range []struct{ field, address string }{
-		{"http", c.HTTP}, {"https", c.HTTPS}, {"ops", c.Ops}, {"stream.plain", c.Stream.Plain}, {"stream.tls", c.Stream.TLS},
+		{"http", c.HTTP},
+		{"https", c.HTTPS},
+		{"ops", c.Ops},
+		{"stream.plain", c.Stream.Plain},
+		{"stream.tls", c.Stream.TLS},
 	} {
 		out[l.address] = l.field
 	}

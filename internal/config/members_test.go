@@ -83,21 +83,30 @@ func TestMembersWithExternalNATS(t *testing.T) {
 func TestMembersRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
-		"self elsewhere":     {"self: b", "self: d", `members.self: "d" is not the name of a member`},
-		"no base URL":        {"baseURL: https://freshet.example.com", "", "baseURL: must be given when there are members"},
-		"two members":        {`- {name: a, internal: "10.0.0.1:7443", etcd: "10.0.0.1:7380", log: "10.0.0.1:7422"}`, "", "has 2 members"},
-		"same name":          {"name: c", "name: a", "members.list[2].name: a is listed twice"},
-		"odd name":           {"name: c", "name: C_1", "members.list[2].name"},
-		"same address":       {`log: "10.0.0.1:7422"`, `log: "10.0.0.1:7380"`, "is already the address of members.list[0].etcd"},
+		"self elsewhere": {"self: b", "self: d", `members.self: "d" is not the name of a member`},
+		"no base URL":    {"baseURL: https://freshet.example.com", "", "baseURL: must be given when there are members"},
+		"two members": {
+			`- {name: a, internal: "10.0.0.1:7443", etcd: "10.0.0.1:7380", log: "10.0.0.1:7422"}`,
+			"", "has 2 members",
+		},
+		"same name": {"name: c", "name: a", "members.list[2].name: a is listed twice"},
+		"odd name":  {"name: c", "name: C_1", "members.list[2].name"},
+		"same address": {
+			`log: "10.0.0.1:7422"`, `log: "10.0.0.1:7380"`,
+			"is already the address of members.list[0].etcd",
+		},
 		"a client's address": {`log: "10.0.0.1:7422"`, `log: "127.0.0.1:8443"`, "is already the address of https"},
 		"no port":            {`"10.0.0.1:7443"`, `"10.0.0.1"`, "members.list[0].internal"},
 		"any address":        {`"10.0.0.1:7443"`, `"0.0.0.0:7443"`, "as the other members reach it"},
 		"any port":           {`"10.0.0.1:7443"`, `"10.0.0.1:0"`, "as the other members reach it"},
 		"no log":             {`, log: "10.0.0.1:7422"`, "", "members.list[0].log"},
-		"etcd twice":         {"members:", "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\nmembers:", "members.list[0].etcd: must be left out"},
-		"a single replica":   {"members:", "etcd: {singleReplica: true}\nmembers:", "etcd.singleReplica: cannot be true"},
-		"listen at a name":   {"members:", "members:\n  listen: {etcd: \"b.example.com:7380\"}", "members.listen.etcd"},
-		"unknown field":      {"name: c,", "name: c, port: 1,", "port"},
+		"etcd twice": {
+			"members:", "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\nmembers:",
+			"members.list[0].etcd: must be left out",
+		},
+		"a single replica": {"members:", "etcd: {singleReplica: true}\nmembers:", "etcd.singleReplica: cannot be true"},
+		"listen at a name": {"members:", "members:\n  listen: {etcd: \"b.example.com:7380\"}", "members.listen.etcd"},
+		"unknown field":    {"name: c,", "name: c, port: 1,", "port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

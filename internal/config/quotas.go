@@ -55,8 +55,10 @@ func (c *Config) validateQuotas(p *problems) {
 	q := &c.Quotas
 	q.Resources.validate(p)
 	checkQuotas(p, "quotas", &OrganizationQuotas{
-		Clusters: q.Clusters, Instances: q.Instances, Topics: q.Topics, Subscriptions: q.Subscriptions, Subjects: q.Subjects,
-		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, RequestsPerSecond: q.RequestsPerSecond, BytesPerSecond: q.BytesPerSecond,
+		Clusters: q.Clusters, Instances: q.Instances, Topics: q.Topics, Subscriptions: q.Subscriptions,
+		Subjects:    q.Subjects,
+		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, RequestsPerSecond: q.RequestsPerSecond,
+		BytesPerSecond: q.BytesPerSecond,
 	})
 	seen := map[string]bool{}
 	for i := range q.Organizations {

@@ -36,8 +36,9 @@ type OpenID struct {
 
 func defaultSignIn() SignIn {
 	return SignIn{
-		TokenLifetime: Duration(10 * time.Minute), SessionLifetime: Duration(12 * time.Hour), DeviceLifetime: Duration(30 * 24 * time.Hour),
-		OpenID: OpenID{Name: "single sign-on"},
+		TokenLifetime: Duration(10 * time.Minute), SessionLifetime: Duration(12 * time.Hour),
+		DeviceLifetime: Duration(30 * 24 * time.Hour),
+		OpenID:         OpenID{Name: "single sign-on"},
 	}
 }
 
@@ -59,7 +60,8 @@ func (c *Config) validateSignIn(p *problems) {
 	o := &s.OpenID
 	if o.Issuer == "" {
 		if o.ClientID != "" || o.ClientSecretFile != "" {
-			p.addf("signIn.openID.issuer", "must be the address of the OpenID provider when the other settings are given")
+			p.addf("signIn.openID.issuer",
+				"must be the address of the OpenID provider when the other settings are given")
 		}
 		return
 	}
@@ -68,7 +70,8 @@ func (c *Config) validateSignIn(p *problems) {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		p.addf("signIn.openID.issuer", "%q must be the address of the OpenID provider, https://…", redactURL(o.Issuer))
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host) || u.Port() == ""):
-		p.addf("signIn.openID.issuer", "%q must begin with https://; http:// is for providers on this machine", o.Issuer)
+		p.addf("signIn.openID.issuer", "%q must begin with https://; http:// is for providers on this machine",
+			o.Issuer)
 	}
 	if o.ClientID == "" {
 		p.addf("signIn.openID.clientID", "must be the id under which the provider knows this server")

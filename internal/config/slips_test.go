@@ -95,9 +95,11 @@ func TestOffNeedsNoQuotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.HTTP != config.Off || cfg.Audit.Path != config.Off || !cfg.InsecureHTTP {
-		t.Errorf("got http %q, audit.path %q, insecureHTTP %v, want off, off, true", cfg.HTTP, cfg.Audit.Path, cfg.InsecureHTTP)
+		t.Errorf("got http %q, audit.path %q, insecureHTTP %v, want off, off, true", cfg.HTTP, cfg.Audit.Path,
+			cfg.InsecureHTTP)
 	}
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), `ops: "Off" must be host:port, or off (line 2)`) {
+	if err := cfg.Validate(); err == nil ||
+		!strings.Contains(err.Error(), `ops: "Off" must be host:port, or off (line 2)`) {
 		t.Errorf("Validate = %v, want a complaint about Off", err)
 	}
 }
@@ -110,8 +112,10 @@ func TestEverySettingByEnvironment(t *testing.T) {
 	err := cfg.ApplyEnvironment([]string{
 		"FRESHET_HTTP=off", "FRESHET_BASE_URL=https://stream.example", "FRESHET_INSECURE_HTTP=true",
 		"FRESHET_LIMITS_MESSAGE_BODY=8Mi", "FRESHET_LIMITS_CONNECTIONS=50", "FRESHET_LIMITS_TOKEN_RATE=2.5",
-		"FRESHET_TIMEOUTS_DRAIN=90s", "FRESHET_CORS_ORIGINS=https://a.example, https://b.example", "FRESHET_ETCD_CA_FILE=/ca",
-		"FRESHET_POOLS=[{name: p, members: [{name: m}]}]", "FRESHET_TLS_NAMES=", "FRESHET_SERVICE_HOST=10.0.0.1", "PATH=/bin",
+		"FRESHET_TIMEOUTS_DRAIN=90s", "FRESHET_CORS_ORIGINS=https://a.example, https://b.example",
+		"FRESHET_ETCD_CA_FILE=/ca",
+		"FRESHET_POOLS=[{name: p, members: [{name: m}]}]", "FRESHET_TLS_NAMES=",
+		"FRESHET_SERVICE_HOST=10.0.0.1", "PATH=/bin",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,9 +132,13 @@ func TestEverySettingByEnvironment(t *testing.T) {
 	if diff := cmp.Diff(want, cfg, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	err = config.Default().ApplyEnvironment([]string{"FRESHET_LIMITS_CONECTIONS=1", "FRESHET_TIMEOUTS_DRAIN=10", "FRESHET_POOLS={"})
+	err = config.Default().ApplyEnvironment([]string{
+		"FRESHET_LIMITS_CONECTIONS=1", "FRESHET_TIMEOUTS_DRAIN=10",
+		"FRESHET_POOLS={",
+	})
 	for _, want := range []string{
-		"FRESHET_LIMITS_CONECTIONS: there is no such setting", "timeouts.drain: a duration must have a unit", "(FRESHET_TIMEOUTS_DRAIN)", "(FRESHET_POOLS)",
+		"FRESHET_LIMITS_CONECTIONS: there is no such setting", "timeouts.drain: a duration must have a unit",
+		"(FRESHET_TIMEOUTS_DRAIN)", "(FRESHET_POOLS)",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)

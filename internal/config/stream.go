@@ -86,7 +86,8 @@ func (c *Config) validateStream(p *problems) {
 		case !ok || organization == "" || account == "" || strings.Contains(account, "/"):
 			p.addf("stream.anonymous", "%q must be organization/serviceaccount", s.Anonymous)
 		case s.Plain != Auto && s.Plain != Off && !isLoopback(s.Plain):
-			p.addf("stream.anonymous", "other machines can reach stream.plain, %s, and would need no credentials; use a loopback address", s.Plain)
+			p.addf("stream.anonymous", "other machines can reach stream.plain, %s, and would need no credentials; "+
+				"use a loopback address", s.Plain)
 		}
 	}
 	if s.InitialDelay.Std() < 0 || s.InitialDelay.Std() > time.Minute {

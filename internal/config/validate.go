@@ -129,7 +129,8 @@ func (p *problems) subdomain(field, value string) {
 func (c *Config) validateURLs(p *problems) {
 	p.origin("baseURL", c.BaseURL)
 	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
-		p.addf("baseURL", "must be given when etcd is external: every replica must issue and accept tokens for the same address")
+		p.addf("baseURL", "must be given when etcd is external: every replica must issue and accept tokens for the "+
+			"same address")
 	}
 	p.origin("issuerURL", c.IssuerURL)
 	p.subdomain("domain", c.Domain)

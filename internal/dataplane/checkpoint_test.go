@@ -30,7 +30,8 @@ func TestCheckpoint(t *testing.T) {
 	to := t.TempDir()
 	var begun []int
 	uids, err := p.Checkpoint(t.Context(), to, func(_ string, n, _ int) { begun = append(begun, n) })
-	if want := []string{"uid-acme-runs", "uid-acme-waits"}; err != nil || !slices.Equal(uids, want) || len(begun) != len(want) {
+	if want := []string{"uid-acme-runs", "uid-acme-waits"}; err != nil || !slices.Equal(uids, want) ||
+		len(begun) != len(want) {
 		t.Fatalf("got %v (%v), %v, want %v", uids, begun, err, want)
 	}
 	again := open(t, to)

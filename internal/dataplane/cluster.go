@@ -38,7 +38,11 @@ func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provi
 		return p.openShared(ctx, spec, report)
 	}
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID), pebble.Options{Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, MustExist: spec.Existing && !p.mayLack(spec.UID)})
+	store, err := pebble.Open(p.folder(spec.UID),
+		pebble.Options{
+			Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
+			MustExist: spec.Existing && !p.mayLack(spec.UID),
+		})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
@@ -53,16 +57,23 @@ func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provi
 }
 
 // start brings up what stands on the store.
-func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *workpool.Pool, log *slog.Logger, report func(provision.Part)) error {
+func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *workpool.Pool, log *slog.Logger,
+	report func(provision.Part),
+) error {
 	journal, err := c.Engine.Journal(ctx, registryJournal)
 	if err != nil {
 		return fmt.Errorf("opening the registry's journal: %w", err)
 	}
-	if c.Registry, err = schemas.Open(ctx, journal, schemas.Options{Logger: log, Quota: c.Quota, Pool: pool}); err != nil {
+	if c.Registry, err = schemas.Open(ctx, journal,
+		schemas.Options{Logger: log, Quota: c.Quota, Pool: pool}); err != nil {
 		return fmt.Errorf("opening the schema registry: %w", err)
 	}
 	report(provision.Metadata)
-	c.Broker, err = messaging.Open(ctx, c.Engine, messaging.Options{Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log, Shards: c.shards()})
+	c.Broker, err = messaging.Open(ctx, c.Engine,
+		messaging.Options{
+			Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log,
+			Shards: c.shards(),
+		})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())
 	}

@@ -14,7 +14,8 @@ func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant,
 	dir := p.running.Load()
 	for _, failed := range dir.failed {
 		if failed.spec.Organization == organization {
-			return nil, errs.Newf(errs.Unavailable, "cluster %s is not open, so what it grants to %s is not known; try again when it is ready",
+			return nil, errs.Newf(errs.Unavailable,
+				"cluster %s is not open, so what it grants to %s is not known; try again when it is ready",
 				failed.spec.Name, principal)
 		}
 	}
@@ -24,7 +25,8 @@ func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant,
 			continue
 		}
 		for _, g := range slices.Clone(c.Broker.GrantsOf(principal)) {
-			g.Scope.Organization, g.Scope.Instance, g.Scope.Cluster = c.Scope.Organization, c.Scope.Instance, c.Scope.Cluster
+			g.Scope.Organization, g.Scope.Instance, g.Scope.Cluster = c.Scope.Organization, c.Scope.Instance,
+				c.Scope.Cluster
 			granted = append(granted, g)
 		}
 	}

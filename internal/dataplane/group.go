@@ -172,7 +172,8 @@ func (s *slot) lost() {
 	c := s.cluster
 	c.Broker.Abandon(s.number)
 	if err := c.groups.lose(s.number, len(c.shared.slots)); err != nil {
-		s.log.Warn("consumer groups of a shard that another member owns now could not be closed", slog.Int("shard", s.number), slog.String("error", err.Error()))
+		s.log.Warn("consumer groups of a shard that another member owns now could not be closed",
+			slog.Int("shard", s.number), slog.String("error", err.Error()))
 	}
 }
 
@@ -181,7 +182,8 @@ func (s *slot) lost() {
 func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
 	c := s.cluster
 	for delay := adoptWait; ; delay = min(2*delay, maxAdoptWait) {
-		err := errors.Join(c.groups.gain(ctx, owned, s.number, len(c.shared.slots)), c.Broker.Adopt(ctx, s.number, owned))
+		err := errors.Join(c.groups.gain(ctx, owned, s.number, len(c.shared.slots)),
+			c.Broker.Adopt(ctx, s.number, owned))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -217,7 +219,8 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 	if err != nil {
 		return nil, fmt.Errorf("opening the cluster's journals: %w", err)
 	}
-	c := &Cluster{Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom)), groups: &lazyGroups{}}
+	c := &Cluster{Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name,
+		quota.ClusterLimits(spec.Custom)), groups: &lazyGroups{}}
 	c.shared = &shared{journals: journals}
 	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals.Journal}
 	for i := range n {
@@ -243,9 +246,11 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec, log *slog.Logger) error {
 	for i, s := range c.shared.slots {
 		shard, err := p.opts.Group.OpenShard(ctx, ShardOptions{
-			Cluster: spec.UID, Number: i, Copies: spec.Copies, Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)),
+			Cluster: spec.UID, Number: i, Copies: spec.Copies,
+			Dir: filepath.Join(p.folder(spec.UID), sharded.Folder(i)),
 			Store: pebble.Options{
-				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve, DeadLetters: c.deadLetter,
+				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
+				DeadLetters: c.deadLetter,
 			},
 			OnOwner: s.gained, OnLost: s.lost,
 		})

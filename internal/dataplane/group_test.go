@@ -74,7 +74,8 @@ func newLoopback(t *testing.T, members ...string) *loopback {
 	})
 	for _, name := range members {
 		plane, err := dataplane.Open(dataplane.Options{
-			Dir: t.TempDir(), Domain: "freshet.localhost", Logger: slog.New(slog.DiscardHandler), Group: &loopbackMember{l, name},
+			Dir: t.TempDir(), Domain: "freshet.localhost", Logger: slog.New(slog.DiscardHandler),
+			Group: &loopbackMember{l, name},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +248,8 @@ func TestAnyMemberServesAnyTopic(t *testing.T) {
 		if err := there.Subscribe(ctx, name, "s", messaging.Position{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := here.Produce(ctx, name, &messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
+		if _, err := here.Produce(ctx, name,
+			&messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := there.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
@@ -306,7 +308,8 @@ func TestANewOwnerAgreesWithTheCatalogue(t *testing.T) {
 		_, err := l.shards[0].engine.DescribeTopic(ctx, 77)
 		return errors.Is(err, engine.ErrNoTopic)
 	})
-	if _, err := at["a"].Broker.Produce(ctx, name, &messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
+	if _, err := at["a"].Broker.Produce(ctx, name,
+		&messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
 		t.Errorf("producing at the old owner: got error %v, want none", err)
 	}
 }
@@ -348,7 +351,10 @@ func TestConsumerGroupsFollowTheirShard(t *testing.T) {
 	if groups.JournalOf(key)%2 == 1 {
 		owner, other = other, owner
 	}
-	commit := &groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{groups.At(1, 0): {Offset: 7}}}
+	commit := &groups.CommitRequest{
+		Generation: -1,
+		Offsets:    map[groups.Partition]groups.Offset{groups.At(1, 0): {Offset: 7}},
+	}
 	if err := coordinators[other].Commit(t.Context(), key, commit); !errors.Is(err, groups.ErrNotCoordinator) {
 		t.Errorf("at the wrong member: got error %v, want %v", err, groups.ErrNotCoordinator)
 	}

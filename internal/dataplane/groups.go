@@ -20,7 +20,9 @@ type lazyGroups struct {
 }
 
 // Groups returns the coordinator of the cluster's consumer groups.
-func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration, log *slog.Logger) (*groups.Coordinator, error) {
+func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
+	log *slog.Logger,
+) (*groups.Coordinator, error) {
 	l := c.groups
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,7 +30,8 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration, log *s
 		return nil, groups.ErrClosed
 	}
 	if l.opened == nil {
-		opened, err := groups.Open(ctx, c.Engine, groups.Options{InitialDelay: initialDelay, Logger: log, Shared: c.shared != nil})
+		opened, err := groups.Open(ctx, c.Engine,
+			groups.Options{InitialDelay: initialDelay, Logger: log, Shared: c.shared != nil})
 		if err != nil {
 			return nil, err
 		}

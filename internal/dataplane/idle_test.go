@@ -31,7 +31,8 @@ func TestNewClustersCostLittle(t *testing.T) {
 	}
 	heap, goroutines = heapNow()-heap, runtime.NumGoroutine()-goroutines
 	disk := diskOf(t, dir) / (clusters + 1)
-	t.Logf("each of %d clusters: %d bytes of disk, %d bytes of heap, %d goroutines", clusters, disk, heap/clusters, goroutines/clusters)
+	t.Logf("each of %d clusters: %d bytes of disk, %d bytes of heap, %d goroutines", clusters, disk, heap/clusters,
+		goroutines/clusters)
 	if disk > idleDisk {
 		t.Errorf("disk of a new cluster: got %d bytes, want at most %d", disk, idleDisk)
 	}

@@ -97,12 +97,16 @@ type index struct {
 type name struct{ organization, cluster string }
 
 func newIndex() *index {
-	return &index{byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, byName: map[name]*Cluster{}, failed: map[string]*failedCluster{}}
+	return &index{
+		byUID: map[string]*Cluster{}, byHost: map[string]*Cluster{}, byName: map[name]*Cluster{},
+		failed: map[string]*failedCluster{},
+	}
 }
 
 func (d *index) clone() *index {
 	return &index{
-		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), byName: maps.Clone(d.byName), failed: maps.Clone(d.failed),
+		byUID: maps.Clone(d.byUID), byHost: maps.Clone(d.byHost), byName: maps.Clone(d.byName),
+		failed:   maps.Clone(d.failed),
 		fallback: d.fallback,
 	}
 }
@@ -143,7 +147,10 @@ func Open(opts Options) (*Plane, error) {
 			return nil, fmt.Errorf("removing a deleted cluster: %w", err)
 		}
 	}
-	p := &Plane{opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(), log: opts.Logger}
+	p := &Plane{
+		opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(),
+		log: opts.Logger,
+	}
 	p.running.Store(newIndex())
 	return p, nil
 }
@@ -188,7 +195,8 @@ func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(
 	}
 	p.publishLocked(opened)
 	report(provision.Proxy)
-	p.log.Info("cluster is open", slog.String("cluster", spec.Organization+"/"+spec.Name), slog.String("host", spec.Host))
+	p.log.Info("cluster is open", slog.String("cluster", spec.Organization+"/"+spec.Name),
+		slog.String("host", spec.Host))
 	return nil
 }
 
@@ -231,7 +239,9 @@ func (p *Plane) Release(ctx context.Context, uid string) error {
 	if open {
 		if err := c.close(); err != nil {
 			// The data is to go anyway; what matters is that it goes.
-			p.log.WarnContext(ctx, "a cluster that is being deleted could not be closed; its data is removed all the same", slog.String("error", err.Error()))
+			p.log.WarnContext(ctx,
+				"a cluster that is being deleted could not be closed; its data is removed all the same",
+				slog.String("error", err.Error()))
 		}
 	}
 	return p.removeFolder(uid)

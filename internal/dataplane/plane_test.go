@@ -152,11 +152,15 @@ func TestProvisionReportsEachPart(t *testing.T) {
 	p := open(t, t.TempDir())
 	var got []provision.Part
 	for range 2 { // the second time there is nothing to bring up
-		if err := p.Provision(t.Context(), spec("acme", "c"), func(part provision.Part) { got = append(got, part) }); err != nil {
+		if err := p.Provision(t.Context(), spec("acme", "c"),
+			func(part provision.Part) { got = append(got, part) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy}; !slices.Equal(got, want) {
+	if want := []provision.Part{
+		provision.Storage, provision.Metadata, provision.Broker,
+		provision.Proxy,
+	}; !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
 }

@@ -63,7 +63,8 @@ func race(t *testing.T, attempts int, call func(i int) error) int {
 }
 
 var atRest = quota.Limits{
-	quota.Topics: 60, quota.Subscriptions: 25, quota.Subjects: 20, quota.SchemaBytes: 4 << 10, quota.StoredBytes: 64 << 10,
+	quota.Topics: 60, quota.Subscriptions: 25, quota.Subjects: 20, quota.SchemaBytes: 4 << 10,
+	quota.StoredBytes: 64 << 10,
 }
 
 // TestAttackQuotas has one organization take all that it can of two clusters,
@@ -117,7 +118,8 @@ func TestAttackQuotas(t *testing.T) {
 		return register(ctx, c, name, fmt.Sprintf("field_%d", i))
 	})
 	attack(quota.StoredBytes, 200, func(i int, _ *dataplane.Cluster) error {
-		_, err := mine[0].Broker.Produce(ctx, used[i%len(used)].Name, &messaging.Message{SchemaVersion: messaging.NoSchema, Payload: make([]byte, 1000)})
+		_, err := mine[0].Broker.Produce(ctx, used[i%len(used)].Name,
+			&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: make([]byte, 1000)})
 		return err
 	})
 	over := 0
@@ -199,7 +201,8 @@ func work(ctx context.Context, c *dataplane.Cluster, r quota.Resource, i int) er
 	if r == quota.Topics {
 		return c.Broker.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
 	}
-	_, err := c.Broker.Produce(ctx, mustTopic("persistent://public/default/w0"), &messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("x")})
+	_, err := c.Broker.Produce(ctx, mustTopic("persistent://public/default/w0"),
+		&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("x")})
 	return err
 }
 

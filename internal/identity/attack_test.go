@@ -143,28 +143,31 @@ func TestForgedSignaturesAreRefused(t *testing.T) {
 	jwk := json.RawMessage(jwkOf(t, &own.PublicKey))
 	n := elliptic.P256().Params().N
 	tests := map[string]string{
-		"none":                     token(with(good, "alg", "none"), f.claims(), fixed(nil)),
-		"None with signature":      token(with(good, "alg", "None"), f.claims(), es256(f.private)),
-		"no alg":                   token(with(good, "alg", nil), f.claims(), es256(f.private)),
-		"HS256 with public key":    token(with(good, "alg", "HS256"), f.claims(), hs256(public)),
-		"HS256 with public PEM":    token(with(good, "alg", "HS256"), f.claims(), hs256([]byte(pemOf("PUBLIC KEY", public)))),
-		"HS256 with kid":           token(with(good, "alg", "HS256"), f.claims(), hs256([]byte(f.kid))),
-		"ES384 label":              token(with(good, "alg", "ES384"), f.claims(), es256(f.private)),
-		"own key, our kid":         token(good, f.claims(), es256(own)),
-		"own key, own kid":         token(with(good, "kid", "mine"), f.claims(), es256(own)),
-		"own key, no kid":          token(with(good, "kid", nil), f.claims(), es256(own)),
-		"no kid":                   token(with(good, "kid", nil), f.claims(), es256(f.private)),
-		"kid is a path":            token(with(good, "kid", "../../../dev/null"), f.claims(), es256(own)),
-		"kid is SQL":               token(with(good, "kid", "' OR 1=1 --"), f.claims(), es256(own)),
-		"kid is a number":          token(with(good, "kid", 7), f.claims(), es256(own)),
-		"kid is a list":            token(with(good, "kid", []string{f.kid}), f.claims(), es256(own)),
-		"embedded key":             token(with(with(good, "jwk", jwk), "kid", nil), f.claims(), es256(own)),
-		"embedded key and kid":     token(with(good, "jwk", jwk), f.claims(), es256(own)),
-		"key by address":           token(with(good, "jku", "http://127.0.0.1:1/jwks"), f.claims(), es256(own)),
-		"critical extension":       token(with(good, "crit", []string{"exp"}), f.claims(), es256(f.private)),
-		"unencoded payload":        token(with(with(good, "b64", false), "crit", []string{"b64"}), f.claims(), es256(f.private)),
-		"zero signature":           token(good, f.claims(), fixed(make([]byte, 64))),
-		"r = s = n":                token(good, f.claims(), fixed(append(n.FillBytes(make([]byte, 32)), n.FillBytes(make([]byte, 32))...))),
+		"none":                  token(with(good, "alg", "none"), f.claims(), fixed(nil)),
+		"None with signature":   token(with(good, "alg", "None"), f.claims(), es256(f.private)),
+		"no alg":                token(with(good, "alg", nil), f.claims(), es256(f.private)),
+		"HS256 with public key": token(with(good, "alg", "HS256"), f.claims(), hs256(public)),
+		"HS256 with public PEM": token(with(good, "alg", "HS256"), f.claims(),
+			hs256([]byte(pemOf("PUBLIC KEY", public)))),
+		"HS256 with kid":       token(with(good, "alg", "HS256"), f.claims(), hs256([]byte(f.kid))),
+		"ES384 label":          token(with(good, "alg", "ES384"), f.claims(), es256(f.private)),
+		"own key, our kid":     token(good, f.claims(), es256(own)),
+		"own key, own kid":     token(with(good, "kid", "mine"), f.claims(), es256(own)),
+		"own key, no kid":      token(with(good, "kid", nil), f.claims(), es256(own)),
+		"no kid":               token(with(good, "kid", nil), f.claims(), es256(f.private)),
+		"kid is a path":        token(with(good, "kid", "../../../dev/null"), f.claims(), es256(own)),
+		"kid is SQL":           token(with(good, "kid", "' OR 1=1 --"), f.claims(), es256(own)),
+		"kid is a number":      token(with(good, "kid", 7), f.claims(), es256(own)),
+		"kid is a list":        token(with(good, "kid", []string{f.kid}), f.claims(), es256(own)),
+		"embedded key":         token(with(with(good, "jwk", jwk), "kid", nil), f.claims(), es256(own)),
+		"embedded key and kid": token(with(good, "jwk", jwk), f.claims(), es256(own)),
+		"key by address":       token(with(good, "jku", "http://127.0.0.1:1/jwks"), f.claims(), es256(own)),
+		"critical extension":   token(with(good, "crit", []string{"exp"}), f.claims(), es256(f.private)),
+		"unencoded payload": token(with(with(good, "b64", false), "crit", []string{"b64"}), f.claims(),
+			es256(f.private)),
+		"zero signature": token(good, f.claims(), fixed(make([]byte, 64))),
+		"r = s = n": token(good, f.claims(),
+			fixed(append(n.FillBytes(make([]byte, 32)), n.FillBytes(make([]byte, 32))...))),
 		"short signature":          token(good, f.claims(), fixed(big.NewInt(1).Bytes())),
 		"no signature":             parts[0] + "." + parts[1] + ".",
 		"two parts":                parts[0] + "." + parts[1],
@@ -278,7 +281,8 @@ func FuzzVerifyClaims(f *testing.F) {
 		if !json.Valid(claims) {
 			return
 		}
-		p, err := world.Verifier.Authenticate(context.Background(), token(header, json.RawMessage(claims), es256(world.private)), api)
+		p, err := world.Verifier.Authenticate(context.Background(),
+			token(header, json.RawMessage(claims), es256(world.private)), api)
 		if err == nil && p.UID != world.account.UID {
 			t.Fatalf("claims %s made %+v, want uid %s", claims, p, world.account.UID)
 		}

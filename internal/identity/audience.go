@@ -28,7 +28,9 @@ type Audiences struct {
 // one data plane. host is where the caller has just reached this server, which
 // counts as an address too. ok is false for what is unknown or another
 // organization's.
-func (a *Audiences) Resolve(account *Account, wanted, host string) (audiences []string, lifetime time.Duration, ok bool) {
+func (a *Audiences) Resolve(account *Account, wanted,
+	host string,
+) (audiences []string, lifetime time.Duration, ok bool) {
 	primary := a.Addresses[0]
 	if wanted == "" || wanted == primary {
 		return []string{primary}, a.Lifetime, true
@@ -58,6 +60,7 @@ func (a *Audiences) isOurs(address, host string) bool {
 		}
 	}
 	u, err := url.Parse(canonical)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path == "" && u.RawQuery == "" &&
+		u.Fragment == "" && u.User == nil &&
 		host != "" && strings.EqualFold(u.Host, strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443"))
 }

@@ -55,7 +55,10 @@ func (i *Issuer) NewCredentials(organization, account string) Credentials {
 func (i *Issuer) Rotate(c Credentials, organization, account string, ends time.Time) Credentials {
 	next := i.NewCredentials(organization, account)
 	if ends.After(time.Now()) {
-		next.Replaced = ReplacedCredentials{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Ends: ends.UTC().Truncate(time.Second)}
+		next.Replaced = ReplacedCredentials{
+			ClientID: c.ClientID, ClientSecret: c.ClientSecret,
+			Ends: ends.UTC().Truncate(time.Second),
+		}
 	}
 	return next
 }
@@ -136,7 +139,8 @@ func ParseCredentials(data []byte) (Credentials, error) {
 	}
 	if file.IssuerURL != "" {
 		if _, err := parseBaseURL(file.IssuerURL); err != nil {
-			return Credentials{}, fmt.Errorf("%w: field issuer_url is not an http or https address", ErrInvalidCredentials)
+			return Credentials{},
+				fmt.Errorf("%w: field issuer_url is not an http or https address", ErrInvalidCredentials)
 		}
 	}
 	c := Credentials{
@@ -171,7 +175,8 @@ func parseBaseURL(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %q: not a URL", text)
 	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not a plain http or https address", text)
 	}
 	return u, nil

@@ -43,7 +43,8 @@ func TestCredentialsFileHasTheFieldsOfR6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back.ClientID != c.ClientID || back.ClientSecret.Reveal() != c.ClientSecret.Reveal() || back.ClientEmail != c.ClientEmail || back.IssuerURL != c.IssuerURL {
+	if back.ClientID != c.ClientID || back.ClientSecret.Reveal() != c.ClientSecret.Reveal() ||
+		back.ClientEmail != c.ClientEmail || back.IssuerURL != c.IssuerURL {
 		t.Errorf("parsed %+v, want %+v", back, c)
 	}
 }
@@ -55,13 +56,16 @@ func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 		return `{"type":"vendor_service_account","client_id":"id","client_secret":"` + secret + `"` + change + `}`
 	}
 	tests := map[string]struct{ text, want string }{
-		"not JSON":       {secret, "JSON"},
-		"a list":         {`["` + secret + `"]`, "JSON"},
-		"number":         {`{"type":"vendor_service_account","client_secret":` + "12345}", "JSON"},
-		"other type":     {`{"type":"` + secret + `"}`, "type"},
-		"no id":          {`{"type":"vendor_service_account","client_secret":"` + secret + `"}`, "client_id"},
-		"no secret":      {`{"type":"vendor_service_account","client_id":"id"}`, "client_secret"},
-		"line in secret": {`{"type":"vendor_service_account","client_id":"id","client_secret":"` + secret + `\n"}`, "client_secret"},
+		"not JSON":   {secret, "JSON"},
+		"a list":     {`["` + secret + `"]`, "JSON"},
+		"number":     {`{"type":"vendor_service_account","client_secret":` + "12345}", "JSON"},
+		"other type": {`{"type":"` + secret + `"}`, "type"},
+		"no id":      {`{"type":"vendor_service_account","client_secret":"` + secret + `"}`, "client_id"},
+		"no secret":  {`{"type":"vendor_service_account","client_id":"id"}`, "client_secret"},
+		"line in secret": {
+			`{"type":"vendor_service_account","client_id":"id","client_secret":"` + secret + `\n"}`,
+			"client_secret",
+		},
 		"bad issuer":     {good(`,"issuer_url":"ftp://` + secret + `"`), "issuer_url"},
 		"user in issuer": {good(`,"issuer_url":"https://u:` + secret + `@host"`), "issuer_url"},
 		"too large":      {good(`,"x":"` + strings.Repeat("x", identity.MaxCredentialsFile) + `"`), "larger"},
@@ -81,7 +85,10 @@ func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 			}
 		})
 	}
-	for name, text := range map[string]string{"plain": good(""), "extra field": good(`,"extra":"x"`), "byte order mark": "\ufeff" + good("")} {
+	for name, text := range map[string]string{
+		"plain": good(""), "extra field": good(`,"extra":"x"`),
+		"byte order mark": "\ufeff" + good(""),
+	} {
 		if _, err := identity.ParseCredentials([]byte(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -109,12 +116,14 @@ func TestAuthenticateRefusesEverythingButTheRightPair(t *testing.T) {
 		"the hash as secret":        {c.ClientID, identity.NewSecret(account.SecretHash)},
 	}
 	for name, tc := range tests {
-		if _, err := identity.Authenticate(w.Directory, w.Sealer, tc.id, tc.secret); !errors.Is(err, identity.ErrInvalidClient) {
+		if _, err := identity.Authenticate(w.Directory, w.Sealer, tc.id, tc.secret); !errors.Is(err,
+			identity.ErrInvalidClient) {
 			t.Errorf("%s: error = %v, want %v", name, err, identity.ErrInvalidClient)
 		}
 	}
 	w.Directory.DeleteAccount("acme", "ci", account.UID)
-	if _, err := identity.Authenticate(w.Directory, w.Sealer, c.ClientID, c.ClientSecret); !errors.Is(err, identity.ErrInvalidClient) {
+	if _, err := identity.Authenticate(w.Directory, w.Sealer, c.ClientID, c.ClientSecret); !errors.Is(err,
+		identity.ErrInvalidClient) {
 		t.Errorf("a deleted account still authenticates: %v", err)
 	}
 }

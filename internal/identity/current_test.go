@@ -25,7 +25,8 @@ func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
 		t.Fatalf("got %v, want a live principal", err)
 	}
 	current.Store(false)
-	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); !errors.Is(err, identity.ErrNotCurrent) || errs.KindOf(err) != errs.Unavailable {
+	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); !errors.Is(err,
+		identity.ErrNotCurrent) || errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("got %v, want %v", err, identity.ErrNotCurrent)
 	}
 	if who.Live() {

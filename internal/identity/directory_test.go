@@ -29,14 +29,26 @@ func TestDirectoryKeepsTheNewestAccount(t *testing.T) {
 			d.PutAccount(account("u1", "c1", 5))
 			d.PutAccount(account("u1", "c2", 6))
 		}, "u1", "c2"},
-		"deleted":         {func(d *identity.Directory) { d.PutAccount(account("u1", "c1", 5)); d.DeleteAccount("acme", "ci", "u1") }, "", ""},
-		"deleted by name": {func(d *identity.Directory) { d.PutAccount(account("u1", "c1", 5)); d.DeleteAccount("acme", "ci", "") }, "", ""},
+		"deleted": {func(d *identity.Directory) {
+			d.PutAccount(account("u1", "c1", 5))
+			d.DeleteAccount("acme",
+				"ci", "u1")
+		}, "", ""},
+		"deleted by name": {func(d *identity.Directory) {
+			d.PutAccount(account("u1", "c1", 5))
+			d.DeleteAccount("acme",
+				"ci", "")
+		}, "", ""},
 		"late event after deletion": {func(d *identity.Directory) {
 			d.PutAccount(account("u1", "c1", 5))
 			d.DeleteAccount("acme", "ci", "u1")
 			d.PutAccount(account("u1", "c1", 9))
 		}, "", ""},
-		"deletion before creation": {func(d *identity.Directory) { d.DeleteAccount("acme", "ci", "u1"); d.PutAccount(account("u1", "c1", 5)) }, "", ""},
+		"deletion before creation": {func(d *identity.Directory) {
+			d.DeleteAccount("acme", "ci",
+				"u1")
+			d.PutAccount(account("u1", "c1", 5))
+		}, "", ""},
 		"recreated": {func(d *identity.Directory) {
 			d.PutAccount(account("u1", "c1", 5))
 			d.DeleteAccount("acme", "ci", "u1")
@@ -88,23 +100,49 @@ func TestClientIDStaysWithItsFirstAccount(t *testing.T) {
 func TestRevokedAndDeletedKeysStaySo(t *testing.T) {
 	t.Parallel()
 	key := func(revoked bool, revision int64) identity.Key {
-		return identity.Key{ID: "k1", Name: "n", Organization: "acme", Account: "ci", Revoked: revoked, Revision: revision}
+		return identity.Key{
+			ID: "k1", Name: "n", Organization: "acme", Account: "ci", Revoked: revoked,
+			Revision: revision,
+		}
 	}
 	tests := map[string]struct {
 		do               func(*identity.Directory)
 		present, revoked bool
 	}{
-		"put":                      {func(d *identity.Directory) { d.PutKey(key(false, 1)) }, true, false},
-		"revoked":                  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) }, true, true},
-		"revoked from the start":   {func(d *identity.Directory) { d.PutKey(key(true, 1)) }, true, true},
-		"revoked without revision": {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 0)) }, true, true},
-		"unrevoking":               {func(d *identity.Directory) { d.PutKey(key(true, 1)); d.PutKey(key(false, 2)) }, true, true},
-		"late event":               {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)); d.PutKey(key(false, 1)) }, true, true},
-		"late revocation":          {func(d *identity.Directory) { d.PutKey(key(false, 5)); d.PutKey(key(true, 2)) }, true, true},
-		"deleted":                  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.DeleteKey("k1") }, false, false},
-		"late event after delete":  {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.DeleteKey("k1"); d.PutKey(key(false, 2)) }, false, false},
-		"late revocation, deleted": {func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(true, 1)) }, false, false},
-		"deleting before creation": {func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(false, 1)) }, false, false},
+		"put":                    {func(d *identity.Directory) { d.PutKey(key(false, 1)) }, true, false},
+		"revoked":                {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) }, true, true},
+		"revoked from the start": {func(d *identity.Directory) { d.PutKey(key(true, 1)) }, true, true},
+		"revoked without revision": {
+			func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 0)) },
+			true, true,
+		},
+		"unrevoking": {func(d *identity.Directory) { d.PutKey(key(true, 1)); d.PutKey(key(false, 2)) }, true, true},
+		"late event": {func(
+			d *identity.Directory,
+		) {
+			d.PutKey(key(false, 1))
+			d.PutKey(key(true, 2))
+			d.PutKey(key(false, 1))
+		}, true, true},
+		"late revocation": {
+			func(d *identity.Directory) { d.PutKey(key(false, 5)); d.PutKey(key(true, 2)) },
+			true, true,
+		},
+		"deleted": {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.DeleteKey("k1") }, false, false},
+		"late event after delete": {func(d *identity.Directory) {
+			d.PutKey(key(false, 1))
+			d.DeleteKey("k1")
+			d.PutKey(
+				key(false, 2))
+		}, false, false},
+		"late revocation, deleted": {
+			func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(true, 1)) },
+			false, false,
+		},
+		"deleting before creation": {
+			func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(false, 1)) },
+			false, false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +170,10 @@ func TestDirectoryUnderConcurrentUse(t *testing.T) {
 				id := fmt.Sprintf("k%d-%d", worker, i)
 				d.PutAccount(identity.Account{Organization: "acme", Name: id, UID: id, ClientID: id})
 				d.PutKey(identity.Key{ID: id, Name: id, Organization: "acme", Account: id, AccountUID: id})
-				d.PutKey(identity.Key{ID: id, Name: id, Organization: "acme", Account: id, AccountUID: id, Revoked: true})
+				d.PutKey(identity.Key{
+					ID: id, Name: id, Organization: "acme", Account: id, AccountUID: id,
+					Revoked: true,
+				})
 				if _, ok := d.Account("acme", id); !ok {
 					t.Error("own write not seen")
 				}

@@ -180,7 +180,8 @@ func checkJWKMembers(members map[string]json.RawMessage) string {
 // Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM
 // (docs/spec/resources.md#r5).
 func (k *EncryptionKey) Encrypt(token Secret) (string, error) {
-	encrypter, err := jose.NewEncrypter(jose.A256GCM, jose.Recipient{Algorithm: jose.RSA_OAEP, Key: k.public, KeyID: k.keyID}, nil)
+	encrypter, err := jose.NewEncrypter(jose.A256GCM,
+		jose.Recipient{Algorithm: jose.RSA_OAEP, Key: k.public, KeyID: k.keyID}, nil)
 	if err != nil {
 		return "", fmt.Errorf("encrypt API key: %w", err)
 	}

@@ -65,12 +65,13 @@ func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
 	t.Parallel()
 	private := rsaKey()
 	forms := map[string]struct{ pem, jwk string }{
-		"SPKI":        {pem: spki(t, &private.PublicKey)},
-		"PKCS #1":     {pem: pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&private.PublicKey))},
-		"spaces":      {pem: "\n  \n  " + spki(t, &private.PublicKey) + "\n \n"},
-		"CRLF":        {pem: strings.ReplaceAll(spki(t, &private.PublicKey), "\n", "\r\n")},
-		"JWK":         {jwk: jwkOf(t, &private.PublicKey)},
-		"JWK for enc": {jwk: strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"enc","alg":"RSA-OAEP","key_ops":["encrypt"],"ext":true,`, 1)},
+		"SPKI":    {pem: spki(t, &private.PublicKey)},
+		"PKCS #1": {pem: pemOf("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&private.PublicKey))},
+		"spaces":  {pem: "\n  \n  " + spki(t, &private.PublicKey) + "\n \n"},
+		"CRLF":    {pem: strings.ReplaceAll(spki(t, &private.PublicKey), "\n", "\r\n")},
+		"JWK":     {jwk: jwkOf(t, &private.PublicKey)},
+		"JWK for enc": {jwk: strings.Replace(jwkOf(t, &private.PublicKey), "{",
+			`{"use":"enc","alg":"RSA-OAEP","key_ops":["encrypt"],"ext":true,`, 1)},
 	}
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
 			if header["alg"] != "RSA-OAEP" || header["enc"] != "A256GCM" {
 				t.Errorf("header = %v, want RSA-OAEP and A256GCM", header)
 			}
-			object, err := jose.ParseEncryptedCompact(jwe, []jose.KeyAlgorithm{jose.RSA_OAEP}, []jose.ContentEncryption{jose.A256GCM})
+			object, err := jose.ParseEncryptedCompact(jwe, []jose.KeyAlgorithm{jose.RSA_OAEP},
+				[]jose.ContentEncryption{jose.A256GCM})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +145,8 @@ func TestEncryptedKeysDecryptWithWebCrypto(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "decrypt.js"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "jwe"))
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "decrypt.js"), filepath.Join(dir, "key.pem"),
+		filepath.Join(dir, "jwe"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "eyJ.the.token" {
 		t.Errorf("WebCrypto gives %q, %v; want eyJ.the.token", out, err)
@@ -200,37 +203,49 @@ func TestUnusableEncryptionKeysNameTheInput(t *testing.T) {
 		input    identity.Input
 		want     string
 	}{
-		"both":              {good, jwkOf(t, &private.PublicKey), identity.InputPEMAndJWK, "not both"},
-		"text":              {"hello", "", identity.InputPEM, "PEM block"},
-		"escaped breaks":    {strings.ReplaceAll(good, "\n", `\n`), "", identity.InputPEM, "line breaks"},
-		"two blocks":        {good + good, "", identity.InputPEM, "one PEM block"},
-		"trailing text":     {good + "x", "", identity.InputPEM, "nothing after"},
-		"wrong label":       {pemOf("CERTIFICATE", []byte{1}), "", identity.InputPEM, "PUBLIC KEY"},
-		"garbage SPKI":      {pemOf("PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
-		"garbage PKCS #1":   {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
-		"EC":                {spki(t, &ec.PublicKey), "", identity.InputPEM, "RSA"},
-		"Ed25519":           {spki(t, ed), "", identity.InputPEM, "RSA"},
-		"1024 bits":         {spki(t, modulus(1024)), "", identity.InputPEM, "at least 2048 bits, this one has 1024"},
-		"2047 bits":         {spki(t, modulus(2047)), "", identity.InputPEM, "2047"},
-		"16384 bits":        {spki(t, modulus(16384)), "", identity.InputPEM, "at most 8192"},
-		"even modulus":      {spki(t, even), "", identity.InputPEM, "modulus"},
-		"exponent 1":        {spki(t, &rsa.PublicKey{N: modulus(2048).N, E: 1}), "", identity.InputPEM, "exponent"},
-		"private key":       {pemOf("PRIVATE KEY", pkcs8), "", identity.InputPEM, "private key"},
-		"private PKCS #1":   {pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), "", identity.InputPEM, "private key"},
-		"long PEM":          {strings.Repeat("x", 20000), "", identity.InputPEM, "longer"},
-		"JWK text":          {"", "hello", identity.InputJWK, "JSON"},
-		"JWK null":          {"", "null", identity.InputJWK, "JSON"},
-		"JWK list":          {"", "[]", identity.InputJWK, "JSON"},
-		"JWK empty":         {"", "{}", identity.InputJWK, "kty"},
-		"JWK EC":            {"", jwkOf(t, &ec.PublicKey), identity.InputJWK, "RSA"},
-		"JWK symmetric":     {"", `{"kty":"oct","k":"AAAA"}`, identity.InputJWK, "private"},
-		"JWK private":       {"", jwkOf(t, private), identity.InputJWK, "private key"},
-		"JWK no n":          {"", `{"kty":"RSA","e":"AQAB"}`, identity.InputJWK, "n and e"},
-		"JWK bad n":         {"", `{"kty":"RSA","n":"!!","e":"AQAB"}`, identity.InputJWK, "base64url"},
-		"JWK zero":          {"", `{"kty":"RSA","n":"AA","e":"AQAB"}`, identity.InputJWK, "bits"},
-		"JWK big exponent":  {"", strings.Replace(jwkOf(t, &private.PublicKey), "AQAB", strings.Repeat("_", 40), 1), identity.InputJWK, ""},
-		"JWK for signing":   {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"sig",`, 1), identity.InputJWK, "enc"},
-		"JWK other alg":     {"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"alg":"RSA-OAEP-256",`, 1), identity.InputJWK, "RSA-OAEP"},
+		"both":            {good, jwkOf(t, &private.PublicKey), identity.InputPEMAndJWK, "not both"},
+		"text":            {"hello", "", identity.InputPEM, "PEM block"},
+		"escaped breaks":  {strings.ReplaceAll(good, "\n", `\n`), "", identity.InputPEM, "line breaks"},
+		"two blocks":      {good + good, "", identity.InputPEM, "one PEM block"},
+		"trailing text":   {good + "x", "", identity.InputPEM, "nothing after"},
+		"wrong label":     {pemOf("CERTIFICATE", []byte{1}), "", identity.InputPEM, "PUBLIC KEY"},
+		"garbage SPKI":    {pemOf("PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
+		"garbage PKCS #1": {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
+		"EC":              {spki(t, &ec.PublicKey), "", identity.InputPEM, "RSA"},
+		"Ed25519":         {spki(t, ed), "", identity.InputPEM, "RSA"},
+		"1024 bits":       {spki(t, modulus(1024)), "", identity.InputPEM, "at least 2048 bits, this one has 1024"},
+		"2047 bits":       {spki(t, modulus(2047)), "", identity.InputPEM, "2047"},
+		"16384 bits":      {spki(t, modulus(16384)), "", identity.InputPEM, "at most 8192"},
+		"even modulus":    {spki(t, even), "", identity.InputPEM, "modulus"},
+		"exponent 1":      {spki(t, &rsa.PublicKey{N: modulus(2048).N, E: 1}), "", identity.InputPEM, "exponent"},
+		"private key":     {pemOf("PRIVATE KEY", pkcs8), "", identity.InputPEM, "private key"},
+		"private PKCS #1": {
+			pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), "", identity.InputPEM,
+			"private key",
+		},
+		"long PEM":      {strings.Repeat("x", 20000), "", identity.InputPEM, "longer"},
+		"JWK text":      {"", "hello", identity.InputJWK, "JSON"},
+		"JWK null":      {"", "null", identity.InputJWK, "JSON"},
+		"JWK list":      {"", "[]", identity.InputJWK, "JSON"},
+		"JWK empty":     {"", "{}", identity.InputJWK, "kty"},
+		"JWK EC":        {"", jwkOf(t, &ec.PublicKey), identity.InputJWK, "RSA"},
+		"JWK symmetric": {"", `{"kty":"oct","k":"AAAA"}`, identity.InputJWK, "private"},
+		"JWK private":   {"", jwkOf(t, private), identity.InputJWK, "private key"},
+		"JWK no n":      {"", `{"kty":"RSA","e":"AQAB"}`, identity.InputJWK, "n and e"},
+		"JWK bad n":     {"", `{"kty":"RSA","n":"!!","e":"AQAB"}`, identity.InputJWK, "base64url"},
+		"JWK zero":      {"", `{"kty":"RSA","n":"AA","e":"AQAB"}`, identity.InputJWK, "bits"},
+		"JWK big exponent": {
+			"", strings.Replace(jwkOf(t, &private.PublicKey), "AQAB", strings.Repeat("_", 40), 1),
+			identity.InputJWK, "",
+		},
+		"JWK for signing": {
+			"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"use":"sig",`, 1),
+			identity.InputJWK, "enc",
+		},
+		"JWK other alg": {
+			"", strings.Replace(jwkOf(t, &private.PublicKey), "{", `{"alg":"RSA-OAEP-256",`, 1),
+			identity.InputJWK, "RSA-OAEP",
+		},
 		"JWK 1024 bits":     {"", jwkOf(t, modulus(1024)), identity.InputJWK, "at least 2048"},
 		"JWK 16384 bits":    {"", jwkOf(t, modulus(16384)), identity.InputJWK, "at most 8192"},
 		"JWK n is a number": {"", `{"kty":"RSA","n":5,"e":"AQAB"}`, identity.InputJWK, "n and e"},
@@ -243,7 +258,8 @@ func TestUnusableEncryptionKeysNameTheInput(t *testing.T) {
 			if !errors.As(err, &wrong) || errs.KindOf(err) != errs.Invalid {
 				t.Fatalf("error = %v, want an InputError of kind %v", err, errs.Invalid)
 			}
-			if wrong.Input != tc.input || !strings.HasPrefix(err.Error(), string(tc.input)+": ") || !strings.Contains(err.Error(), tc.want) {
+			if wrong.Input != tc.input || !strings.HasPrefix(err.Error(), string(tc.input)+": ") ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %q, want input %s and %q", err, tc.input, tc.want)
 			}
 			if d := private.D.String(); strings.Contains(err.Error(), d[:20]) || strings.Contains(err.Error(), "MIIE") {

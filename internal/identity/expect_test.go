@@ -9,7 +9,10 @@ import (
 )
 
 func key(id, instance string) identity.Key {
-	return identity.Key{ID: id, Name: "name-" + id, Organization: "acme", Account: "robot", AccountUID: "u1", Instance: instance, Hash: "h-" + id}
+	return identity.Key{
+		ID: id, Name: "name-" + id, Organization: "acme", Account: "robot", AccountUID: "u1",
+		Instance: instance, Hash: "h-" + id,
+	}
 }
 
 func TestKeysOfAnInstanceDieWithIt(t *testing.T) {

@@ -250,7 +250,10 @@ func (r KeyRequest) check(now time.Time) error {
 		size += len(name) + len(value)
 	}
 	if size > MaxMetadata {
-		return &InputError{InputMetadata, fmt.Sprintf("names and values together must not be longer than %d bytes", MaxMetadata)}
+		return &InputError{
+			InputMetadata,
+			fmt.Sprintf("names and values together must not be longer than %d bytes", MaxMetadata),
+		}
 	}
 	return nil
 }

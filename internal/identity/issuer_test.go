@@ -47,7 +47,8 @@ func TestAccessTokenClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := decodePart(t, strings.Split(token.Reveal(), ".")[0])
-	if header["alg"] != "ES256" || header["typ"] != "JWT" || header["kid"] != publishedKids(t, w.Keys)[0] || len(header) != 3 {
+	if header["alg"] != "ES256" || header["typ"] != "JWT" || header["kid"] != publishedKids(t, w.Keys)[0] ||
+		len(header) != 3 {
 		t.Errorf("header = %v, want ES256, JWT and the kid of the active key", header)
 	}
 	got := payload(t, token.Reveal())
@@ -112,8 +113,14 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 		aud     string
 		expires bool
 	}{
-		"instance":     {identity.KeyRequest{Account: account, Name: "k", Instance: "prod", ExpiresAt: expires}, "urn:vendor:messaging:acme:prod", true},
-		"organization": {identity.KeyRequest{Account: account, Name: "k", Metadata: map[string]string{"team": "x"}}, "urn:vendor:messaging:acme", false},
+		"instance": {
+			identity.KeyRequest{Account: account, Name: "k", Instance: "prod", ExpiresAt: expires},
+			"urn:vendor:messaging:acme:prod", true,
+		},
+		"organization": {
+			identity.KeyRequest{Account: account, Name: "k", Metadata: map[string]string{"team": "x"}},
+			"urn:vendor:messaging:acme", false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +130,8 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := payload(t, token.Reveal())
-			if c["iss"] != identitytest.IssuerURL+"/apikeys" || c["sub"] != "ci@acme.127.0.0.1:8080" || c["aud"] != tc.aud || c["jti"] != key.ID {
+			if c["iss"] != identitytest.IssuerURL+"/apikeys" || c["sub"] != "ci@acme.127.0.0.1:8080" ||
+				c["aud"] != tc.aud || c["jti"] != key.ID {
 				t.Errorf("claims = %v, want audience %s and jti %s", c, tc.aud, key.ID)
 			}
 			if _, ok := c["exp"]; ok != tc.expires {
@@ -135,14 +143,17 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 			if tc.req.Metadata != nil && !reflect.DeepEqual(c["metadata"], map[string]any{"team": "x"}) {
 				t.Errorf("metadata = %v, want team x", c["metadata"])
 			}
-			if key.Hash != identity.HashToken(token) || key.AccountUID != account.UID || key.Instance != tc.req.Instance || key.Name != "k" {
-				t.Errorf("record = %+v, want the token's hash, account %s and instance %q", key, account.UID, tc.req.Instance)
+			if key.Hash != identity.HashToken(token) || key.AccountUID != account.UID ||
+				key.Instance != tc.req.Instance || key.Name != "k" {
+				t.Errorf("record = %+v, want the token's hash, account %s and instance %q", key, account.UID,
+					tc.req.Instance)
 			}
 			record, err := json.Marshal(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if signature := token.Reveal()[strings.LastIndex(token.Reveal(), ".")+1:]; strings.Contains(string(record), signature) {
+			if signature := token.Reveal()[strings.LastIndex(token.Reveal(), ".")+1:]; strings.Contains(string(record),
+				signature) {
 				t.Error("the record holds the token")
 			}
 		})
@@ -178,7 +189,10 @@ func TestIssuerAddresses(t *testing.T) {
 			t.Errorf("NewIssuer(%q) = %v, %v; want %s", in, issuer, err, want)
 		}
 	}
-	for _, bad := range []string{"", "auth.example.com", "ftp://x", "https://", "https://x?y=1", "https://u:p@x", "https://x#y", "http://%zz"} {
+	for _, bad := range []string{
+		"", "auth.example.com", "ftp://x", "https://", "https://x?y=1", "https://u:p@x",
+		"https://x#y", "http://%zz",
+	} {
 		if _, err := identity.NewIssuer(bad, w.Keys); err == nil {
 			t.Errorf("NewIssuer(%q) is accepted", bad)
 		}
@@ -203,10 +217,14 @@ func TestCanonicalURL(t *testing.T) {
 
 func TestParseInstanceAudience(t *testing.T) {
 	t.Parallel()
-	if org, instance, ok := identity.ParseInstanceAudience(identity.InstanceAudience("acme", "prod")); !ok || org != "acme" || instance != "prod" {
+	if org, instance, ok := identity.ParseInstanceAudience(identity.InstanceAudience("acme", "prod")); !ok ||
+		org != "acme" || instance != "prod" {
 		t.Errorf("parsed %q %q %v, want acme prod true", org, instance, ok)
 	}
-	for _, bad := range []string{"", "urn:vendor:messaging:", "urn:vendor:messaging:acme", "urn:vendor:messaging::prod", "urn:vendor:messaging:acme:", "urn:vendor:messaging:a:b:c", "http://x", identity.AnyOrganization} {
+	for _, bad := range []string{
+		"", "urn:vendor:messaging:", "urn:vendor:messaging:acme", "urn:vendor:messaging::prod",
+		"urn:vendor:messaging:acme:", "urn:vendor:messaging:a:b:c", "http://x", identity.AnyOrganization,
+	} {
 		if _, _, ok := identity.ParseInstanceAudience(bad); ok {
 			t.Errorf("%q is taken for a data plane", bad)
 		}

@@ -220,7 +220,8 @@ func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger
 			return
 		case <-tick.C:
 			if err := k.RotateWhenDue(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelError, "the signing keys could not be refreshed or rotated; trying again", slog.String("error", err.Error()))
+				log.LogAttrs(ctx, slog.LevelError, "the signing keys could not be refreshed or rotated; trying again",
+					slog.String("error", err.Error()))
 			}
 		}
 	}

@@ -211,7 +211,8 @@ func TestTokensOfARemovedSigningKeyAreRefusedEvenCachedOnes(t *testing.T) {
 	if err := json.Unmarshal(data, &state); err != nil {
 		t.Fatal(err)
 	}
-	state["keys"] = slices.DeleteFunc(state["keys"].([]any), func(key any) bool { return key.(map[string]any)["kid"] == kid })
+	state["keys"] = slices.DeleteFunc(state["keys"].([]any),
+		func(key any) bool { return key.(map[string]any)["kid"] == kid })
 	if data, err = json.Marshal(state); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +241,8 @@ func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
 		t.Fatalf("%d keys, want 3: active, next and retired", len(set.Keys))
 	}
 	for i, key := range set.Keys {
-		if key["kty"] != "EC" || key["crv"] != "P-256" || key["alg"] != "ES256" || key["use"] != "sig" || (i == 0) != (key["kid"] == active) {
+		if key["kty"] != "EC" || key["crv"] != "P-256" || key["alg"] != "ES256" || key["use"] != "sig" ||
+			(i == 0) != (key["kid"] == active) {
 			t.Errorf("key %d = %v, want one for ES256 signatures, the first with kid %s", i, key, active)
 		}
 		if _, ok := key["d"]; ok {
@@ -355,7 +357,8 @@ func (*stubbornStore) Save(context.Context, []byte, int64) error { return identi
 
 func TestChangingKeysGivesUpInTheEnd(t *testing.T) {
 	t.Parallel()
-	if _, err := identity.OpenKeyring(context.Background(), &stubbornStore{}, 0); !errors.Is(err, identity.ErrKeysChanged) {
+	if _, err := identity.OpenKeyring(context.Background(), &stubbornStore{}, 0); !errors.Is(err,
+		identity.ErrKeysChanged) {
 		t.Errorf("error = %v, want %v", err, identity.ErrKeysChanged)
 	}
 }

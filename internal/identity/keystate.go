@@ -167,7 +167,8 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 		return nil, errors.New("the stored keys are not valid JSON")
 	}
 	if state.Version != keyStateVersion {
-		return nil, fmt.Errorf("the stored keys have format version %d, and this program reads version %d", state.Version, keyStateVersion)
+		return nil, fmt.Errorf("the stored keys have format version %d, and this program reads version %d",
+			state.Version, keyStateVersion)
 	}
 	set := &keyset{revision: revision, state: keyState(state), verify: make(map[string]*ecdsa.PublicKey)}
 	var public jose.JSONWebKeySet
@@ -181,7 +182,8 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 			return nil, fmt.Errorf("signing key %s is not a P-256 key", key.ID)
 		}
 		set.verify[key.ID] = ec
-		public.Keys = append(public.Keys, jose.JSONWebKey{Key: ec, KeyID: key.ID, Algorithm: string(jose.ES256), Use: "sig"})
+		public.Keys = append(public.Keys,
+			jose.JSONWebKey{Key: ec, KeyID: key.ID, Algorithm: string(jose.ES256), Use: "sig"})
 		if key.ID == state.Active {
 			if set.signer, err = newSigner(key); err != nil {
 				return nil, err

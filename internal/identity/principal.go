@@ -9,7 +9,8 @@ import (
 // same value to every request that carries the same token: read it, never
 // change it.
 type Principal struct {
-	Name           string            // <account>@<organization>.<issuer host>, of people UserPrincipalName; in audit records and ACLs
+	// <account>@<organization>.<issuer host>, of people UserPrincipalName; in audit records and ACLs
+	Name           string
 	Organization   string            // the namespace the account lives in
 	ServiceAccount string            // the account's name; "" for users
 	UID            string            // the account's uid; a recreated account has another

@@ -110,7 +110,8 @@ func TestRotatingTheSealingKey(t *testing.T) {
 	if _, err := one.Retire(second); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("retiring the active key: %v, want a conflict", err)
 	}
-	if _, err := one.Retire("0123456789abcdef"); errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), first) {
+	if _, err := one.Retire("0123456789abcdef"); errs.KindOf(err) != errs.NotFound ||
+		!strings.Contains(err.Error(), first) {
 		t.Errorf("retiring a key that is not there: %v, want one that names %s", err, first)
 	}
 	before, err := one.Retire(first)
@@ -266,7 +267,8 @@ func TestTheKeyFileKeepsItsOwner(t *testing.T) {
 		}
 		got := info.Sys().(*syscall.Stat_t)
 		if got.Uid != owner || got.Gid != group || info.Mode().Perm() != mode {
-			t.Errorf("%s belongs to %d:%d with mode %o, want %d:%d with %o", path, got.Uid, got.Gid, info.Mode().Perm(), owner, group, mode)
+			t.Errorf("%s belongs to %d:%d with mode %o, want %d:%d with %o", path, got.Uid, got.Gid, info.Mode().Perm(),
+				owner, group, mode)
 		}
 	}
 	if _, err := s.Rotate(); err != nil {

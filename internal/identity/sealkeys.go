@@ -160,7 +160,8 @@ func (r *sealRing) named(id string) (*sealKey, error) {
 	for i, k := range r.keys {
 		known[i] = hex.EncodeToString(k.id[:])
 	}
-	return nil, errs.Newf(errs.NotFound, "there is no key %q in the key file, which has %s", id, strings.Join(known, ", "))
+	return nil, errs.Newf(errs.NotFound, "there is no key %q in the key file, which has %s", id,
+		strings.Join(known, ", "))
 }
 
 func (r *sealRing) findText(id string) *sealKey {

@@ -104,7 +104,9 @@ func (s *Session) Subject() string {
 }
 
 // SessionToken issues an access token of a session, good for the audiences.
-func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
+func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duration,
+	audiences ...string,
+) (Secret, time.Time, error) {
 	now := time.Now().Truncate(time.Second)
 	expires := now.Add(lifetime)
 	if s.Ends.Before(expires) {
@@ -160,7 +162,10 @@ func (i *Issuer) IDToken(t IDToken, lifetime time.Duration) (Secret, error) {
 		Name          string `json:"name,omitempty"`
 		Email         string `json:"email,omitempty"`
 		Principal     string `json:"https://vendor.io/username"`
-	}{i.url, t.Subject, t.Client, now.Unix(), now.Add(lifetime).Unix(), t.Authenticated.Unix(), t.Nonce, t.Name, t.Email, t.Principal})
+	}{
+		i.url, t.Subject, t.Client, now.Unix(), now.Add(lifetime).Unix(), t.Authenticated.Unix(), t.Nonce, t.Name,
+		t.Email, t.Principal,
+	})
 }
 
 // bindSession ties a token to its session, and to whose that is. A person who was

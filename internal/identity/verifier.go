@@ -97,7 +97,8 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 		if err == nil {
 			return e.admit(audiences)
 		}
-		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrNotCurrent) || errors.Is(err, ErrKeyNotAccepted) {
+		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrNotCurrent) ||
+			errors.Is(err, ErrKeyNotAccepted) {
 			return nil, err // the entry may stay and go on refusing cheaply
 		}
 		v.cache.drop(hash)
@@ -185,7 +186,8 @@ func (e *entry) admit(audiences []string) (*Principal, error) {
 		if e.orgPrefix != "" && (wanted == AnyOrganization || strings.HasPrefix(wanted, e.orgPrefix)) {
 			return e.at(audiences)
 		}
-		if organization, instance, ok := ParseInstanceAudience(wanted); ok && instance == anyInstance && e.isFor(organization) {
+		if organization, instance, ok := ParseInstanceAudience(wanted); ok && instance == anyInstance &&
+			e.isFor(organization) {
 			return e.at(audiences)
 		}
 	}
@@ -247,7 +249,10 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 	if err := json.Unmarshal(payload, &c); err != nil {
 		return nil, ErrInvalidToken
 	}
-	e := &entry{dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys, issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0)}
+	e := &entry{
+		dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys,
+		issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0),
+	}
 	switch {
 	case strings.HasSuffix(c.Issuer, apiKeysSuffix):
 		err = v.bindKey(e, &c, hash)

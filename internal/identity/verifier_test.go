@@ -37,7 +37,8 @@ func TestVerifyAccessToken(t *testing.T) {
 	token := w.Token(account, api)
 	for range 2 { // the second time from the cache
 		p := verify(t, w, token, nil, "https://elsewhere", api)
-		if p.Name != "ci@acme.127.0.0.1:8080" || p.Organization != "acme" || p.ServiceAccount != "ci" || p.UID != account.UID ||
+		if p.Name != "ci@acme.127.0.0.1:8080" || p.Organization != "acme" || p.ServiceAccount != "ci" ||
+			p.UID != account.UID ||
 			p.Admin || p.System || p.KeyID != "" || p.Instance != "" || p.ExpiresAt.IsZero() || p.TokenID == "" {
 			t.Errorf("principal = %+v, want service account ci of acme, uid %s, and nothing more", p, account.UID)
 		}
@@ -102,14 +103,18 @@ func TestVerifyAPIKey(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	account, _ := w.Account("acme", "root", func(a *identity.Account) { a.System = true })
-	key, token, err := w.Issuer.APIKey(identity.KeyRequest{Account: account, Name: "k", Instance: "prod", Metadata: map[string]string{"team": "x"}})
+	key, token, err := w.Issuer.APIKey(identity.KeyRequest{
+		Account: account, Name: "k", Instance: "prod",
+		Metadata: map[string]string{"team": "x"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	verify(t, w, token.Reveal(), identity.ErrKeyUnknown, plane) // not published yet
 	w.Directory.PutKey(key)
 	p := verify(t, w, token.Reveal(), nil, plane)
-	if p.KeyID != key.ID || p.KeyName != "k" || p.Instance != "prod" || p.Metadata["team"] != "x" || !p.ExpiresAt.IsZero() {
+	if p.KeyID != key.ID || p.KeyName != "k" || p.Instance != "prod" || p.Metadata["team"] != "x" ||
+		!p.ExpiresAt.IsZero() {
 		t.Errorf("principal = %+v, want key %s named k for instance prod", p, key.ID)
 	}
 	if p.System || !p.Admin {
@@ -128,13 +133,28 @@ func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
 		kill             func(bundle)
 		keyErr, tokenErr error
 	}{
-		"key revoked":         {func(b bundle) { k := b.key; k.Revoked = true; b.Directory.PutKey(k) }, identity.ErrKeyRevoked, nil},
-		"key deleted":         {func(b bundle) { b.Directory.DeleteKey(b.key.ID) }, identity.ErrKeyRevoked, nil},
-		"account deleted":     {func(b bundle) { b.Directory.DeleteAccount("acme", "ci", b.account.UID) }, identity.ErrAccountGone, identity.ErrAccountGone},
-		"account recreated":   {func(b bundle) { a := *b.account; a.UID = "new"; b.Directory.PutAccount(a) }, identity.ErrAccountGone, identity.ErrAccountGone},
-		"credentials renewed": {func(b bundle) { a := *b.account; a.ClientID = "new"; b.Directory.PutAccount(a) }, nil, identity.ErrAccountGone},
-		"mere resync":         {func(b bundle) { b.Directory.PutAccount(*b.account); b.Directory.PutKey(b.key) }, nil, nil},
-		"same secret changed": {func(b bundle) { a := *b.account; a.SecretHash = "x"; b.Directory.PutAccount(a) }, nil, nil},
+		"key revoked": {
+			func(b bundle) { k := b.key; k.Revoked = true; b.Directory.PutKey(k) },
+			identity.ErrKeyRevoked, nil,
+		},
+		"key deleted": {func(b bundle) { b.Directory.DeleteKey(b.key.ID) }, identity.ErrKeyRevoked, nil},
+		"account deleted": {
+			func(b bundle) { b.Directory.DeleteAccount("acme", "ci", b.account.UID) },
+			identity.ErrAccountGone, identity.ErrAccountGone,
+		},
+		"account recreated": {
+			func(b bundle) { a := *b.account; a.UID = "new"; b.Directory.PutAccount(a) },
+			identity.ErrAccountGone, identity.ErrAccountGone,
+		},
+		"credentials renewed": {
+			func(b bundle) { a := *b.account; a.ClientID = "new"; b.Directory.PutAccount(a) }, nil,
+			identity.ErrAccountGone,
+		},
+		"mere resync": {func(b bundle) { b.Directory.PutAccount(*b.account); b.Directory.PutKey(b.key) }, nil, nil},
+		"same secret changed": {
+			func(b bundle) { a := *b.account; a.SecretHash = "x"; b.Directory.PutAccount(a) }, nil,
+			nil,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +216,10 @@ func TestExpiryIsCheckedOnEveryUse(t *testing.T) {
 		w := identitytest.New(t)
 		account, _ := w.Account("acme", "ci")
 		token := w.Token(account, plane) // an hour
-		key, keyToken, err := w.Issuer.APIKey(identity.KeyRequest{Account: account, Instance: "prod", ExpiresAt: time.Now().Add(time.Minute)})
+		key, keyToken, err := w.Issuer.APIKey(identity.KeyRequest{
+			Account: account, Instance: "prod",
+			ExpiresAt: time.Now().Add(time.Minute),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +272,8 @@ func TestOnlyAPIKeysSurviveAChangeOfAddress(t *testing.T) {
 	if _, err := verifier.Authenticate(context.Background(), token, api); !errors.Is(err, identity.ErrInvalidToken) {
 		t.Errorf("access token: error = %v, want %v", err, identity.ErrInvalidToken)
 	}
-	if p, err := verifier.Authenticate(context.Background(), key, plane); err != nil || p.Name != "ci@acme.new.example.com" {
+	if p, err := verifier.Authenticate(context.Background(), key, plane); err != nil ||
+		p.Name != "ci@acme.new.example.com" {
 		t.Errorf("API key: %v, %v; want the principal under its new name", p, err)
 	}
 }

@@ -64,38 +64,57 @@ func TestCertificatesForTheServersOwnNames(t *testing.T) {
 		verify       string // what the client wants to see
 		fits         bool
 	}{
-		"a cluster":                           {"prod.acme.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
-		"in capitals":                         {"Prod.ACME.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
-		"a cluster with the longest names":    {longest + "." + longest + ".freshet.localhost", "127.0.0.1", longest + "." + longest + ".freshet.localhost", true},
-		"a cluster from before, with a dot":   {"a.b.acme.freshet.localhost", "127.0.0.1", "a.b.acme.freshet.localhost", true},
-		"the domain":                          {"freshet.localhost", "127.0.0.1", "freshet.localhost", true},
-		"localhost":                           {"localhost", "127.0.0.1", "localhost", true},
-		"a configured name":                   {"stream.example", "127.0.0.1", "stream.example", true},
-		"no name, loopback":                   {"", "127.0.0.1", "127.0.0.1", true},
-		"no name, the address connected to":   {"", "198.51.100.4", "198.51.100.4", true},
-		"no name, a configured address":       {"", "198.51.100.4", "192.0.2.7", true},
-		"somebody else's name":                {"bank.example", "127.0.0.1", "bank.example", false},
-		"a name that only ends like ours":     {"evilfreshet.localhost", "127.0.0.1", "evilfreshet.localhost", false},
-		"beneath a configured name":           {"x.stream.example", "127.0.0.1", "x.stream.example", false},
-		"no host name":                        {"a_b.freshet.localhost", "127.0.0.1", "a_b.freshet.localhost", false},
-		"an asterisk":                         {"*.freshet.localhost", "127.0.0.1", "x.freshet.localhost", false},
-		"somebody else's address":             {"", "127.0.0.1", "203.0.113.9", false},
-		"a label that is too long":            {longest + "l.freshet.localhost", "127.0.0.1", longest + "l.freshet.localhost", false},
-		"an empty label":                      {"a..freshet.localhost", "127.0.0.1", "a..freshet.localhost", false},
-		"a name that begins with a hyphen":    {"-a.freshet.localhost", "127.0.0.1", "-a.freshet.localhost", false},
-		"another cluster than the one asked":  {"prod.acme.freshet.localhost", "127.0.0.1", "dev.acme.freshet.localhost", false},
-		"longer than any name that DNS takes": {strings.Repeat("abcdefg.", 40) + "freshet.localhost", "127.0.0.1", strings.Repeat("abcdefg.", 40) + "freshet.localhost", false},
+		"a cluster":   {"prod.acme.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
+		"in capitals": {"Prod.ACME.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
+		"a cluster with the longest names": {
+			longest + "." + longest + ".freshet.localhost", "127.0.0.1",
+			longest + "." + longest + ".freshet.localhost", true,
+		},
+		"a cluster from before, with a dot": {
+			"a.b.acme.freshet.localhost", "127.0.0.1",
+			"a.b.acme.freshet.localhost", true,
+		},
+		"the domain":                        {"freshet.localhost", "127.0.0.1", "freshet.localhost", true},
+		"localhost":                         {"localhost", "127.0.0.1", "localhost", true},
+		"a configured name":                 {"stream.example", "127.0.0.1", "stream.example", true},
+		"no name, loopback":                 {"", "127.0.0.1", "127.0.0.1", true},
+		"no name, the address connected to": {"", "198.51.100.4", "198.51.100.4", true},
+		"no name, a configured address":     {"", "198.51.100.4", "192.0.2.7", true},
+		"somebody else's name":              {"bank.example", "127.0.0.1", "bank.example", false},
+		"a name that only ends like ours":   {"evilfreshet.localhost", "127.0.0.1", "evilfreshet.localhost", false},
+		"beneath a configured name":         {"x.stream.example", "127.0.0.1", "x.stream.example", false},
+		"no host name":                      {"a_b.freshet.localhost", "127.0.0.1", "a_b.freshet.localhost", false},
+		"an asterisk":                       {"*.freshet.localhost", "127.0.0.1", "x.freshet.localhost", false},
+		"somebody else's address":           {"", "127.0.0.1", "203.0.113.9", false},
+		"a label that is too long": {
+			longest + "l.freshet.localhost", "127.0.0.1",
+			longest + "l.freshet.localhost", false,
+		},
+		"an empty label":                   {"a..freshet.localhost", "127.0.0.1", "a..freshet.localhost", false},
+		"a name that begins with a hyphen": {"-a.freshet.localhost", "127.0.0.1", "-a.freshet.localhost", false},
+		"another cluster than the one asked": {
+			"prod.acme.freshet.localhost", "127.0.0.1",
+			"dev.acme.freshet.localhost", false,
+		},
+		"longer than any name that DNS takes": {
+			strings.Repeat("abcdefg.", 40) + "freshet.localhost", "127.0.0.1",
+			strings.Repeat("abcdefg.", 40) + "freshet.localhost", false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cert, err := conf.GetCertificate(&tls.ClientHelloInfo{ServerName: tc.sni, Conn: connectedTo{ip: tc.address}})
+			cert, err := conf.GetCertificate(&tls.ClientHelloInfo{
+				ServerName: tc.sni,
+				Conn:       connectedTo{ip: tc.address},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: tc.verify})
 			if (err == nil) != tc.fits {
-				t.Errorf("the certificate for %q, %v and %v, fits %q: got %v, want %v", tc.sni, cert.Leaf.DNSNames, cert.Leaf.IPAddresses, tc.verify, err, tc.fits)
+				t.Errorf("the certificate for %q, %v and %v, fits %q: got %v, want %v", tc.sni, cert.Leaf.DNSNames,
+					cert.Leaf.IPAddresses, tc.verify, err, tc.fits)
 			}
 		})
 	}
@@ -144,8 +163,10 @@ func TestCertificatesAreShortLivedAndRenewed(t *testing.T) {
 		if again, _ := a.issued(name); again != cert {
 			t.Errorf("day %d: got another certificate at the second call, want the same", day)
 		}
-		if left := cert.Leaf.NotAfter.Sub(now); left < leafLife-leafRenewal || left > leafLife || now.Before(cert.Leaf.NotBefore) {
-			t.Errorf("day %d: the certificate is good from %v for another %v, want at least %v", day, cert.Leaf.NotBefore, left, leafLife-leafRenewal)
+		if left := cert.Leaf.NotAfter.Sub(now); left < leafLife-leafRenewal || left > leafLife ||
+			now.Before(cert.Leaf.NotBefore) {
+			t.Errorf("day %d: the certificate is good from %v for another %v, want at least %v", day,
+				cert.Leaf.NotBefore, left, leafLife-leafRenewal)
 		}
 		last, now = cert, now.Add(leafRenewal)
 	}

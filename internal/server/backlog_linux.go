@@ -29,7 +29,8 @@ func refuseNew(l *net.TCPListener) error {
 		{Code: unix.BPF_RET | unix.BPF_K, K: keepAll},
 	}
 	return controlSocket(l, func(fd int) error {
-		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 	})
 }
 

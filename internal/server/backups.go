@@ -93,7 +93,8 @@ func (b *backups) take(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.log.Info("backup taken", slog.String("path", path), slog.Int64("bytes", progress.Bytes), slog.Int64("linked", progress.Linked),
+	b.log.Info("backup taken", slog.String("path", path), slog.Int64("bytes", progress.Bytes),
+		slog.Int64("linked", progress.Linked),
 		slog.Duration("took", time.Since(began)), slog.Int("removed", len(removed)))
 	return nil
 }

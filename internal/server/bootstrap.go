@@ -31,10 +31,13 @@ const bootstrapTimeout = 30 * time.Second
 // files that let its owner in. A user who deleted the instance or the cluster
 // does not get them back: that is remembered by the administrator's existence. first
 // says that the administrator was made.
-func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *pools.Plan, issuer *identity.Issuer) (first bool, err error) {
+func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *pools.Plan,
+	issuer *identity.Issuer,
+) (first bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 	defer cancel()
-	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount, metav1.GetOptions{})
+	_, err = client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Get(ctx, cfg.Admin.ServiceAccount,
+		metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		first = true
 		// The administrator last: a first start that was cut short is one again.
@@ -99,7 +102,9 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 // writeAdminFiles waits for the administrator's credentials and puts them,
 // with a kubeconfig, into the data directory. Both name the addresses of today,
 // which need not be those of the first start.
-func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface, issuer *identity.Issuer) error {
+func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface,
+	issuer *identity.Issuer,
+) error {
 	file, err := adminCredentials(ctx, cfg, client)
 	if err != nil {
 		return fmt.Errorf("waiting for the administrator's credentials: %w", err)

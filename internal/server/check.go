@@ -63,7 +63,8 @@ func (c directoryCheck) keys() {
 	path := c.cfg.EncryptionKeyFile()
 	sealer, err := identity.ReadSealer(path)
 	if err != nil {
-		c.report.Damaged(filepath.Base(path), "without its keys the secrets in etcd cannot be decrypted, and the server does not start: "+err.Error())
+		c.report.Damaged(filepath.Base(path),
+			"without its keys the secrets in etcd cannot be decrypted, and the server does not start: "+err.Error())
 		return
 	}
 	c.report.Part(filepath.Base(path), fmt.Sprintf("%d keys", len(sealer.KeyIDs())))
@@ -75,7 +76,8 @@ func (c directoryCheck) tls() {
 		return // the certificates come from elsewhere, or a start makes the authority
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
-		c.report.Damaged("tls", "the certificate authority cannot be read, and the server does not start; without the files it makes another, which clients do not trust: "+err.Error())
+		c.report.Damaged("tls", "the certificate authority cannot be read, and the server does not start; without "+
+			"the files it makes another, which clients do not trust: "+err.Error())
 		return
 	}
 	c.report.Part("tls", "certificate authority")
@@ -83,10 +85,12 @@ func (c directoryCheck) tls() {
 
 func (c directoryCheck) admin() {
 	if data, err := os.ReadFile(c.cfg.Path("admin.json")); err == nil && !json.Valid(data) {
-		c.report.Damaged("admin.json", "the administrator's credentials cannot be read; the next start writes the file again")
+		c.report.Damaged("admin.json",
+			"the administrator's credentials cannot be read; the next start writes the file again")
 	}
 	if data, err := os.ReadFile(c.cfg.Path("admin.token")); err == nil && strings.TrimSpace(string(data)) == "" {
-		c.report.Damaged("admin.token", "the administrator's token is empty, and the server does not start: remove the file to have a new one made")
+		c.report.Damaged("admin.token",
+			"the administrator's token is empty, and the server does not start: remove the file to have a new one made")
 	}
 }
 
@@ -101,7 +105,8 @@ func (c directoryCheck) etcd() {
 	}
 	dir := c.cfg.Path("etcd")
 	if err := errors.Join(etcd.Intact(dir), etcd.Check(dir)); err != nil {
-		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, and the server does not start: "+err.Error())
+		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, and the server does not start: "+
+			err.Error())
 		return
 	}
 	c.report.Part("etcd", "every page of the tree and every record of the log")
@@ -123,7 +128,8 @@ func (c directoryCheck) audit() {
 		case err != nil:
 			c.report.Damaged(filepath.Base(file), "the audit trail cannot be read: "+err.Error())
 		case bad > 0:
-			c.report.Damaged(filepath.Base(file), fmt.Sprintf("%d of %d lines of the audit trail are no records", bad, lines))
+			c.report.Damaged(filepath.Base(file),
+				fmt.Sprintf("%d of %d lines of the audit trail are no records", bad, lines))
 		default:
 			c.report.Part(filepath.Base(file), fmt.Sprintf("%d audit records", lines))
 		}
@@ -169,7 +175,8 @@ func (c directoryCheck) store(ctx context.Context, name string) error {
 		return fmt.Errorf("checking %s: %w", name, err)
 	}
 	if !damaged {
-		c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages, done.Records, done.Tables))
+		c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages,
+			done.Records, done.Tables))
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func (s *server) openControl(ctx context.Context) error {
 	}
 	listener, err := adminsocket.Listen(s.cfg.DataDir)
 	if err != nil {
-		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work", slog.String("error", err.Error()))
+		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work",
+			slog.String("error", err.Error()))
 	} else {
 		running.Go(func() { s.acceptControl(ctx, listener, &running) })
 	}
@@ -103,7 +104,8 @@ func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 	case adminsocket.DoLink:
 		err = s.serveLink(ctx, caller)
 	default:
-		err = errs.Newf(errs.Invalid, "the server does not know %q; use the program of the server's version", request.Do)
+		err = errs.Newf(errs.Invalid, "the server does not know %q; use the program of the server's version",
+			request.Do)
 	}
 	if err != nil {
 		_ = caller.Reply(adminsocket.Reply{Error: err.Error(), Kind: errs.KindOf(err)}) // it may be gone

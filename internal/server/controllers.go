@@ -28,23 +28,27 @@ func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
-		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Policy: s.identity.policy, SignIns: s.people,
+		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
+		Policy: s.identity.policy, SignIns: s.people,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Stored: s.stored(), Log: s.log,
 	})
 	s.read()
 	s.api, err = apiserver.New(apiserver.Config{
-		Etcd:               s.endpoints(),
-		Prefix:             s.cfg.Etcd.Prefix,
-		Kinds:              s.kinds.Definitions(),
-		Authenticator:      s.identity,
-		Audiences:          s.identity.audiences,
-		Authorizer:         s.identity.policy,
-		Auditor:            s,
-		Quotas:             s.quotas,
-		Transformers:       apiserver.AtRest(s.identity.sealer, s.kinds.Definitions()),
-		Store:              s.store,
-		Budget:             budget.Limits{Objects: int64(s.cfg.Quotas.Resources.Objects), Bytes: int64(s.cfg.Quotas.Resources.Bytes)},
+		Etcd:          s.endpoints(),
+		Prefix:        s.cfg.Etcd.Prefix,
+		Kinds:         s.kinds.Definitions(),
+		Authenticator: s.identity,
+		Audiences:     s.identity.audiences,
+		Authorizer:    s.identity.policy,
+		Auditor:       s,
+		Quotas:        s.quotas,
+		Transformers:  apiserver.AtRest(s.identity.sealer, s.kinds.Definitions()),
+		Store:         s.store,
+		Budget: budget.Limits{
+			Objects: int64(s.cfg.Quotas.Resources.Objects),
+			Bytes:   int64(s.cfg.Quotas.Resources.Bytes),
+		},
 		Ready:              s.checks(),
 		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,
@@ -56,10 +60,14 @@ func (s *server) openResources(context.Context) (err error) {
 		Log:                s.log,
 		Tokens: &tokens.Options{
 			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
-			Audiences: identity.Audiences{Addresses: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std()},
+			Audiences: identity.Audiences{
+				Addresses: s.identity.addresses, Instances: s.kinds.Instances(),
+				Lifetime: s.cfg.Tokens.Lifetime.Std(),
+			},
 		},
 		Rotation: &rotation.Options{
-			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer, Authorizer: s.identity.policy,
+			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
+			Authorizer: s.identity.policy,
 		},
 
 		Invite: &invite.Options{

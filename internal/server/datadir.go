@@ -40,7 +40,8 @@ func lockDir(dir string) (*lock, error) {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	err = errors.Join(file.Truncate(0), writeAt(file, fmt.Sprintf("%d\n", os.Getpid())))
-	if err != nil && !errors.Is(err, syscall.ENOSPC) { // the number is a courtesy, and a full disk is no reason not to start
+	// the number is a courtesy, and a full disk is no reason not to start
+	if err != nil && !errors.Is(err, syscall.ENOSPC) {
 		_ = file.Close()
 		return nil, fmt.Errorf("writing the data directory's lock: %w", err)
 	}
@@ -60,7 +61,8 @@ func holdDir(dir string) (*lock, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
 		_ = file.Close()
-		return nil, fmt.Errorf("data directory %s is %w%s: stop it first", dir, errDirectoryInUse, describeHolder(string(holder)))
+		return nil, fmt.Errorf("data directory %s is %w%s: stop it first", dir, errDirectoryInUse,
+			describeHolder(string(holder)))
 	}
 	return &lock{file}, nil
 }

@@ -173,10 +173,12 @@ func (r *diskRoom) check() {
 	}
 	switch {
 	case errors.Is(err, syscall.EOPNOTSUPP):
-		r.log.Load().Warn("the file system gives no space in advance: there is no reserve for a full disk", slog.String("file", r.path))
+		r.log.Load().Warn("the file system gives no space in advance: there is no reserve for a full disk",
+			slog.String("file", r.path))
 		r.size = 0
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		r.log.Load().Warn("the reserve of the disk could not be changed", slog.String("file", r.path), slog.String("error", err.Error()))
+		r.log.Load().Warn("the reserve of the disk could not be changed", slog.String("file", r.path),
+			slog.String("error", err.Error()))
 	}
 }
 
@@ -187,7 +189,8 @@ func (r *diskRoom) tell(low bool, available int64) {
 	}
 	text := "disk has room again"
 	if low {
-		text = "disk is full: free some space; what is stored can be read, consumed and deleted meanwhile, and resources, log and audit trail take nothing new"
+		text = "disk is full: free some space; what is stored can be read, consumed and deleted meanwhile, and " +
+			"resources, log and audit trail take nothing new"
 	}
 	r.log.Load().Warn(text, slog.String("dir", filepath.Dir(r.path)), slog.Int64("available", available))
 }
@@ -246,14 +249,16 @@ func (r *diskRoom) take(size, had int64) error {
 	return errors.Join(err, os.Truncate(r.path, had))
 }
 
-var errDiskFull = errs.New(errs.Unavailable, "disk is full: resources can be read and deleted, but not created or changed until space is freed")
+var errDiskFull = errs.New(errs.Unavailable,
+	"disk is full: resources can be read and deleted, but not created or changed until space is freed")
 
 // keepRoom refuses calls that would store more while the disk is full. Reviews and
 // tokens store nothing.
 func (r *diskRoom) keepRoom(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		stores := req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch
-		if stores && !r.has() && !strings.HasSuffix(req.URL.Path, "reviews") && !strings.HasSuffix(req.URL.Path, "/token") {
+		if stores && !r.has() && !strings.HasSuffix(req.URL.Path, "reviews") &&
+			!strings.HasSuffix(req.URL.Path, "/token") {
 			apiserver.Refuse(w, req, errDiskFull)
 			return
 		}

@@ -35,7 +35,8 @@ type format struct {
 }
 
 // errNewerDirectory is a data directory that a later version has written.
-var errNewerDirectory = errs.New(errs.Precondition, "was written by a newer version of the server; start that version, or restore a backup that this one made")
+var errNewerDirectory = errs.New(errs.Precondition,
+	"was written by a newer version of the server; start that version, or restore a backup that this one made")
 
 // Formats says whether a data directory was written by an older version; one that this
 // version cannot read is an error. It changes nothing.
@@ -64,16 +65,19 @@ func readFormats(dir string) (write bool, err error) {
 		known[f.part] = f.version
 	}
 	if lines[0] != formatHeading {
-		return false, fmt.Errorf("%s is damaged: its first line is not %q; remove the file if no newer version was ever started on the directory", path, formatHeading)
+		return false, fmt.Errorf("%s is damaged: its first line is not %q; remove the file if no newer version was "+
+			"ever started on the directory", path, formatHeading)
 	}
 	for _, line := range lines[1:] {
 		part, number, _ := strings.Cut(line, " ")
 		version, err := strconv.Atoi(number)
 		switch reads, ok := known[part]; {
 		case err != nil:
-			return false, fmt.Errorf("%s is damaged: %q is not the format of anything; remove the file if no newer version was ever started on the directory", path, line)
+			return false, fmt.Errorf("%s is damaged: %q is not the format of anything; remove the file if no newer "+
+				"version was ever started on the directory", path, line)
 		case !ok || version > reads:
-			return false, errs.Newf(errs.Precondition, "data directory %s %w: %s has format %d, this version reads formats up to %d", dir, errNewerDirectory, part, version, reads)
+			return false, errs.Newf(errs.Precondition, "data directory %s %w: %s has format %d, this version reads "+
+				"formats up to %d", dir, errNewerDirectory, part, version, reads)
 		case version < reads:
 			write = true
 		}
@@ -98,7 +102,8 @@ func openFormats(dir string, log *slog.Logger) error {
 		return err
 	}
 	if err := writeFormats(dir); err != nil {
-		log.Warn("the format of the data directory could not be written down; it is tried again at the next start", slog.String("error", err.Error()))
+		log.Warn("the format of the data directory could not be written down; it is tried again at the next start",
+			slog.String("error", err.Error()))
 	}
 	return nil
 }
@@ -118,10 +123,12 @@ func openEtcdFormat(ctx context.Context, etcd *clientv3.Client, prefix string, l
 	if len(found.Kvs) > 0 {
 		version, err := strconv.Atoi(string(found.Kvs[0].Value))
 		if err != nil {
-			return fmt.Errorf("the format of the stored resources is %q and not a number: etcd is damaged, or its prefix %s is used by something else", found.Kvs[0].Value, prefix)
+			return fmt.Errorf("the format of the stored resources is %q and not a number: etcd is damaged, or its "+
+				"prefix %s is used by something else", found.Kvs[0].Value, prefix)
 		}
 		if version > etcdFormat {
-			return errs.Newf(errs.Precondition, "what is stored in etcd %w: its format is %d, this version reads formats up to %d", errNewerDirectory, version, etcdFormat)
+			return errs.Newf(errs.Precondition, "what is stored in etcd %w: its format is %d, this version reads "+
+				"formats up to %d", errNewerDirectory, version, etcdFormat)
 		}
 		if version == etcdFormat {
 			return nil
@@ -129,7 +136,8 @@ func openEtcdFormat(ctx context.Context, etcd *clientv3.Client, prefix string, l
 	}
 	_, err = etcd.Txn(ctx).Then(clientv3.OpPut(key, strconv.Itoa(etcdFormat))).Commit()
 	if err != nil {
-		log.Warn("the format of the stored resources could not be written down; it is tried again at the next start", slog.String("error", err.Error()))
+		log.Warn("the format of the stored resources could not be written down; it is tried again at the next start",
+			slog.String("error", err.Error()))
 	}
 	return nil
 }

@@ -21,10 +21,13 @@ func TestFormatsOfTheDataDirectory(t *testing.T) {
 		"none":           {},
 		"today's":        {file: "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n"},
 		"an earlier one": {file: "freshet data directory\ndirectory 1\n"},
-		"a newer one":    {file: "freshet data directory\ndirectory 1\nkeys 2\naudit 1\n", want: "keys has format 2, this version reads formats up to 1", newer: true},
-		"something new":  {file: "freshet data directory\nmaps 1\n", want: "maps has format 1", newer: true},
-		"damaged":        {file: "freshet dat", want: "is damaged"},
-		"not a number":   {file: "freshet data directory\nkeys one\n", want: "is damaged"},
+		"a newer one": {
+			file: "freshet data directory\ndirectory 1\nkeys 2\naudit 1\n",
+			want: "keys has format 2, this version reads formats up to 1", newer: true,
+		},
+		"something new": {file: "freshet data directory\nmaps 1\n", want: "maps has format 1", newer: true},
+		"damaged":       {file: "freshet dat", want: "is damaged"},
+		"not a number":  {file: "freshet data directory\nkeys one\n", want: "is damaged"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -37,14 +40,16 @@ func TestFormatsOfTheDataDirectory(t *testing.T) {
 				}
 			}
 			err := openFormats(dir, slog.New(slog.DiscardHandler))
-			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) || errors.Is(err, errNewerDirectory) != tc.newer {
+			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) ||
+				errors.Is(err, errNewerDirectory) != tc.newer {
 				t.Errorf("got %v, want %q, newer %v", err, tc.want, tc.newer)
 			}
 			text, readErr := os.ReadFile(path)
 			if err != nil && string(text) != tc.file {
 				t.Errorf("a refused directory: got %q, want it unchanged", text)
 			}
-			if err == nil && (readErr != nil || string(text) != "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n") {
+			if err == nil && (readErr != nil ||
+				string(text) != "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n") {
 				t.Errorf("FORMAT: got %q, %v; want today's", text, readErr)
 			}
 		})
@@ -73,7 +78,8 @@ func TestFormatInEtcd(t *testing.T) {
 		if _, err := client.Put(t.Context(), "/x/format", value); err != nil {
 			t.Fatal(err)
 		}
-		if err := openEtcdFormat(t.Context(), client, "/x", log); err == nil || errors.Is(err, errNewerDirectory) != newer {
+		if err := openEtcdFormat(t.Context(), client, "/x", log); err == nil ||
+			errors.Is(err, errNewerDirectory) != newer {
 			t.Errorf("format %q: got %v, want a refusal", value, err)
 		}
 	}

@@ -76,7 +76,8 @@ func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.
 
 // coordinatorsOf returns what sends a request to each other member that coordinates
 // consumer groups.
-func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender, sentOn bool, err error) {
+func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender,
+	sentOn bool, err error) {
 	if s.group == nil {
 		return nil
 	}

@@ -46,14 +46,20 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 		dir := t.TempDir()
 		part, err := made.Bundle(name, false)
 		if err == nil {
-			err = part.Install(bundle.Places{DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key")})
+			err = part.Install(bundle.Places{
+				DataDir: dir, Bundle: filepath.Join(dir, "members"),
+				EncryptionKeys: filepath.Join(dir, "encryption.key"),
+			})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		cfg := config.Default()
 		cfg.DataDir, cfg.Members.Self, cfg.Members.List = dir, name, listed
-		s := &server{cfg: cfg, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1), access: web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0)}
+		s := &server{
+			cfg: cfg, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1),
+			access: web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0),
+		}
 		if err := s.openGroup(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +130,12 @@ func TestForward(t *testing.T) {
 		_, _ = w.Write(text)
 	}))
 	url := public(t, a, "b")
-	for token, want := range map[string]int{"good": http.StatusCreated, "bad": http.StatusUnauthorized, "": http.StatusUnauthorized} {
-		answer := ask(t, http.MethodPost, url+"/topics/a%2Fb/messages?x=1&y=%20", strings.NewReader("hello"), map[string]string{"Authorization": "Bearer " + token, "X-Own": "kept"})
+	for token, want := range map[string]int{
+		"good": http.StatusCreated, "bad": http.StatusUnauthorized,
+		"": http.StatusUnauthorized,
+	} {
+		answer := ask(t, http.MethodPost, url+"/topics/a%2Fb/messages?x=1&y=%20", strings.NewReader("hello"),
+			map[string]string{"Authorization": "Bearer " + token, "X-Own": "kept"})
 		if answer.StatusCode != want {
 			t.Errorf("token %q: got %d, want %d", token, answer.StatusCode, want)
 		}
@@ -133,7 +143,8 @@ func TestForward(t *testing.T) {
 			continue
 		}
 		text, _ := io.ReadAll(answer.Body)
-		seen := "POST /topics/a%2Fb/messages?x=1&y=%20 /topics/a/b/messages 127.0.0.1 " + strings.TrimPrefix(url, "http://") + " kept"
+		seen := "POST /topics/a%2Fb/messages?x=1&y=%20 /topics/a/b/messages 127.0.0.1 " +
+			strings.TrimPrefix(url, "http://") + " kept"
 		if got := answer.Header.Get("X-Seen"); got != seen || string(text) != "hello" {
 			t.Errorf("got %q and %q, want %q and the body", got, text, seen)
 		}
@@ -158,8 +169,12 @@ func TestForwardSmall(t *testing.T) {
 		<-more
 	}))
 	url := public(t, a, "b")
-	for size, want := range map[int]string{0: "HTTP/1.1 0", 5: "HTTP/1.1 5", replayBytes: "HTTP/1.1 65536", replayBytes + 1: "HTTP/2.0 65537"} {
-		answer := ask(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)), map[string]string{"Expect": "100-continue"})
+	for size, want := range map[int]string{
+		0: "HTTP/1.1 0", 5: "HTTP/1.1 5", replayBytes: "HTTP/1.1 65536",
+		replayBytes + 1: "HTTP/2.0 65537",
+	} {
+		answer := ask(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)),
+			map[string]string{"Expect": "100-continue"})
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != want {
 			t.Errorf("body of %d bytes: arrived as %q, %v, want %q", size, got, err, want)
@@ -237,19 +252,23 @@ func TestForwardToNobody(t *testing.T) {
 	}
 	for _, err := range []error{engine.ErrNoOwner, engine.ErrNotOwner} { // what whoever serves it here hears at the end
 		w := httptest.NewRecorder()
-		brokerhttp.Refuse(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody), fmt.Errorf("shard 3: %w", err))
+		brokerhttp.Refuse(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody),
+			fmt.Errorf("shard 3: %w", err))
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%v: got %d with Retry-After %q, want 503 with one", err, w.Code, w.Header().Get("Retry-After"))
 		}
 	}
-	if answer := ask(t, http.MethodGet, public(t, a, "c")+"/x", http.NoBody, nil); answer.StatusCode != http.StatusTeapot {
+	if answer := ask(t, http.MethodGet, public(t, a, "c")+"/x", http.NoBody,
+		nil); answer.StatusCode != http.StatusTeapot {
 		t.Errorf("a member that does not listen: got %d, want that it was not reached", answer.StatusCode)
 	}
 	// One that breaks the connection off may have done it.
 	b.front.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	answer := ask(t, http.MethodPost, public(t, a, "b")+"/x", strings.NewReader("m"), nil)
-	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {
-		t.Errorf("a broken connection: got %d with Retry-After %q: %s; want 503 that says so", answer.StatusCode, answer.Header.Get("Retry-After"), text)
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable ||
+		answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {
+		t.Errorf("a broken connection: got %d with Retry-After %q: %s; want 503 that says so", answer.StatusCode,
+			answer.Header.Get("Retry-After"), text)
 	}
 }
 
@@ -278,7 +297,8 @@ func TestAttackForward(t *testing.T) {
 	} {
 		attempts++
 		answer := ask(t, http.MethodGet, url+"/mine", http.NoBody, forged)
-		if seen := answer.Header.Get("X-Seen"); !strings.HasPrefix(seen, "/mine 127.0.0.1:") || answer.Header.Get("X-Hop") != "" {
+		if seen := answer.Header.Get("X-Seen"); !strings.HasPrefix(seen, "/mine 127.0.0.1:") ||
+			answer.Header.Get("X-Hop") != "" {
 			successes++
 			t.Errorf("%v: the owner saw %q and header %q", forged, seen, answer.Header.Get("X-Hop"))
 		}
@@ -291,7 +311,8 @@ func TestAttackForward(t *testing.T) {
 	} {
 		attempts++
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+own.Internal+forwardPath, http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			"https://"+own.Internal+forwardPath, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

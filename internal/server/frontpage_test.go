@@ -11,7 +11,11 @@ import (
 
 func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 	t.Parallel()
-	page := frontPage(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	page := frontPage(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request,
+	) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, tc := range []struct {
 		method, path, accept string

@@ -112,7 +112,8 @@ func (s *server) logHealth() error {
 }
 
 // listenAddress is where a member listens that others reach at an address: where its
-// configuration says (given), else at the address itself, or for a name of this machine at what that means here. A name that
+// configuration says (given), else at the address itself, or for a name of this machine at what that means
+// here. A name that
 // leads here by way of another machine is listened for everywhere; only members can
 // connect.
 func listenAddress(ctx context.Context, given, address string) (string, error) {
@@ -164,7 +165,8 @@ func (s *server) etcdGroup(ctx context.Context) (*etcd.Group, error) {
 	for _, m := range s.cfg.Members.List {
 		g.Peers = append(g.Peers, etcd.Peer{Name: m.Name, Address: m.Etcd})
 	}
-	s.log.Info("starting as a member of a group; it is ready when a majority runs", slog.String("member", own.Name), slog.Int("members", len(g.Peers)))
+	s.log.Info("starting as a member of a group; it is ready when a majority runs", slog.String("member", own.Name),
+		slog.Int("members", len(g.Peers)))
 	if _, err := os.Stat(s.cfg.Path("etcd", "member")); g.Existing && errors.Is(err, os.ErrNotExist) {
 		s.log.Info("this member is new to its group and joins its etcd", slog.String("member", own.Name))
 	}
@@ -184,8 +186,10 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp, Reach: s.reach,
 		Self: membership.Record{
 			Name: own.Name, Node: place + 1, Internal: own.Internal,
-			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS), Stream: advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised), StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
-			Version: version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),
+			HTTP: open(s.cfg.HTTP), HTTPS: open(s.cfg.HTTPS),
+			Stream:    advertised(s.cfg.Stream.Plain, s.cfg.Stream.Advertised),
+			StreamTLS: advertised(s.cfg.Stream.TLS, s.cfg.Stream.AdvertisedTLS),
+			Version:   version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),
 		},
 	})
 	if err != nil {

@@ -107,7 +107,8 @@ func (s *server) stopInternal(ctx context.Context) {
 		return
 	}
 	if err := s.group.internal.shutdown(ctx); err != nil {
-		s.log.Warn("calls of other members were cut off at the end of the drain time", slog.String("error", err.Error()))
+		s.log.Warn("calls of other members were cut off at the end of the drain time",
+			slog.String("error", err.Error()))
 	}
 }
 

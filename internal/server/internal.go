@@ -61,10 +61,11 @@ func (s *server) openInternal(ctx context.Context) error {
 	mux.HandleFunc("POST "+aboutPath, s.tellAbout)
 	mux.HandleFunc("POST "+stepDownPath, s.hearStepDown)
 	server := &http.Server{
-		Handler: asMember(mux), ReadHeaderTimeout: internalHeader, IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
-		TLSConfig: membership.ServerTLS(s.group.credentials, s.memberNames()),
-		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		Protocols: new(http.Protocols),
+		Handler: asMember(mux), ReadHeaderTimeout: internalHeader,
+		IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
+		TLSConfig:   membership.ServerTLS(s.group.credentials, s.memberNames()),
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Protocols:   new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)

@@ -62,7 +62,8 @@ func (s *server) runControllers(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.log.Error("this member could not run the controllers of the group; it, or another member, tries again", slog.String("error", err.Error()))
+	s.log.Error("this member could not run the controllers of the group; it, or another member, tries again",
+		slog.String("error", err.Error()))
 	select {
 	case <-time.After(controllersAgain):
 	case <-ctx.Done():

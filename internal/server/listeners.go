@@ -90,7 +90,9 @@ func (l *listeners) serveOps(cfg *config.Config, ops http.Handler, log *slog.Log
 
 // serveMain starts answering on HTTP and HTTPS, refused where net/http would do it
 // by itself. Failures end up in failed.
-func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *refusals, tlsConfig *tls.Config, log *slog.Logger, failed chan<- error) {
+func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *refusals, tlsConfig *tls.Config,
+	log *slog.Logger, failed chan<- error,
+) {
 	if l.http != nil {
 		server := newHTTPServer(cfg, main, log)
 		server.Protocols = new(http.Protocols)

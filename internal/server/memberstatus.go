@@ -130,13 +130,15 @@ func (g groupStatus) shards(applied map[string]map[shardKey]uint64) (list []syst
 				if position, told := applied[each.Member][key]; told {
 					lag = out.Log - position
 				}
-				out.Copies = append(out.Copies, systemapi.Copy{Member: each.Member, Live: each.Live, Lag: lag, Problem: each.Problem})
+				out.Copies = append(out.Copies,
+					systemapi.Copy{Member: each.Member, Live: each.Live, Lag: lag, Problem: each.Problem})
 			}
 			list = append(list, out)
 		}
 	}
 	slices.SortFunc(list, func(a, b systemapi.Shard) int {
-		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.Number, b.Number))
 	})
 	return list
 }
@@ -174,7 +176,8 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 	case skew > maxSkew || skew < -maxSkew:
 		m.Problem = "its clock and that of this member are " + skew.Abs().String() + " apart; have both set by NTP"
 	case time.Until(told.CertificateEnds) < renewBefore:
-		m.Problem = "its certificate ends on " + told.CertificateEnds.Format(time.DateOnly) + "; see freshet cluster replace"
+		m.Problem = "its certificate ends on " + told.CertificateEnds.Format(time.DateOnly) +
+			"; see freshet cluster replace"
 	case !m.Ready:
 		m.Problem = "it is starting or stopping"
 	}
@@ -184,7 +187,8 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 var (
 	errAlone  = errs.New(errs.NotFound, "this server is alone: its configuration has no members")
 	errIsLive = errs.New(errs.Conflict, "the member is live; stop it first, or it would be cut off")
-	errNoPart = errs.New(errs.Precondition, "etcd is external and has no part of this member: start the new machine with its bundle")
+	errNoPart = errs.New(errs.Precondition,
+		"etcd is external and has no part of this member: start the new machine with its bundle")
 )
 
 // Replace implements systemapi.Group.

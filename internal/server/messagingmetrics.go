@@ -33,16 +33,20 @@ func newMessagingMetrics() *messagingMetrics {
 		return prometheus.NewDesc("freshet_"+name, help, []string{"organization", "cluster"}, nil)
 	}
 	return &messagingMetrics{
-		tenants:     desc("messaging_tenants", "Tenants of a cluster."),
-		namespaces:  desc("messaging_namespaces", "Namespaces of a cluster."),
-		topics:      desc("messaging_topics", "Topics of a cluster, partitions not counted."),
-		waiting:     desc("messaging_waiting_consumers", "Long polls and streams of a cluster that wait for a message right now."),
-		leftOut:     desc("messaging_topics_left_out", "Topics that have no series of their own because there are too many."),
-		loaded:      desc("store_loaded_topics", "Topics of a cluster that are in memory."),
-		used:        desc("store_disk_used_bytes", "Disk space that the files of a cluster take."),
-		available:   desc("store_disk_available_bytes", "Disk space that is free on the file system of a cluster."),
-		damaged:     desc("damaged_messages_total", "Stored messages of a cluster that were found damaged since the start."),
-		skipped:     desc("damaged_messages_skipped_total", "Acknowledgements of damaged messages, by which a subscription skipped them."),
+		tenants:    desc("messaging_tenants", "Tenants of a cluster."),
+		namespaces: desc("messaging_namespaces", "Namespaces of a cluster."),
+		topics:     desc("messaging_topics", "Topics of a cluster, partitions not counted."),
+		waiting: desc("messaging_waiting_consumers",
+			"Long polls and streams of a cluster that wait for a message right now."),
+		leftOut: desc("messaging_topics_left_out",
+			"Topics that have no series of their own because there are too many."),
+		loaded:    desc("store_loaded_topics", "Topics of a cluster that are in memory."),
+		used:      desc("store_disk_used_bytes", "Disk space that the files of a cluster take."),
+		available: desc("store_disk_available_bytes", "Disk space that is free on the file system of a cluster."),
+		damaged: desc("damaged_messages_total",
+			"Stored messages of a cluster that were found damaged since the start."),
+		skipped: desc("damaged_messages_skipped_total",
+			"Acknowledgements of damaged messages, by which a subscription skipped them."),
 		byNamespace: newFlowMetrics("namespace", "the topics of a namespace", "namespace"),
 		byTopic:     newFlowMetrics("topic", "a topic", "namespace", "topic"),
 	}
@@ -50,19 +54,26 @@ func newMessagingMetrics() *messagingMetrics {
 
 func newFlowMetrics(prefix, of string, labels ...string) flowMetrics {
 	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("freshet_"+prefix+"_"+name, help, append([]string{"organization", "cluster"}, labels...), nil)
+		return prometheus.NewDesc("freshet_"+prefix+"_"+name, help,
+			append([]string{"organization", "cluster"}, labels...), nil)
 	}
 	return flowMetrics{
-		produced:       desc("produced_messages_total", "Messages that "+of+" took from producers; dropped duplicates are not counted."),
-		producedBytes:  desc("produced_bytes_total", "Payload bytes that "+of+" took from producers."),
-		delivered:      desc("delivered_messages_total", "Messages that subscriptions of "+of+" handed to consumers; a redelivery counts again."),
-		deliveredBytes: desc("delivered_bytes_total", "Payload bytes that subscriptions of "+of+" handed to consumers."),
-		acknowledged:   desc("acknowledgements_total", "Acknowledgements that subscriptions of "+of+" took; a cumulative one counts once."),
-		dead:           desc("dead_letters_total", "Messages that were moved from "+of+" to a dead letter topic."),
-		stored:         desc("stored_bytes", "Bytes of messages that are kept for "+of+"."),
-		backlog:        desc("backlog_messages", "Messages that are not acknowledged, added up over the subscriptions of "+of+"."),
-		leased:         desc("leased_messages", "Messages that consumers of "+of+" hold and have not settled."),
-		age:            desc("oldest_unacknowledged_age_seconds", "Age of the oldest message in a backlog of "+of+"; 0 without a backlog."),
+		produced: desc("produced_messages_total", "Messages that "+of+
+			" took from producers; dropped duplicates are not counted."),
+		producedBytes: desc("produced_bytes_total", "Payload bytes that "+of+" took from producers."),
+		delivered: desc("delivered_messages_total", "Messages that subscriptions of "+of+
+			" handed to consumers; a redelivery counts again."),
+		deliveredBytes: desc("delivered_bytes_total", "Payload bytes that subscriptions of "+of+
+			" handed to consumers."),
+		acknowledged: desc("acknowledgements_total", "Acknowledgements that subscriptions of "+of+
+			" took; a cumulative one counts once."),
+		dead:   desc("dead_letters_total", "Messages that were moved from "+of+" to a dead letter topic."),
+		stored: desc("stored_bytes", "Bytes of messages that are kept for "+of+"."),
+		backlog: desc("backlog_messages",
+			"Messages that are not acknowledged, added up over the subscriptions of "+of+"."),
+		leased: desc("leased_messages", "Messages that consumers of "+of+" hold and have not settled."),
+		age: desc("oldest_unacknowledged_age_seconds", "Age of the oldest message in a backlog of "+of+
+			"; 0 without a backlog."),
 	}
 }
 
@@ -75,7 +86,8 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 	}
 	found, skipped := cluster.Engine.DamagedMessages()
 	for desc, n := range map[*prometheus.Desc]int64{m.damaged: found, m.skipped: skipped} {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), cluster.Organization, cluster.Name)
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n),
+			cluster.Organization, cluster.Name)
 	}
 	disk := cluster.Engine.Disk()
 	gauge(m.loaded, float64(disk.Loaded))
@@ -103,14 +115,17 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 	}
 	for i := range usage.ByTopic {
 		f := &usage.ByTopic[i]
-		m.byTopic.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, f.Name.Namespace.String(), f.Name.Local)
+		m.byTopic.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name,
+			f.Name.Namespace.String(), f.Name.Local)
 	}
 	if byTopic {
 		gauge(m.leftOut, float64(usage.LeftOut))
 	}
 }
 
-func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counts, h *messaging.Holdings, now time.Time, labels ...string) {
+func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counts, h *messaging.Holdings, now time.Time,
+	labels ...string,
+) {
 	counter := func(desc *prometheus.Desc, value int64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
 	}

@@ -36,10 +36,13 @@ func newCollector(s *server) *collector {
 	return &collector{
 		server:   s,
 		clusters: desc("clusters", "Clusters that are open, by whether they are healthy.", "healthy"),
-		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization", "cluster", "state"),
-		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster", "type", "state"),
-		schemas:  desc("registry_schemas", "Distinct schemas, by type.", "organization", "cluster", "type"),
-		position: desc("registry_journal_position", "Last record of the registry's journal that is applied.", "organization", "cluster"),
+		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization",
+			"cluster", "state"),
+		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster",
+			"type", "state"),
+		schemas: desc("registry_schemas", "Distinct schemas, by type.", "organization", "cluster", "type"),
+		position: desc("registry_journal_position", "Last record of the registry's journal that is applied.",
+			"organization", "cluster"),
 		accounts: desc("accounts", "Service accounts that can sign in."),
 		keys:     desc("api_keys", "API keys that are known."),
 		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
@@ -92,7 +95,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.store.collect(ch, c.server.store.Room(), c.server.api.Usage())
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
-		for outcome, n := range map[string]int64{"written": stats.Written, "dropped": stats.Dropped, "failed": stats.Failed, "suppressed": stats.Suppressed} {
+		for outcome, n := range map[string]int64{
+			"written": stats.Written, "dropped": stats.Dropped,
+			"failed": stats.Failed, "suppressed": stats.Suppressed,
+		} {
 			ch <- prometheus.MustNewConstMetric(c.audited, prometheus.CounterValue, float64(n), outcome)
 		}
 	}
@@ -104,8 +110,10 @@ func (c *collector) collectRegistry(cluster *dataplane.Cluster, gauge func(*prom
 	gauge(c.subjects, float64(counts.DeletedSubjects), cluster.Organization, cluster.Name, "deleted")
 	for kind := schemas.Avro; kind <= schemas.Protobuf; kind++ {
 		gauge(c.schemas, float64(counts.Schemas[kind]), cluster.Organization, cluster.Name, kind.String())
-		gauge(c.versions, float64(counts.ActiveVersions[kind]), cluster.Organization, cluster.Name, kind.String(), "active")
-		gauge(c.versions, float64(counts.DeletedVersions[kind]), cluster.Organization, cluster.Name, kind.String(), "deleted")
+		gauge(c.versions, float64(counts.ActiveVersions[kind]), cluster.Organization, cluster.Name,
+			kind.String(), "active")
+		gauge(c.versions, float64(counts.DeletedVersions[kind]), cluster.Organization, cluster.Name,
+			kind.String(), "deleted")
 	}
 	gauge(c.position, float64(cluster.Registry.Position()), cluster.Organization, cluster.Name)
 }

@@ -34,7 +34,8 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one of the server that moves", from)
 	}
 	if same(from, cfg.DataDir) {
-		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a member begins with one of its own: name it with --to, and see that FRESHET_DATA_DIR does not name the other")
+		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a "+
+			"member begins with one of its own: name it with --to, and see that FRESHET_DATA_DIR does not name the other")
 	}
 	source, err := holdDir(from)
 	if err != nil {
@@ -45,10 +46,12 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 		return err
 	}
 	if !cfg.Members.On() {
-		return errs.New(errs.Invalid, "the configuration has no members: name the one that freshet cluster join has written, with --config")
+		return errs.New(errs.Invalid,
+			"the configuration has no members: name the one that freshet cluster join has written, with --config")
 	}
 	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
-		return errs.Newf(errs.NotFound, "there is no data directory %s: unpack the bundle of the first member with freshet cluster join, and then migrate", cfg.DataDir)
+		return errs.Newf(errs.NotFound, "there is no data directory %s: unpack the bundle of the first member with "+
+			"freshet cluster join, and then migrate", cfg.DataDir)
 	}
 	target, err := lockDir(cfg.DataDir)
 	if err != nil {
@@ -88,7 +91,8 @@ func (s *server) seedIsThere(joining bundle.Joining) error {
 	}
 	_, err := os.Stat(s.cfg.Path("etcd", "member"))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("member %s begins with the data of another server, which is not there yet: run freshet migrate --from its data directory first", s.cfg.Members.Self)
+		return fmt.Errorf("member %s begins with the data of another server, which is not there yet: run freshet "+
+			"migrate --from its data directory first", s.cfg.Members.Self)
 	}
 	return err
 }

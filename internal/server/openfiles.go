@@ -51,8 +51,10 @@ func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 		if f.connections < cfg.Limits.Connections/2 {
 			level = slog.LevelWarn
 		}
-		log.Log(context.Background(), level, "the limit of open files allows fewer connections than the configuration; raise it, for example with ulimit -n",
-			slog.Uint64("open_files", limit.Cur), slog.Int("connections", f.connections), slog.Int("configured", cfg.Limits.Connections))
+		log.Log(context.Background(), level, "the limit of open files allows fewer connections than the "+
+			"configuration; raise it, for example with ulimit -n",
+			slog.Uint64("open_files", limit.Cur), slog.Int("connections", f.connections),
+			slog.Int("configured", cfg.Limits.Connections))
 	}
 	return f
 }

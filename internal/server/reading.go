@@ -37,7 +37,9 @@ type readingAnswer struct {
 
 // readingOf returns what finds the consumer groups that read a topic, on all members,
 // and whether all could be asked; nil when this server is alone.
-func (s *server) readingOf(c *dataplane.Cluster) func(context.Context, *groups.ReadingQuery) (map[string]*groups.Reading, bool, error) {
+func (s *server) readingOf(
+	c *dataplane.Cluster,
+) func(context.Context, *groups.ReadingQuery) (map[string]*groups.Reading, bool, error) {
 	if s.group == nil {
 		return nil
 	}

@@ -43,7 +43,10 @@ func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 	source := httptest.NewUnstartedServer(nil)
 	source.StartTLS()
 	t.Cleanup(source.Close)
-	certificate := &tls.Config{Certificates: source.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	certificate := &tls.Config{
+		Certificates: source.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12,
+	}
 	main := web.Middleware(web.BoundHeaders(surface, int(cfg.Limits.HeaderSize)), quiet, nil)
 	failed := make(chan error, 4)
 	l.serveMain(cfg, main, &refusals{routes: surface, log: quiet}, certificate, quiet, failed)
@@ -89,11 +92,14 @@ func TestRefusalsInTheSurfacesForm(t *testing.T) {
 		status  int
 		want    string
 	}{
-		"bad escape":              {"GET /a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
-		"bad request line":        {"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a "},
-		"no host":                 {"GET /a HTTP/1.1\r\n\r\n", 400, "missing required Host header"},
-		"bad header":              {"GET /a HTTP/1.1\r\nHost: h\r\nb ad: x\r\n\r\n", 400, "refused at /a "},
-		"two lengths":             {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "refused at /a "},
+		"bad escape":       {"GET /a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
+		"bad request line": {"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a "},
+		"no host":          {"GET /a HTTP/1.1\r\n\r\n", 400, "missing required Host header"},
+		"bad header":       {"GET /a HTTP/1.1\r\nHost: h\r\nb ad: x\r\n\r\n", 400, "refused at /a "},
+		"two lengths": {
+			"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+			400, "refused at /a ",
+		},
 		"version":                 {"GET /a HTTP/3.7\r\nHost: h\r\n\r\n", 505, "refused at /a "},
 		"transfer encoding":       {"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "refused at /a "},
 		"expectation":             {"POST /a HTTP/1.1\r\nHost: h\r\nExpect: miracles\r\n\r\n", 417, "refused at /a "},
@@ -134,10 +140,12 @@ func TestRefusalsAfterGoodRequests(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	in := bufio.NewReader(c)
-	const canned = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	const canned = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: " +
+		"close\r\n\r\n400 Bad Request"
 	payload := canned + strings.Repeat(" ", 64<<10)
 	for range 3 {
-		status, body := exchangeRaw(t, c, in, fmt.Sprintf("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload))
+		status, body := exchangeRaw(t, c, in,
+			fmt.Sprintf("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload))
 		if status != http.StatusOK || !strings.HasPrefix(body, canned) {
 			t.Fatalf("got %d %.80q, want the payload back", status, body)
 		}
@@ -179,7 +187,8 @@ func TestProtocols(t *testing.T) {
 					t.Errorf("got %d %q, want %s", status, text, tc.want)
 				}
 			}
-			if text, status := get(t, client, tc.url+"/x", strings.Repeat("x", 9<<10)); status != 431 || !strings.Contains(text, "refused at /x") {
+			if text, status := get(t, client, tc.url+"/x", strings.Repeat("x", 9<<10)); status != 431 ||
+				!strings.Contains(text, "refused at /x") {
 				t.Errorf("a large header: got %d %q, want 431 in the surface's form", status, text)
 			}
 		})

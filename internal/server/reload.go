@@ -50,9 +50,11 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 	} else {
 		s.quotas.Change(defaults, own)
 	}
-	s.log.Info("SIGHUP: log, audit trail, certificate and configuration are up to date", slog.String("changed", strings.Join(changed, ", ")))
+	s.log.Info("SIGHUP: log, audit trail, certificate and configuration are up to date",
+		slog.String("changed", strings.Join(changed, ", ")))
 	if len(restart) > 0 {
-		s.log.Warn("SIGHUP: settings have changed that need a restart; they are as before", slog.String("settings", strings.Join(restart, ", ")))
+		s.log.Warn("SIGHUP: settings have changed that need a restart; they are as before",
+			slog.String("settings", strings.Join(restart, ", ")))
 	}
 }
 

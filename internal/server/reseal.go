@@ -35,8 +35,10 @@ const (
 
 func (s *server) resealer() *resealer {
 	return &resealer{
-		etcd: s.etcd, places: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)}, signer: s.cfg.Etcd.Prefix + "/signing-keys",
-		sealer: s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(), record: sealRecordFile(s.cfg), log: s.log,
+		etcd: s.etcd, places: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)},
+		signer: s.cfg.Etcd.Prefix + "/signing-keys",
+		sealer: s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(),
+		record: sealRecordFile(s.cfg), log: s.log,
 	}
 }
 
@@ -51,7 +53,8 @@ func (r *resealer) run(ctx context.Context) {
 	for {
 		if changed := modified(r.file); changed.After(seen) {
 			if err := r.sealer.Reload(); err != nil {
-				r.log.Error("the new encryption key file cannot be used, going on with the old one", slog.String("error", err.Error()))
+				r.log.Error("the new encryption key file cannot be used, going on with the old one",
+					slog.String("error", err.Error()))
 			} else {
 				seen = changed
 			}
@@ -62,9 +65,11 @@ func (r *resealer) run(ctx context.Context) {
 			switch {
 			case err == nil:
 				done = active
-				r.log.Info("every secret is sealed with the active encryption key", slog.String("key", active), slog.Int("resealed", n))
+				r.log.Info("every secret is sealed with the active encryption key", slog.String("key", active),
+					slog.Int("resealed", n))
 			case ctx.Err() == nil:
-				r.log.Warn("resealing secrets, trying again", slog.Int("resealed", n), slog.String("error", err.Error()))
+				r.log.Warn("resealing secrets, trying again", slog.Int("resealed", n),
+					slog.String("error", err.Error()))
 			}
 		}
 		select {

@@ -69,7 +69,8 @@ func (r *restoring) checkEmpty() error {
 		}
 	}
 	if used != "" {
-		return errs.Newf(errs.Conflict, "%s is not empty, it has %s: restore to a directory that is empty or does not exist", r.DataDir, used)
+		return errs.Newf(errs.Conflict,
+			"%s is not empty, it has %s: restore to a directory that is empty or does not exist", r.DataDir, used)
 	}
 	return nil
 }
@@ -101,7 +102,10 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 		return nil, err
 	}
 	for i, c := range m.Clusters { // a backup of a group is restored as one server
-		steps := &clusterSteps{r.Steps, fmt.Sprintf("cluster %s/%s (%d of %d): ", c.Organization, c.Name, i+1, len(m.Clusters))}
+		steps := &clusterSteps{
+			r.Steps,
+			fmt.Sprintf("cluster %s/%s (%d of %d): ", c.Organization, c.Name, i+1, len(m.Clusters)),
+		}
 		if err := migrate.Unite(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID)), steps); err != nil {
 			return nil, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err)
 		}
@@ -148,7 +152,8 @@ func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 			return err
 		}
 	} else if !m.HasKeys {
-		return errs.Newf(errs.Invalid, "the backup was taken without keys: give the file of the encryption keys with --encryption-key; it must have %v", m.EncryptionKeys)
+		return errs.Newf(errs.Invalid, "the backup was taken without keys: give the file of the encryption keys "+
+			"with --encryption-key; it must have %v", m.EncryptionKeys)
 	}
 	sealer, err := identity.ReadSealer(file)
 	if err != nil {
@@ -160,7 +165,8 @@ func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 	}
 	for _, id := range m.EncryptionKeys {
 		if !have[id] {
-			return errs.Newf(errs.Invalid, "the file of the encryption keys lacks key %s, and what is encrypted with it would be lost", id)
+			return errs.Newf(errs.Invalid,
+				"the file of the encryption keys lacks key %s, and what is encrypted with it would be lost", id)
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 			t.Parallel()
 			rec, seen := httptest.NewRecorder(), &observed{}
 			web.Middleware(r, slog.New(slog.DiscardHandler), seen).
-				ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h"+tc.path, http.NoBody))
+				ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost,
+					"http://h"+tc.path, http.NoBody))
 			if want := (observed{tc.surface, "other"}); *seen != want {
 				t.Errorf("%s is recorded as %+v, want %+v", tc.path, *seen, want)
 			}

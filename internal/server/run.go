@@ -98,7 +98,9 @@ type server struct {
 // configuration again, which SIGHUP asks for. The first screen goes to out; exports are
 // variables that a shell needs, besides the data directory, before the commands on it
 // find this server.
-func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error {
+func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
+	exports []string,
+) error {
 	started := time.Now()
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
@@ -209,10 +211,12 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return err
 	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
-		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet restore again", s.cfg.DataDir)
+		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet "+
+			"restore again", s.cfg.DataDir)
 	}
 	if _, err := os.Stat(s.cfg.Path(migrate.Folder)); err == nil {
-		return fmt.Errorf("the data directory %s is not complete, what moves into it is not all there: run freshet migrate again", s.cfg.DataDir)
+		return fmt.Errorf("the data directory %s is not complete, what moves into it is not all there: run freshet "+
+			"migrate again", s.cfg.DataDir)
 	}
 	if err := s.notAMembers(); err != nil {
 		return err
@@ -227,8 +231,10 @@ func (s *server) notAMembers() error {
 		return nil
 	}
 	if name := bundle.MemberIn(s.cfg.BundleDir()); name != "" {
-		return errs.Newf(errs.Precondition, "%s is the data directory of member %s of a group, and the configuration has no members: "+
-			"start it with the configuration that freshet cluster join wrote (--config), or choose another directory with --data-dir", s.cfg.DataDir, name)
+		return errs.Newf(errs.Precondition,
+			"%s is the data directory of member %s of a group, and the configuration has no members: "+
+				"start it with the configuration that freshet cluster join wrote (--config), or choose another "+
+				"directory with --data-dir", s.cfg.DataDir, name)
 	}
 	return nil
 }
@@ -294,7 +300,8 @@ func resourcesMissing(cfg *config.Config) error {
 		return nil
 	}
 	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
-		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the data directory from a backup, or start with a new one",
+		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the "+
+			"data directory from a backup, or start with a new one",
 			store, cfg.Path("clusters"), len(stores))
 	}
 	return nil
@@ -412,7 +419,8 @@ func (s *server) checks() []apiserver.Check {
 
 // errStoreExhausted is about the service itself: what callers add is refused long
 // before, by a server that is ready.
-var errStoreExhausted = errors.New("etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
+var errStoreExhausted = errors.New(
+	"etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
 
 func (s *server) storeHealth() error {
 	if s.store.Room().Exhausted {
@@ -427,6 +435,7 @@ func (s *server) endpoints() etcd.Endpoints {
 		return s.member.Endpoints()
 	}
 	return etcd.Endpoints{
-		URLs: s.cfg.Etcd.Endpoints, CAFile: s.cfg.Etcd.CAFile, CertFile: s.cfg.Etcd.CertFile, KeyFile: s.cfg.Etcd.KeyFile,
+		URLs: s.cfg.Etcd.Endpoints, CAFile: s.cfg.Etcd.CAFile, CertFile: s.cfg.Etcd.CertFile,
+		KeyFile: s.cfg.Etcd.KeyFile,
 	}
 }

@@ -33,7 +33,8 @@ func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[
 	}
 	store := cfg.Path("etcd")
 	if _, err := os.Stat(store); err != nil {
-		return nil, errs.Newf(errs.NotFound, "what is sealed with the key cannot be counted: %w; name the server's data directory or its configuration", err)
+		return nil, errs.Newf(errs.NotFound, "what is sealed with the key cannot be counted: %w; name the server's "+
+			"data directory or its configuration", err)
 	}
 	held, err := lockDir(cfg.DataDir)
 	if errors.Is(err, errDirectoryInUse) {
@@ -75,7 +76,9 @@ func countSealed(ctx context.Context, cfg *config.Config) (counts map[string]int
 }
 
 // eachStored goes over what is stored under a prefix, page by page.
-func eachStored(ctx context.Context, etcd *clientv3.Client, prefix string, visit func(key string, value []byte, revision int64)) error {
+func eachStored(ctx context.Context, etcd *clientv3.Client, prefix string,
+	visit func(key string, value []byte, revision int64),
+) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page, err := etcd.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(resealPage))
@@ -117,7 +120,8 @@ func readSealRecord(cfg *config.Config, active string) (map[string]int, error) {
 	}
 	var record sealRecord
 	if err != nil || json.Unmarshal(text, &record) != nil || record.Active != active {
-		return nil, errs.Newf(errs.Unavailable, "the running server has not yet sealed every secret with the active key %s: wait until its log says so, and try again", active)
+		return nil, errs.Newf(errs.Unavailable, "the running server has not yet sealed every secret with the active "+
+			"key %s: wait until its log says so, and try again", active)
 	}
 	return record.Sealed, nil
 }

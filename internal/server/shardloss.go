@@ -48,7 +48,8 @@ func (g groupStatus) clusterAt(at systemapi.ShardAt) (string, error) {
 
 func lossOf(at systemapi.ShardAt, l *datagroup.Loss) *systemapi.Loss {
 	out := &systemapi.Loss{
-		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, Owner: l.Owner, From: l.From, Mark: l.Mark,
+		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, Owner: l.Owner,
+		From: l.From, Mark: l.Mark,
 		LogMessagesLost: l.LogMessages, Copies: []systemapi.LossCopy{}, Absent: l.Absent,
 	}
 	if l.LogThere {
@@ -56,7 +57,8 @@ func lossOf(at systemapi.ShardAt, l *datagroup.Loss) *systemapi.Loss {
 	}
 	for _, c := range l.Copies {
 		out.Copies = append(out.Copies, systemapi.LossCopy{
-			Member: c.Member, Position: c.Position, Epoch: c.Epoch, GivenUp: slices.Contains(l.Discard, c.Member), Problem: c.Problem,
+			Member: c.Member, Position: c.Position, Epoch: c.Epoch, GivenUp: slices.Contains(l.Discard, c.Member),
+			Problem: c.Problem,
 		})
 	}
 	return out

@@ -33,7 +33,8 @@ func (s *server) openPeople() error {
 	opts := signin.Options{
 		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
 		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
-		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(), DeviceLifetime: s.cfg.SignIn.DeviceLifetime.Std(),
+		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(),
+		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
 		Ended: s.endedSignIns(), Log: s.log,
@@ -47,7 +48,8 @@ func (s *server) openPeople() error {
 			}
 		}
 		s.provider = openid.New(openid.Options{
-			Issuer: provider.Issuer, ClientID: provider.ClientID, ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
+			Issuer: provider.Issuer, ClientID: provider.ClientID,
+			ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
 			RedirectURL: s.cfg.PublicURL() + signinapi.CallbackPath,
 		})
 		opts.Trusts = s.provider.Trusts
@@ -60,7 +62,8 @@ func (s *server) openPeople() error {
 // signInPages is the surface on which people sign in.
 func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
-		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg), Organization: s.cfg.Admin.Organization,
+		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg),
+		Organization: s.cfg.Admin.Organization,
 		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.signIns.count,
 	}
 	if s.provider != nil {
@@ -86,18 +89,21 @@ func origins(cfg *config.Config) []string {
 		}
 		add(u.Scheme + "://" + u.Host)
 		host, port, err := net.SplitHostPort(u.Host)
-		if ip := net.ParseIP(host); err == nil && (host == "localhost" || host == "" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())) {
+		if ip := net.ParseIP(host); err == nil &&
+			(host == "localhost" || host == "" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())) {
 			for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
 				add(u.Scheme + "://" + name + ":" + port)
 			}
 		}
 	}
 	for _, name := range cfg.TLS.Names {
-		if _, port, err := net.SplitHostPort(cfg.HTTPS); err == nil && cfg.HTTPS != config.Off && !strings.Contains(name, "*") {
+		if _, port, err := net.SplitHostPort(cfg.HTTPS); err == nil && cfg.HTTPS != config.Off &&
+			!strings.Contains(name, "*") {
 			add("https://" + net.JoinHostPort(name, port))
 		}
 	}
-	return slices.DeleteFunc(list, func(origin string) bool { return !identity.IsBaseURL(origin) || strings.Contains(origin, "://0.0.0.0") })
+	return slices.DeleteFunc(list,
+		func(origin string) bool { return !identity.IsBaseURL(origin) || strings.Contains(origin, "://0.0.0.0") })
 }
 
 // firstLinkLifetime is how long the link of the first start is good: somebody may

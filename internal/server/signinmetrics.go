@@ -26,7 +26,8 @@ type signInMetrics struct{ signIns, sessions *prometheus.Desc }
 
 func newSignInMetrics() signInMetrics {
 	return signInMetrics{
-		signIns:  prometheus.NewDesc("freshet_sign_ins_total", "Sign-ins of people, by method and outcome.", []string{"method", "outcome"}, nil),
+		signIns: prometheus.NewDesc("freshet_sign_ins_total", "Sign-ins of people, by method and outcome.",
+			[]string{"method", "outcome"}, nil),
 		sessions: prometheus.NewDesc("freshet_sessions", "Clients that people are signed in with.", nil, nil),
 	}
 }

@@ -40,7 +40,10 @@ func (s *server) stage(ctx context.Context, progress func(string)) (dir string, 
 		defer s.staging.Unlock()
 		return os.RemoveAll(s.cfg.Path(stagingDir))
 	}
-	m := &backup.Manifest{Version: 1, Created: time.Now().UTC(), Server: version.Get().Version, Etcd: backup.EtcdEmbedded}
+	m := &backup.Manifest{
+		Version: 1, Created: time.Now().UTC(), Server: version.Get().Version,
+		Etcd: backup.EtcdEmbedded,
+	}
 	if s.cfg.Etcd.External() {
 		m.Etcd = backup.EtcdExternal
 	}
@@ -71,7 +74,8 @@ func (s *server) awaitStaging(ctx context.Context) bool {
 }
 
 func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, progress func(string)) error {
-	if err := errors.Join(os.RemoveAll(s.cfg.Path(stagingDir)), os.MkdirAll(filepath.Join(dir, backup.ClustersDir), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(s.cfg.Path(stagingDir)),
+		os.MkdirAll(filepath.Join(dir, backup.ClustersDir), 0o700)); err != nil {
 		return fmt.Errorf("making the folder of the staged copy: %w", err)
 	}
 	uids, err := s.plane.Checkpoint(ctx, filepath.Join(dir, backup.ClustersDir), func(uid string, n, of int) {
@@ -165,7 +169,8 @@ func (s *server) stageFiles(dir string) error {
 		}
 	}
 	for _, name := range names {
-		if err := copySecret(s.cfg.Path(name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := copySecret(s.cfg.Path(name), filepath.Join(dir, name)); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("copying %s: %w", name, err)
 		}
 	}

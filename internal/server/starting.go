@@ -38,7 +38,8 @@ func (s *server) answer(context.Context) error {
 		return err
 	}
 	s.certs, s.tlsConfig = files, secure
-	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc(s.startingHealth)), s.cors()), s.cors()))
+	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc(s.startingHealth)), s.cors()),
+		s.cors()))
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
 	main := web.MiddlewareUntil(bounded, s.access, s.metrics, &s.ending)
 	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
@@ -54,8 +55,10 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 	}
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
-		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry, streamRegistry: registry, root: registry,
-		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse), pages: refuse(signinapi.Refuse), resources: refuse(apiserver.Refuse), health: health,
+		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry,
+		streamRegistry: registry, root: registry,
+		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse),
+		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.Refuse), health: health,
 		console: consolePages(),
 	}
 }

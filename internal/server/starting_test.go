@@ -15,7 +15,9 @@ import (
 func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	t.Parallel()
 	const text = "the server is starting; try again in a moment"
-	r := web.Middleware(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth)), web.CORS{}), web.CORS{Origins: []string{"*"}}),
+	r := web.Middleware(
+		newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth)), web.CORS{}),
+			web.CORS{Origins: []string{"*"}}),
 		slog.New(slog.DiscardHandler), nil)
 	reason, registry := `{"reason":"`+text+`"}`, `{"error_code":503,"message":"`+text+`"}`
 	for _, tc := range []struct{ method, path, want string }{
@@ -28,7 +30,8 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 		{"GET", "/", registry},
 		{"POST", "/oauth/token", `{"error":"temporarily_unavailable","error_description":"` + text + `"}`},
 		{"GET", "/.well-known/jwks.json", `{"error":"temporarily_unavailable","error_description":"` + text + `"}`},
-		{"GET", "/apis", `"message":"` + text + `","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
+		{"GET", "/apis", `"message":"` + text +
+			`","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`},
 		{"GET", "/api", `"reason":"ServiceUnavailable"`},
 		{"GET", "/apis/cloud.vendor.io/v1alpha1/namespaces/a/users/b", `"kind":"Status"`},
 		{"GET", "/openapi/v3", `"kind":"Status"`},
@@ -37,8 +40,10 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 		{"GET", "/healthz", text},
 	} {
 		w := httptest.NewRecorder()
-		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tc.method, "http://h"+tc.path, strings.NewReader("a body")))
-		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), tc.want) {
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tc.method, "http://h"+tc.path,
+			strings.NewReader("a body")))
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
+			!strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s %s: got %d, Retry-After %q, %s; want 503, 1, %s",
 				tc.method, tc.path, w.Code, w.Header().Get("Retry-After"), w.Body, tc.want)
 		}
@@ -62,13 +67,17 @@ func TestCORSStandsBeforeEverySurface(t *testing.T) {
 			continue // pages are for people, who do not come from other sites' scripts
 		}
 		path := strings.ReplaceAll(m.Pattern, "...", "x")
-		for origin, want := range map[string]string{"https://app.example": "https://app.example", "https://evil.example": ""} {
+		for origin, want := range map[string]string{
+			"https://app.example":  "https://app.example",
+			"https://evil.example": "",
+		} {
 			w := httptest.NewRecorder()
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "http://h"+path, http.NoBody)
 			req.Header.Set("Origin", origin)
 			req.Header.Set("Access-Control-Request-Method", "PUT")
 			r.ServeHTTP(w, req)
-			if got := w.Header().Get("Access-Control-Allow-Origin"); got != want || (want != "") != (w.Code == http.StatusNoContent) {
+			if got := w.Header().Get("Access-Control-Allow-Origin"); got != want ||
+				(want != "") != (w.Code == http.StatusNoContent) {
 				t.Errorf("preflight for %s from %s: got %d and %q, want %q", path, origin, w.Code, got, want)
 			}
 		}

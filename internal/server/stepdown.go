@@ -20,7 +20,8 @@ const (
 
 var (
 	errNotLive   = errs.New(errs.Conflict, "the member is not live: it leads nothing, or the others cannot reach it")
-	errAllOthers = errs.New(errs.Precondition, "etcd and NATS are external, and members lead nothing of them: use etcdctl move-leader and nats stream cluster step-down")
+	errAllOthers = errs.New(errs.Precondition, "etcd and NATS are external, and members lead nothing of them: use "+
+		"etcdctl move-leader and nats stream cluster step-down")
 )
 
 // StepDown implements systemapi.Group: the member that leads has to do it itself, and is

@@ -17,11 +17,12 @@ func newStoreMetrics() storeMetrics {
 		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
 	}
 	return storeMetrics{
-		size:     desc("etcd_size_bytes", "Size of the resource store: of its file, and of what is in use of it.", "of"),
-		quota:    desc("etcd_quota_bytes", "What the resource store may hold for callers; 0 when not known."),
-		refusing: desc("etcd_refusing", "Whether the resource store refuses what adds to it, because it is nearly full."),
-		objects:  desc("resource_objects", "Objects that an organization has stored.", "organization"),
-		bytes:    desc("resource_bytes", "Bytes that the objects of an organization take in the store.", "organization"),
+		size:  desc("etcd_size_bytes", "Size of the resource store: of its file, and of what is in use of it.", "of"),
+		quota: desc("etcd_quota_bytes", "What the resource store may hold for callers; 0 when not known."),
+		refusing: desc("etcd_refusing",
+			"Whether the resource store refuses what adds to it, because it is nearly full."),
+		objects: desc("resource_objects", "Objects that an organization has stored.", "organization"),
+		bytes:   desc("resource_bytes", "Bytes that the objects of an organization take in the store.", "organization"),
 	}
 }
 

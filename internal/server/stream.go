@@ -43,7 +43,8 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", port.address)
 		if err != nil {
 			if port.ifFree {
-				s.stream.taken = append(s.stream.taken, fmt.Sprintf("%s is taken; give another address with %s", port.address, port.flag))
+				s.stream.taken = append(s.stream.taken,
+					fmt.Sprintf("%s is taken; give another address with %s", port.address, port.flag))
 				*port.real = config.Off
 				continue
 			}
@@ -74,11 +75,13 @@ func (s *server) openStream(context.Context) error {
 		return nil
 	}
 	s.stream.server = kafkaapi.NewServer(kafkaapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision, Rules: s.identity.policy.RulesBeneath,
+		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
+		Rules:    s.identity.policy.RulesBeneath,
 		Clusters: streamClusters{s}, ListAll: s.cfg.Stream.ListAll,
 		Limits: kafkaapi.Limits{
-			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory), Connections: streamConnections(s.cfg, s.files),
-			WriteStall: s.cfg.Timeouts.WriteBody.Std(),
+			Frame: int(s.cfg.Stream.Request), Memory: int64(s.cfg.Stream.Memory),
+			Connections: streamConnections(s.cfg, s.files),
+			WriteStall:  s.cfg.Timeouts.WriteBody.Std(),
 		},
 		Logger: s.log,
 	})
@@ -86,12 +89,18 @@ func (s *server) openStream(context.Context) error {
 		end()
 	}
 	if s.stream.plain != nil {
-		s.serveStream(kafkaapi.Listener{Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised, Anonymous: s.anonymous()})
+		s.serveStream(kafkaapi.Listener{
+			Name: "plain", Listener: s.stream.plain, Advertised: s.cfg.Stream.Advertised,
+			Anonymous: s.anonymous(),
+		})
 	}
 	if s.stream.tls != nil {
 		secured := s.tlsConfig.Clone()
 		secured.NextProtos = nil
-		s.serveStream(kafkaapi.Listener{Name: "tls", Listener: s.stream.tls, TLS: secured, Advertised: s.cfg.Stream.AdvertisedTLS})
+		s.serveStream(kafkaapi.Listener{
+			Name: "tls", Listener: s.stream.tls, TLS: secured,
+			Advertised: s.cfg.Stream.AdvertisedTLS,
+		})
 	}
 	return nil
 }
@@ -113,9 +122,12 @@ func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 		account, ok := s.identity.directory.Account(organization, name)
 		switch {
 		case !ok:
-			return "", fmt.Errorf("service account %s of stream.anonymous does not exist; create it, or take the setting out", s.cfg.Stream.Anonymous)
+			return "", fmt.Errorf(
+				"service account %s of stream.anonymous does not exist; create it, or take the setting out",
+				s.cfg.Stream.Anonymous)
 		case account.Admin || account.System:
-			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; name one that is not", s.cfg.Stream.Anonymous)
+			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; name one that is not",
+				s.cfg.Stream.Anonymous)
 		}
 		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
 		return token.Reveal(), err
@@ -131,7 +143,8 @@ func (s *server) stopStream(ctx context.Context) <-chan struct{} {
 			return
 		}
 		if err := s.stream.server.Shutdown(ctx); err != nil {
-			s.log.Warn("requests of the stream protocol were cut off at the end of the drain time", slog.String("error", err.Error()))
+			s.log.Warn("requests of the stream protocol were cut off at the end of the drain time",
+				slog.String("error", err.Error()))
 		}
 	}()
 	return done
@@ -148,7 +161,8 @@ func (s *server) serveStream(l kafkaapi.Listener) {
 // streamClusters finds clusters for the stream protocol.
 type streamClusters struct{ s *server }
 
-var errNoStream = errs.New(errs.NotFound, "cluster does not have the stream protocol; add spec.config.protocols.stream to it")
+var errNoStream = errs.New(errs.NotFound,
+	"cluster does not have the stream protocol; add spec.config.protocols.stream to it")
 
 // AtHost implements kafkaapi.Clusters.
 func (c streamClusters) AtHost(name string) (*kafkaapi.Cluster, error) {
@@ -178,7 +192,8 @@ func (c streamClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.C
 	}
 	return &kafkaapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
-		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker, Groups: coordinator, Quota: found.Quota,
+		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker,
+		Groups: coordinator, Quota: found.Quota,
 		Members: c.s.streamMembers(found),
 		Serves:  func() bool { return c.s.plane.ServesStream(found.UID) && c.s.alive() },
 		Disk:    func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
@@ -191,7 +206,8 @@ func (s *server) groupsOf(c *dataplane.Cluster) (*groups.Coordinator, error) {
 	coordinator, err := c.Groups(context.Background(), s.cfg.Stream.InitialDelay.Std(), s.log.With(name))
 	if err != nil {
 		s.log.Error("consumer groups of a cluster could not be opened", name, slog.String("error", err.Error()))
-		return nil, errs.New(errs.Unavailable, "consumer groups of the cluster cannot be opened; the server's log says why")
+		return nil, errs.New(errs.Unavailable,
+			"consumer groups of the cluster cannot be opened; the server's log says why")
 	}
 	return coordinator, nil
 }

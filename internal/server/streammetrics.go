@@ -36,21 +36,29 @@ func newStreamMetrics() streamMetrics {
 	}
 	return streamMetrics{
 		connections: desc("stream_connections", "Connections of the stream protocol, by listener.", "listener"),
-		clients:     desc("stream_clients", "Connections of the stream protocol, by what clients say they are.", "software", "version"),
-		refused:     desc("stream_refused_total", "Clients of the stream protocol that were turned away: no credentials, or wrong ones."),
-		turnedAway:  desc("stream_turned_away_total", "Connections of the stream protocol that were refused or ended because there were too many."),
-		throttled:   desc("stream_throttled_total", "Answers of the stream protocol that told a client to wait."),
-		sessions:    desc("stream_fetch_sessions", "Fetch sessions of the stream protocol."),
-		requests:    desc("stream_requests_total", "Requests of the stream protocol that were answered, by API.", "api"),
-		in:          desc("stream_request_bytes_total", "Bytes of these requests.", "api"),
-		out:         desc("stream_response_bytes_total", "Bytes of their answers.", "api"),
-		seconds:     desc("stream_request_seconds_total", "Time from taking these requests to having sent their answers, waiting included.", "api"),
+		clients: desc("stream_clients", "Connections of the stream protocol, by what clients say they are.",
+			"software", "version"),
+		refused: desc("stream_refused_total",
+			"Clients of the stream protocol that were turned away: no credentials, or wrong ones."),
+		turnedAway: desc("stream_turned_away_total",
+			"Connections of the stream protocol that were refused or ended because there were too many."),
+		throttled: desc("stream_throttled_total", "Answers of the stream protocol that told a client to wait."),
+		sessions:  desc("stream_fetch_sessions", "Fetch sessions of the stream protocol."),
+		requests:  desc("stream_requests_total", "Requests of the stream protocol that were answered, by API.", "api"),
+		in:        desc("stream_request_bytes_total", "Bytes of these requests.", "api"),
+		out:       desc("stream_response_bytes_total", "Bytes of their answers.", "api"),
+		seconds: desc("stream_request_seconds_total",
+			"Time from taking these requests to having sent their answers, waiting included.", "api"),
 
-		groups:       desc("groups", "Consumer groups of a cluster, by protocol and whether they have members.", "organization", "cluster", "type", "active"),
-		members:      desc("group_members", "Members of a consumer group.", "organization", "cluster", "tenant", "group"),
-		lag:          desc("group_lag_messages", "Messages of a topic behind what a consumer group has committed, of all partitions that it has committed.", "organization", "cluster", "tenant", "group", "topic"),
-		partitionLag: desc("group_partition_lag_messages", "Messages of a partition behind what a consumer group has committed.", "organization", "cluster", "tenant", "group", "topic", "partition"),
-		leftOut:      desc("groups_left_out", "Consumer groups without series of their own because there are too many.", "organization", "cluster"),
+		groups: desc("groups", "Consumer groups of a cluster, by protocol and whether they have members.",
+			"organization", "cluster", "type", "active"),
+		members: desc("group_members", "Members of a consumer group.", "organization", "cluster", "tenant", "group"),
+		lag: desc("group_lag_messages", "Messages of a topic behind what a consumer group has committed, "+
+			"of all partitions that it has committed.", "organization", "cluster", "tenant", "group", "topic"),
+		partitionLag: desc("group_partition_lag_messages", "Messages of a partition behind what a consumer group "+
+			"has committed.", "organization", "cluster", "tenant", "group", "topic", "partition"),
+		leftOut: desc("groups_left_out", "Consumer groups without series of their own because there are too many.",
+			"organization", "cluster"),
 	}
 }
 
@@ -94,7 +102,8 @@ func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *data
 	ctx, cancel := context.WithTimeout(context.Background(), usageTimeout)
 	defer cancel()
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{cluster.Organization, cluster.Name}, labels...)...)
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value,
+			append([]string{cluster.Organization, cluster.Name}, labels...)...)
 	}
 	var all []groups.Use
 	counts, total := make(map[[2]string]int), 0
@@ -111,9 +120,13 @@ func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *data
 	}
 	// Those with members first: somebody reads in them.
 	slices.SortFunc(all, func(a, b groups.Use) int {
-		return cmp.Or(cmp.Compare(b.Members, a.Members), cmp.Compare(a.Key.Tenant, b.Key.Tenant), cmp.Compare(a.Key.Group, b.Key.Group))
+		return cmp.Or(cmp.Compare(b.Members, a.Members), cmp.Compare(a.Key.Tenant, b.Key.Tenant),
+			cmp.Compare(a.Key.Group, b.Key.Group))
 	})
-	s := lagSeries{metrics: m, cluster: cluster, gauge: gauge, extents: make(map[engine.TopicID]*measured), left: maxGroupSeries}
+	s := lagSeries{
+		metrics: m, cluster: cluster, gauge: gauge, extents: make(map[engine.TopicID]*measured),
+		left: maxGroupSeries,
+	}
 	if byPartition {
 		s.leftPartitions = maxPartitionSeries
 	}
@@ -165,7 +178,8 @@ func (s *lagSeries) add(ctx context.Context, coordinator *groups.Coordinator, ke
 		lags[at.Topic] += lag
 		if s.leftPartitions > 0 {
 			s.leftPartitions--
-			s.gauge(s.metrics.partitionLag, float64(lag), key.Tenant, key.Group, m.topic.Name().ListName(), strconv.Itoa(int(at.Partition)))
+			s.gauge(s.metrics.partitionLag, float64(lag), key.Tenant, key.Group, m.topic.Name().ListName(),
+				strconv.Itoa(int(at.Partition)))
 		}
 	})
 	s.left -= max(len(lags), 1)

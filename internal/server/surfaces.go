@@ -93,7 +93,10 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 	return tokenapi.New(tokenapi.Options{
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Audiences: s.identity.addresses, Instances: s.kinds.Instances(), Lifetime: s.cfg.Tokens.Lifetime.Std(),
-		Limits:  tokenapi.Limits{Client: tokenapi.Rate{PerSecond: s.cfg.Limits.TokenRate, Burst: s.cfg.Limits.TokenBurst}},
+		Limits: tokenapi.Limits{Client: tokenapi.Rate{
+			PerSecond: s.cfg.Limits.TokenRate,
+			Burst:     s.cfg.Limits.TokenBurst,
+		}},
 		Auditor: options.Auditor,
 		People:  s.people, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
@@ -146,7 +149,10 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
-		found := brokerhttp.Cluster{Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota, Owner: s.ownerOf(c), Coordinator: s.coordinatorOf(c), Coordinators: s.coordinatorsOf(c)}
+		found := brokerhttp.Cluster{
+			Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
+			Owner: s.ownerOf(c), Coordinator: s.coordinatorOf(c), Coordinators: s.coordinatorsOf(c),
+		}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
 			found.Reading = s.readingOf(c)

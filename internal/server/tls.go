@@ -78,7 +78,8 @@ func (c *certificates) get() *tls.Certificate {
 		c.checked = time.Now()
 		if changed := modified(c.certFile, c.keyFile); changed.After(c.seen) {
 			if err := c.loadLocked(); err != nil {
-				c.log.Error("the new HTTPS certificate cannot be used, going on with the old one", slog.String("error", err.Error()))
+				c.log.Error("the new HTTPS certificate cannot be used, going on with the old one",
+					slog.String("error", err.Error()))
 			}
 		}
 	}

@@ -31,7 +31,10 @@ type tlsListener struct {
 }
 
 func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tlsListener {
-	l := &tlsListener{inner: inner, config: config, limit: limit, closed: make(chan struct{}), broken: make(chan struct{})}
+	l := &tlsListener{
+		inner: inner, config: config, limit: limit, closed: make(chan struct{}),
+		broken: make(chan struct{}),
+	}
 	l.http1 = &protocolListener{of: l, conns: make(chan net.Conn), closed: make(chan struct{})}
 	l.http2 = &protocolListener{of: l, conns: make(chan net.Conn), closed: make(chan struct{})}
 	go l.run()
@@ -80,7 +83,8 @@ func (l *tlsListener) handshake(c net.Conn) {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis is the HTTPS port: use https://\n") // a courtesy
+			// a courtesy
+			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis is the HTTPS port: use https://\n")
 		}
 		_ = c.Close() // nothing is lost
 		return

@@ -29,7 +29,8 @@ type withdrawer struct {
 }
 
 func (s *server) withdrawer() *withdrawer {
-	w := &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() || s.group != nil, log: s.log}
+	w := &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() ||
+		s.group != nil, log: s.log}
 	if s.group != nil {
 		w.tell = func() { s.confirm(change{SigningKeys: true}) }
 	}
@@ -68,7 +69,8 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		return err
 	}
 	if info.Size() > maxWithdraw {
-		return fmt.Errorf("%s has %d bytes: it takes ids of signing keys, one in a line, in at most %d", w.file, info.Size(), maxWithdraw)
+		return fmt.Errorf("%s has %d bytes: it takes ids of signing keys, one in a line, in at most %d", w.file,
+			info.Size(), maxWithdraw)
 	}
 	text, err := os.ReadFile(w.file)
 	if err != nil {

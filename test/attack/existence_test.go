@@ -42,7 +42,8 @@ func TestAttackExistence(t *testing.T) {
 				}
 				if got != want {
 					told++
-					t.Errorf("%s %s at %q with %q: got %s, want %s as for a cluster that exists", call.method, c.path+call.path, c.host, credentials, got, want)
+					t.Errorf("%s %s at %q with %q: got %s, want %s as for a cluster that exists", call.method,
+						c.path+call.path, c.host, credentials, got, want)
 				}
 			}
 		}

@@ -83,7 +83,8 @@ func secretsTable(t *testing.T) map[string]entry {
 		t.Fatal(err)
 	}
 	table := map[string]entry{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`( \\([^|]*\\))? \\| (0[0-7]{3}) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile(
+		"(?m)^\\| `([^`]+)`( \\([^|]*\\))? \\| (0[0-7]{3}) \\|").FindAllStringSubmatch(string(text), -1) {
 		table[row[1]] = entry{row[3], row[2] == ""}
 	}
 	if len(table) < 10 {

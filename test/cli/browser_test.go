@@ -78,7 +78,8 @@ func accept(ts *testscript.TestScript, neg bool, args []string) {
 	var link struct{ Status struct{ URL string } }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &link))
 	const password = "a long password of somebody"
-	status, err := submit(browserOf(ts), link.Status.URL, url.Values{"token": {query(ts, link.Status.URL, "token")}, "password": {password}, "repeated": {password}})
+	status, err := submit(browserOf(ts), link.Status.URL,
+		url.Values{"token": {query(ts, link.Status.URL, "token")}, "password": {password}, "repeated": {password}})
 	ts.Check(err)
 	if status != http.StatusSeeOther {
 		ts.Fatalf("setting a password: got %d, want 303", status)
@@ -92,7 +93,8 @@ func decide(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: decide PIPE approve|refuse")
 	}
 	page := strings.TrimSpace(ts.ReadFile(args[0])) // until a writer has come and gone
-	status, err := submit(browserOf(ts), page, url.Values{"user_code": {query(ts, page, "user_code")}, "decision": {args[1]}})
+	status, err := submit(browserOf(ts), page,
+		url.Values{"user_code": {query(ts, page, "user_code")}, "decision": {args[1]}})
 	ts.Check(err)
 	if status != http.StatusOK {
 		ts.Fatalf("saying %s: got %d, want 200", args[1], status)

@@ -72,7 +72,8 @@ func group() func(patient) string {
 			args += fmt.Sprintf(" %s=%s,%s,%s", name, free(p.T), free(p.T), free(p.T))
 		}
 		p.file("a.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
-		p.do("freshet cluster init --base-url http://127.0.0.1:8080 --output group" + args + "\nfreshet cluster join group/a.bundle --config a.yaml")
+		p.do("freshet cluster init --base-url http://127.0.0.1:8080 --output group" + args +
+			"\nfreshet cluster join group/a.bundle --config a.yaml")
 		return "--config a.yaml"
 	}
 }
@@ -112,13 +113,15 @@ func TestDoctor(t *testing.T) {
 			return as + "--token-file token"
 		}, `^FAIL  token .* has expired at .*freshet apikey create`, false},
 		"disk limit": {func(p patient) string {
-			p.file("disk.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\nlimits: {diskReserve: 1048576Gi}\n")
+			p.file("disk.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\nlimits: {diskReserve: "+
+				"1048576Gi}\n")
 			return "--config disk.yaml"
 		}, `^FAIL  disk .*1 PiB: the server takes no messages\. Free some space`, false},
 		"wrong authority": {func(p patient) string {
 			other := httptest.NewTLSServer(nil)
 			p.Cleanup(other.Close)
-			p.file("other.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
+			p.file("other.crt", string(
+				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
 			return "--server $SERVER --ca-file other.crt --token-file freshet-data/admin.token"
 		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Name .* --ca-file`, false},
 		"port taken": {func(p patient) string {
@@ -138,16 +141,21 @@ func TestDoctor(t *testing.T) {
 			return as + "--token-file token -n doctor-revoked"
 		}, `^FAIL  token .*has been revoked\. Make another with 'freshet apikey create`, false},
 		"etcd": {func(p patient) string {
-			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: {endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
+			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: "+
+				"{endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
 			return "--config etcd.yaml"
 		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
 		"NATS": {group(), `^FAIL  member b .*\(the log of messages, NATS\) does not answer: .*connection refused\. Start the server b, .*members\.list\[1\]\.log`, false},
 		"NATS of one's own": {func(p patient) string {
 			args := group()(p)
-			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + free(p.T) + `']}" >>a.yaml`)
+			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + free(p.T) +
+				`']}" >>a.yaml`)
 			return args
 		}, `^FAIL  nats .*connecting to NATS at nats://.*\. Start the NATS servers, or correct nats\.urls`, false},
-		"etcd of a member": {group(), `^FAIL  member c .*\(the store of resources, etcd\) does not answer: .*connection refused\. Start the server c, `, false},
+		"etcd of a member": {
+			group(),
+			`^FAIL  member c .*\(the store of resources, etcd\) does not answer: .*connection refused\. Start the server c, `, false,
+		},
 		"no bundle": {func(p patient) string {
 			args := group()(p)
 			p.do("rm -r a-data/members")
@@ -201,7 +209,8 @@ func TestDoctor(t *testing.T) {
 			if c.fine {
 				return
 			}
-			if out, err := bash(t.Context(), p.dir, server, args+" -o json"); err == nil || !strings.Contains(out, `"ok": false`) || !strings.Contains(out, `"status": "FAIL"`) {
+			if out, err := bash(t.Context(), p.dir, server, args+" -o json"); err == nil ||
+				!strings.Contains(out, `"ok": false`) || !strings.Contains(out, `"status": "FAIL"`) {
 				t.Errorf("%s -o json: %v\n%s", args, err, out)
 			}
 		})

@@ -25,7 +25,8 @@ type documented struct {
 }
 
 // Folder of what the examples need, by command: NAME.sh is run before them, in the
-// same directory, and can read what several need from $EXAMPLES. not-run.txt, own-server.txt and endless.txt say what is special.
+// same directory, and can read what several need from $EXAMPLES. not-run.txt, own-server.txt and endless.txt
+// say what is special.
 const preparations = "testdata/examples"
 
 // TestExamples runs every example of every help text. It finds the commands by
@@ -168,7 +169,9 @@ func bash(ctx context.Context, dir string, s *testserver.Server, script string) 
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir, cmd.Env = dir, append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "FRESHET_") }), environment(dir, s)...)
+	cmd.Dir, cmd.Env = dir,
+		append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "FRESHET_") }),
+			environment(dir, s)...)
 	cmd.Env = append(cmd.Env, "EXAMPLES="+folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
@@ -220,7 +223,8 @@ func TestHowTo(t *testing.T) {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "markdown", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "markdown",
+		dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want, err := reference(dir)

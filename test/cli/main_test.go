@@ -75,7 +75,8 @@ func kubectl(ctx context.Context, path string) error {
 		return os.Symlink(binary, path)
 	}
 	build := exec.CommandContext(ctx, "go", "-C", "../../tools/k8s", "build", "-o", path, "-ldflags",
-		"-X k8s.io/component-base/version.gitVersion=v1.37.2 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37", "./kubectl")
+		"-X k8s.io/component-base/version.gitVersion=v1.37.2 -X k8s.io/component-base/version.gitMajor=1 -X "+
+			"k8s.io/component-base/version.gitMinor=37", "./kubectl")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building kubectl: %w\n%s", err, out)
@@ -96,5 +97,6 @@ func environment(dir string, s *testserver.Server) []string {
 
 // stand puts what environment promises into dir.
 func stand(dir string, s *testserver.Server) error {
-	return errors.Join(os.MkdirAll(filepath.Join(dir, "home"), 0o700), os.Symlink(s.DataDir, filepath.Join(dir, "freshet-data")))
+	return errors.Join(os.MkdirAll(filepath.Join(dir, "home"), 0o700),
+		os.Symlink(s.DataDir, filepath.Join(dir, "freshet-data")))
 }

@@ -141,33 +141,57 @@ END
 		live          bool // a line that changes
 		want          string
 	}{
-		{name: "produce", script: "freshet produce many -n terminal < lines", live: true, want: `^50000 messages stored$`},
-		{name: "consume into a file", script: "freshet consume many -n terminal -s a --create-from earliest > out", live: true, want: `^50000 messages in [0-9.]+ s$`},
-		{name: "consume", script: "freshet consume many -n terminal -s b --create-from earliest --count 2", want: "^1\n2$"},
-		{name: "nothing to consume", script: "freshet consume many -n terminal -s a", want: `^0 messages in 1\.[0-9] s$`},
 		{
-			name: "messages that are typed", script: "freshet produce typed -n terminal", prompt: "Ctrl-D ends.", typed: "hello\nworld\n\x04",
-			want: "^Type messages, one a line; Ctrl-D ends.\nhello\nworld\n2 messages stored$",
+			name: "produce", script: "freshet produce many -n terminal < lines", live: true,
+			want: `^50000 messages stored$`,
+		},
+		{
+			name: "consume into a file", script: "freshet consume many -n terminal -s a --create-from earliest > out",
+			live: true, want: `^50000 messages in [0-9.]+ s$`,
+		},
+		{
+			name: "consume", script: "freshet consume many -n terminal -s b --create-from earliest --count 2",
+			want: "^1\n2$",
+		},
+		{
+			name: "nothing to consume", script: "freshet consume many -n terminal -s a",
+			want: `^0 messages in 1\.[0-9] s$`,
+		},
+		{
+			name: "messages that are typed", script: "freshet produce typed -n terminal", prompt: "Ctrl-D ends.",
+			typed: "hello\nworld\n\x04",
+			want:  "^Type messages, one a line; Ctrl-D ends.\nhello\nworld\n2 messages stored$",
 		},
 		{name: "one message", script: "freshet produce typed one -n terminal", want: `^1 message stored$`},
-		{name: "bench produce", script: "freshet bench produce -n terminal --count 1000000 --for 1s", live: true, want: `(?s)^produce: [0-9]+ in .*\ncalls: p50 `},
-		{name: "bench consume", script: "freshet bench consume -n terminal --count 20000 --for 1s", live: true, want: `(?s)^consume: [0-9]+ in .*\ncalls: p50 `},
+		{
+			name: "bench produce", script: "freshet bench produce -n terminal --count 1000000 --for 1s", live: true,
+			want: `(?s)^produce: [0-9]+ in .*\ncalls: p50 `,
+		},
+		{
+			name: "bench consume", script: "freshet bench consume -n terminal --count 20000 --for 1s", live: true,
+			want: `(?s)^consume: [0-9]+ in .*\ncalls: p50 `,
+		},
 	} {
 		s := p.on(80, c.script, c.prompt, c.typed)
 		if got := strings.Join(s.lines, "\n"); !regexp.MustCompile(c.want).MatchString(got) {
 			t.Errorf("%s: got\n%s\nwant %s\nfrom %q", c.name, got, c.want, s.raw)
 		}
 		if live.MatchString(s.raw) != c.live || s.wraps {
-			t.Errorf("%s: a line with a live rate: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live, s.wraps, s.raw)
+			t.Errorf("%s: a line with a live rate: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live,
+				s.wraps, s.raw)
 		}
 	}
-	if s := p.on(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps || !live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
+	if s := p.on(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps ||
+		!live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
 		t.Errorf("on a narrow terminal: wraps: %t, %q", s.wraps, s.raw)
 	}
 	if s := p.on(80, "TERM=dumb freshet produce many -n terminal < lines", "", ""); strings.Contains(s.raw, "\x1b") {
 		t.Errorf("a terminal that knows no escape sequences got %q", s.raw)
 	}
-	for script, want := range map[string]bool{"freshet get mc -n terminal": true, "NO_COLOR=1 freshet get mc -n terminal": false, "TERM=dumb freshet get mc -n terminal": false} {
+	for script, want := range map[string]bool{
+		"freshet get mc -n terminal":            true,
+		"NO_COLOR=1 freshet get mc -n terminal": false, "TERM=dumb freshet get mc -n terminal": false,
+	} {
 		if s := p.on(80, script, "", ""); colour.MatchString(s.raw) != want {
 			t.Errorf("%s: in colour: %t, want %t: %q", script, !want, want, s.raw)
 		}

@@ -73,7 +73,8 @@ func TestFranzSchemas(t *testing.T) {
 	if at, err := c.SchemaVersionsByID(ctx, first.ID); err != nil || len(at) == 0 {
 		t.Errorf("versions by id: %v %v", at, err)
 	}
-	if r, err := c.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, -1, bad); err != nil || r.Is || len(r.Messages) == 0 {
+	if r, err := c.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, -1, bad); err != nil || r.Is ||
+		len(r.Messages) == 0 {
 		t.Errorf("check: %+v %v", r, err)
 	}
 }
@@ -82,7 +83,8 @@ func TestFranzLevelsModesAndDeletes(t *testing.T) {
 	t.Parallel()
 	c, ctx := newFranz(t), t.Context()
 	const subject, referrer = "franz-delete-value", "franz-referrer-value"
-	if _, err := c.CreateSchema(ctx, subject, sr.Schema{Schema: `{"type":"record","name":"T","fields":[]}`}); err != nil {
+	if _, err := c.CreateSchema(ctx, subject,
+		sr.Schema{Schema: `{"type":"record","name":"T","fields":[]}`}); err != nil {
 		t.Fatal(err)
 	}
 	ref := sr.Schema{

@@ -38,7 +38,11 @@ func target(t *testing.T) (url, token string) {
 		t.Fatal(err)
 	}
 	guard := keyholder{registry: r}
-	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: guard, Options: pipeline.Options{Authenticator: guard, Authorizer: guard}}))
+	s := httptest.NewServer(
+		registryapi.New(registryapi.Options{
+			Resolver: guard,
+			Options:  pipeline.Options{Authenticator: guard, Authorizer: guard},
+		}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := r.Close(); err != nil {
@@ -67,6 +71,8 @@ func (keyholder) Authenticate(_ context.Context, token string, _ ...string) (*id
 	return &identity.Principal{Name: "test"}, nil
 }
 
-func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) (access.Decision, error) {
+func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission,
+	access.Scope,
+) (access.Decision, error) {
 	return access.Decision{Allowed: true}, nil
 }

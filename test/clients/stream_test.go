@@ -27,7 +27,8 @@ type streaming struct {
 func (s *streaming) environment() []string {
 	return append(append(os.Environ(), s.origins.Environment(s.output)...),
 		"FRESHET_URL="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Stream, "FRESHET_STREAM_TLS="+s.StreamTLS,
-		"FRESHET_CA="+filepath.Join(s.DataDir, "tls", "ca.crt"), "FRESHET_DATA="+s.DataDir, "FRESHET_AVRO_TOPIC="+s.avro,
+		"FRESHET_CA="+filepath.Join(s.DataDir, "tls", "ca.crt"), "FRESHET_DATA="+s.DataDir,
+		"FRESHET_AVRO_TOPIC="+s.avro,
 		"FRESHET_CLIENT_ID="+s.ClientID, "FRESHET_CLIENT_SECRET="+s.ClientSecret,
 	)
 }
@@ -129,13 +130,15 @@ func testKcat(t *testing.T, s *streaming) {
 			pasted += line
 		}
 	}
-	if out := s.must(t, s.folder, nil, "bash", "-c", pasted); pasted == "" || !strings.Contains(out, " broker 1 at "+s.Stream+" (controller)") {
+	if out := s.must(t, s.folder, nil, "bash", "-c", pasted); pasted == "" ||
+		!strings.Contains(out, " broker 1 at "+s.Stream+" (controller)") {
 		t.Errorf("%q: got %s, want the broker", pasted, out)
 	}
 	login := "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user -X sasl.password=token:" + s.Token
 	kcat := func(args string) string {
 		t.Helper()
-		return s.must(t, s.folder, nil, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(args, "kcat ", "kcat -q -b "+s.Stream+" "+login+" "))
+		return s.must(t, s.folder, nil, "bash", "-euo", "pipefail", "-c",
+			strings.ReplaceAll(args, "kcat ", "kcat -q -b "+s.Stream+" "+login+" "))
 	}
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		topic := "kcat-" + codec
@@ -150,12 +153,14 @@ func testKcat(t *testing.T, s *streaming) {
 			t.Errorf("offset at %s: got %q, want %s", at, got, want)
 		}
 	}
-	if got := kcat("kcat -L -J -t kcat-none"); !strings.Contains(got, `"topic":"kcat-none","partitions":[{"partition":0,"leader":1`) {
+	if got := kcat("kcat -L -J -t kcat-none"); !strings.Contains(got,
+		`"topic":"kcat-none","partitions":[{"partition":0,"leader":1`) {
 		t.Errorf("metadata: got %s, want the topic", got)
 	}
 	group := func() []string {
 		t.Helper()
-		return strings.Fields(kcat("kcat -G kcat-group -X auto.offset.reset=earliest -c 2 -f '%t/%o ' kcat-none kcat-gzip"))
+		return strings.Fields(
+			kcat("kcat -G kcat-group -X auto.offset.reset=earliest -c 2 -f '%t/%o ' kcat-none kcat-gzip"))
 	}
 	read := append(group(), group()...)
 	if slices.Sort(read); len(slices.Compact(read)) != 4 {
@@ -166,7 +171,10 @@ func testKcat(t *testing.T, s *streaming) {
 	}
 	folder, blocks := s.howto(t, "kcat", "sh")
 	out := s.must(t, folder, nil, "bash", "-euo", "pipefail", "-c", strings.Join(blocks, ""))
-	for _, want := range []string{"(controller)", `0 customer-7 {"order": 1} source=shop`, `orders [0] 0: {"order": 1}`, "orders [0] offset 0", "X-Msg-Partition-Key: customer-7", "X-Msg-Property-source: shop"} {
+	for _, want := range []string{
+		"(controller)", `0 customer-7 {"order": 1} source=shop`, `orders [0] 0: {"order": 1}`,
+		"orders [0] offset 0", "X-Msg-Partition-Key: customer-7", "X-Msg-Property-source: shop",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("how-to: %q is not in the output\n%s", want, out)
 		}
@@ -179,7 +187,8 @@ func (s *streaming) install(t *testing.T, p *origins.Program) string {
 	need(t, p.Needs...)
 	folder, err := p.Copy(t.Context(), ".", filepath.Join(s.folder, p.Name))
 	if err != nil {
-		t.Skipf("NOT TESTED: the libraries of %s cannot be fetched (Python needs Debian's python3-venv): %v", p.Name, err)
+		t.Skipf("NOT TESTED: the libraries of %s cannot be fetched (Python needs Debian's python3-venv): %v", p.Name,
+			err)
 	}
 	return folder
 }
@@ -208,5 +217,6 @@ func testNode(t *testing.T, s *streaming) {
 	s.readOrigins(t, &origins.Node, folder)
 	s.must(t, folder, nil, "node", "--test", "kafkajs.test.js")
 	modules := []string{"NODE_PATH=" + filepath.Join(folder, "node_modules")}
-	s.follow(t, "Node", "js", func(folder, file string) string { return s.must(t, folder, modules, "node", file) }, "customer-7 Payment { id: 7 }")
+	s.follow(t, "Node", "js", func(folder, file string) string { return s.must(t, folder, modules, "node", file) },
+		"customer-7 Payment { id: 7 }")
 }

@@ -22,7 +22,11 @@ import (
 // franz opens a client of franz-go.
 func (s *streaming) franz(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.Stream), kgo.SASL(plain.Auth{User: "user", Pass: "token:" + s.Token}.AsMechanism())}, opts...)...)
+	c, err := kgo.NewClient(
+		append([]kgo.Opt{
+			kgo.SeedBrokers(s.Stream),
+			kgo.SASL(plain.Auth{User: "user", Pass: "token:" + s.Token}.AsMechanism()),
+		}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +48,8 @@ func (s *streaming) writeAvro(t *testing.T) {
 	ctx := inTime(t)
 	client := s.franz(t, kgo.DefaultProduceTopic(s.avro))
 	validated := "true"
-	if _, err := kadm.NewClient(client).CreateTopic(ctx, 2, 1, map[string]*string{"kop.stream.value.schema.validation": &validated}, s.avro); err != nil {
+	if _, err := kadm.NewClient(client).CreateTopic(ctx, 2, 1,
+		map[string]*string{"kop.stream.value.schema.validation": &validated}, s.avro); err != nil {
 		t.Fatal(err)
 	}
 	s.http(t, http.MethodPut, "/admin/v2/persistent/public/default/"+s.avro+"/subscription/web", `"earliest"`)
@@ -52,7 +57,8 @@ func (s *streaming) writeAvro(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema, err := registry.CreateSchema(ctx, s.avro+"-value", sr.Schema{Schema: `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string"}]}`})
+	schema, err := registry.CreateSchema(ctx, s.avro+"-value",
+		sr.Schema{Schema: `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string"}]}`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +67,16 @@ func (s *streaming) writeAvro(t *testing.T) {
 		value = binary.AppendVarint(value, int64(i)) // Avro's numbers are those of encoding/binary
 		note := fmt.Sprint("order ", i)
 		value = append(binary.AppendVarint(value, int64(len(note))), note...)
-		if err := client.ProduceSync(ctx, &kgo.Record{Key: fmt.Append(nil, "customer-", i), Value: value}).FirstErr(); err != nil {
+		if err := client.ProduceSync(ctx,
+			&kgo.Record{Key: fmt.Append(nil, "customer-", i), Value: value}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 3 {
 		path := "/admin/rest/topics/v1/public/default/" + s.avro + "/web/message"
 		header, body := s.http(t, http.MethodPost, path, "")
-		if len(body) < 5 || int(binary.BigEndian.Uint32([]byte(body)[1:])) != schema.ID || header.Get("X-Msg-Schema-Id") != fmt.Sprint(schema.ID) {
+		if len(body) < 5 || int(binary.BigEndian.Uint32([]byte(body)[1:])) != schema.ID ||
+			header.Get("X-Msg-Schema-Id") != fmt.Sprint(schema.ID) {
 			t.Errorf("over HTTP: got %q with %v, want a value of schema %d", body, header, schema.ID)
 		}
 		s.http(t, http.MethodPut, path, `"`+header.Get("X-Msg-Message-Id")+`"`)
@@ -140,7 +148,8 @@ func testFranzGroups(t *testing.T, s *streaming) {
 			send := func(value string) {
 				t.Helper()
 				for i := range int32(4) {
-					if err := producer.ProduceSync(ctx, &kgo.Record{Partition: i, Value: []byte(value)}).FirstErr(); err != nil {
+					if err := producer.ProduceSync(ctx,
+						&kgo.Record{Partition: i, Value: []byte(value)}).FirstErr(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -148,7 +157,11 @@ func testFranzGroups(t *testing.T, s *streaming) {
 			got := make(chan string, 100)
 			members := make([]*kgo.Client, 2)
 			for i := range members {
-				all := append([]kgo.Opt{kgo.ConsumerGroup(topic), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.HeartbeatInterval(300 * time.Millisecond), kgo.InstanceID(fmt.Sprint(i))}, opts...)
+				all := append([]kgo.Opt{
+					kgo.ConsumerGroup(topic), kgo.ConsumeTopics(topic),
+					kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
+					kgo.HeartbeatInterval(300 * time.Millisecond), kgo.InstanceID(fmt.Sprint(i)),
+				}, opts...)
 				m := s.franz(t, all...)
 				members[i] = m
 				go func() {
@@ -180,7 +193,8 @@ func testFranzGroups(t *testing.T, s *streaming) {
 			}
 			// A static member that leaves for good is taken out by its instance id.
 			members[1].Close()
-			if _, err := admin.LeaveGroup(ctx, kadm.LeaveGroup(topic).InstanceIDs("1")); err != nil && !strings.HasPrefix(name, "server") {
+			if _, err := admin.LeaveGroup(ctx, kadm.LeaveGroup(topic).InstanceIDs("1")); err != nil &&
+				!strings.HasPrefix(name, "server") {
 				t.Errorf("leave: %v", err)
 			}
 			if strings.HasPrefix(name, "server") {
@@ -224,7 +238,8 @@ func (s *streaming) awaitShares(ctx context.Context, t *testing.T, admin *kadm.C
 				t.Fatal(err)
 			}
 			for _, m := range described[group].Members {
-				if assigned, ok := m.Assigned.AsConsumer(); ok && described[group].State == "Stable" && len(assigned.Topics) == 1 && len(assigned.Topics[0].Partitions) == 2 {
+				if assigned, ok := m.Assigned.AsConsumer(); ok && described[group].State == "Stable" &&
+					len(assigned.Topics) == 1 && len(assigned.Topics[0].Partitions) == 2 {
 					shares++
 				}
 			}
@@ -259,7 +274,8 @@ func testFranzTopics(t *testing.T, s *streaming) {
 		t.Errorf("validate: %v", err)
 	}
 	created, err := admin.CreateTopic(ctx, -1, -1, map[string]*string{"retention.ms": &retention}, topic)
-	if err != nil || created.NumPartitions != 1 || created.ReplicationFactor != 1 || *created.Configs["retention.ms"].Value != retention {
+	if err != nil || created.NumPartitions != 1 || created.ReplicationFactor != 1 ||
+		*created.Configs["retention.ms"].Value != retention {
 		t.Errorf("create: got %+v, %v; want one partition", created, err)
 	}
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, topic); !errors.Is(err, kerr.TopicAlreadyExists) {
@@ -271,23 +287,31 @@ func testFranzTopics(t *testing.T, s *streaming) {
 	if err != nil || len(listed[topic].Partitions) != 3 || listed[topic].ID == (kadm.TopicID{}) {
 		t.Errorf("list: got %+v, %v; want three partitions and an id", listed, err)
 	}
-	altered, err := admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &[]string{"100000"}[0]}, {Op: kadm.DeleteConfig, Name: "retention.ms"}}, topic)
+	altered, err := admin.AlterTopicConfigs(ctx,
+		[]kadm.AlterConfig{
+			{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &[]string{"100000"}[0]},
+			{Op: kadm.DeleteConfig, Name: "retention.ms"},
+		}, topic)
 	ok(err)
 	ok(altered[0].Err)
 	configs, err := admin.DescribeTopicConfigs(ctx, topic)
 	ok(err)
 	for _, c := range configs[0].Configs {
-		if want := map[string]string{"max.message.bytes": "100000", "retention.ms": "604800000"}[c.Key]; want != "" && *c.Value != want {
+		if want := map[string]string{"max.message.bytes": "100000", "retention.ms": "604800000"}[c.Key]; want != "" &&
+			*c.Value != want {
 			t.Errorf("%s: got %s, want %s", c.Key, *c.Value, want)
 		}
 	}
-	replaced, err := admin.AlterTopicConfigsState(ctx, []kadm.AlterConfig{{Name: "retention.bytes", Value: &[]string{"1000"}[0]}}, topic)
+	replaced, err := admin.AlterTopicConfigsState(ctx,
+		[]kadm.AlterConfig{{Name: "retention.bytes", Value: &[]string{"1000"}[0]}}, topic)
 	ok(err)
 	ok(replaced[0].Err)
-	if refused, err := admin.AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Name: "broker.id", Value: &[]string{"2"}[0]}}, 1); err != nil || !errors.Is(refused[0].Err, kerr.PolicyViolation) {
+	if refused, err := admin.AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Name: "broker.id", Value: &[]string{"2"}[0]}},
+		1); err != nil || !errors.Is(refused[0].Err, kerr.PolicyViolation) {
 		t.Errorf("changing the broker: got %v, %v; want %v", refused, err, kerr.PolicyViolation)
 	}
-	if resources, err := admin.ListConfigResources(ctx); err != nil || resources.Err != nil || len(resources.Resources) == 0 {
+	if resources, err := admin.ListConfigResources(ctx); err != nil || resources.Err != nil ||
+		len(resources.Resources) == 0 {
 		t.Errorf("configuration resources: got %+v, %v; want some", resources, err)
 	}
 	ok(client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr())
@@ -311,7 +335,9 @@ func testFranzTopics(t *testing.T, s *streaming) {
 	if highest, served := broker.KeyMaxVersion(68); err != nil || !served || highest != 1 { // ConsumerGroupHeartbeat
 		t.Errorf("versions: got %+v, %v; want the consumer protocol among them", versions, err)
 	}
-	acls, err := admin.DescribeACLs(ctx, kadm.NewACLs().AnyResource().ResourcePatternType(kadm.ACLPatternAny).Operations(kadm.OpAny).Allow().AllowHosts())
+	acls, err := admin.DescribeACLs(ctx,
+		kadm.NewACLs().AnyResource().ResourcePatternType(kadm.ACLPatternAny).Operations(
+			kadm.OpAny).Allow().AllowHosts())
 	if err != nil || len(acls) == 0 || acls[0].Err != nil {
 		t.Errorf("access lists: got %+v, %v; want them read", acls, err)
 	}
@@ -332,7 +358,8 @@ func testFranzOffsets(t *testing.T, s *streaming) {
 	}
 	for i := range int64(10) {
 		// The largest timestamp is in the middle.
-		if err := client.ProduceSync(ctx, &kgo.Record{Value: []byte("x"), Timestamp: time.UnixMilli(1000 + 10*(i%6))}).FirstErr(); err != nil {
+		if err := client.ProduceSync(ctx,
+			&kgo.Record{Value: []byte("x"), Timestamp: time.UnixMilli(1000 + 10*(i%6))}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -364,11 +391,13 @@ func testFranzOffsets(t *testing.T, s *streaming) {
 	if err != nil || epochs[topic][0].EndOffset != 10 || epochs[topic][0].LeaderEpoch != 0 {
 		t.Errorf("end of the epoch: got %+v, %v; want 10", epochs, err)
 	}
-	if err := admin.CommitAllOffsets(ctx, group, kadm.Offsets{topic: {0: {Topic: topic, At: 4, LeaderEpoch: 0, Metadata: "note"}}}); err != nil {
+	if err := admin.CommitAllOffsets(ctx, group,
+		kadm.Offsets{topic: {0: {Topic: topic, At: 4, LeaderEpoch: 0, Metadata: "note"}}}); err != nil {
 		t.Fatal(err)
 	}
 	fetched := admin.FetchManyOffsets(ctx, group, "franz-nobody")
-	if o, ok := fetched[group].Fetched.Lookup(topic, 0); !ok || o.At != 4 || o.Metadata != "note" || fetched["franz-nobody"].Err != nil {
+	if o, ok := fetched[group].Fetched.Lookup(topic, 0); !ok || o.At != 4 || o.Metadata != "note" ||
+		fetched["franz-nobody"].Err != nil {
 		t.Errorf("offsets: got %+v, want 4", fetched)
 	}
 	lags, err := admin.Lag(ctx, group)
@@ -378,7 +407,8 @@ func testFranzOffsets(t *testing.T, s *streaming) {
 	if found := admin.FindGroupCoordinators(ctx, group); found.Error() != nil || found[group].NodeID != 1 {
 		t.Errorf("coordinator: got %+v, want broker 1", found)
 	}
-	if found := admin.FindTxnCoordinators(ctx, "t"); !errors.Is(found["t"].Err, kerr.TransactionalIDAuthorizationFailed) {
+	if found := admin.FindTxnCoordinators(ctx, "t"); !errors.Is(found["t"].Err,
+		kerr.TransactionalIDAuthorizationFailed) {
 		t.Errorf("coordinator of a transaction: got %+v, want %v", found, kerr.TransactionalIDAuthorizationFailed)
 	}
 	gone, err := admin.DeleteOffsets(ctx, group, kadm.TopicsSet{topic: {0: {}}})
@@ -398,12 +428,14 @@ func testFranzHTTP(t *testing.T, s *streaming) {
 	t.Parallel()
 	ctx := inTime(t)
 	const topic = "franz-http"
-	client := s.franz(t, kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client := s.franz(t, kgo.DefaultProduceTopic(topic), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if _, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, topic); err != nil {
 		t.Fatal(err)
 	}
 	path := "/admin/rest/topics/v1/public/default/" + topic
-	s.http(t, http.MethodPost, path+"/messages", `{"encoding": "text", "messages": [{"key": "k", "payload": "one", "properties": {"p": "v"}}, {"payload": "two"}]}`)
+	s.http(t, http.MethodPost, path+"/messages",
+		`{"encoding": "text", "messages": [{"key": "k", "payload": "one", "properties": {"p": "v"}}, {"payload": "two"}]}`)
 	if err := client.ProduceSync(ctx, &kgo.Record{Value: []byte("three")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -416,11 +448,13 @@ func testFranzHTTP(t *testing.T, s *streaming) {
 		t.Fatalf("got %d records, want 4", len(records))
 	}
 	for i, want := range []string{"one", "two", "three", `"four"`} {
-		if r := records[i]; string(r.Value) != want || r.Offset != int64(i) || r.Timestamp.Before(time.Now().Add(-time.Hour)) {
+		if r := records[i]; string(r.Value) != want || r.Offset != int64(i) ||
+			r.Timestamp.Before(time.Now().Add(-time.Hour)) {
 			t.Errorf("record %d: got %+v, want %s of now", i, r, want)
 		}
 	}
-	if r := records[0]; string(r.Key) != "k" || len(r.Headers) != 1 || r.Headers[0].Key != "p" || string(r.Headers[0].Value) != "v" || records[1].Key != nil {
+	if r := records[0]; string(r.Key) != "k" || len(r.Headers) != 1 || r.Headers[0].Key != "p" ||
+		string(r.Headers[0].Value) != "v" || records[1].Key != nil {
 		t.Errorf("got key %q and headers %v, then key %q; want k, p=v and none", r.Key, r.Headers, records[1].Key)
 	}
 }

@@ -38,7 +38,9 @@ func (s *streaming) howto(t *testing.T, section, language string) (folder string
 
 // follow runs the blocks of a section one by one, as files, and looks for what they
 // print.
-func (s *streaming) follow(t *testing.T, section, language string, run func(folder, file string) string, wants ...string) {
+func (s *streaming) follow(t *testing.T, section, language string, run func(folder, file string) string,
+	wants ...string,
+) {
 	t.Helper()
 	folder, blocks := s.howto(t, section, language)
 	var out string

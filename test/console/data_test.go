@@ -47,7 +47,8 @@ func backlog(t *testing.T, topic, subscription string) int {
 func (b *tab) set(name, value string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector('[name=%q]')`, name))
-	eval[any](b, fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll('[name=%q]')].at(-1))`, value, name))
+	eval[any](b, fmt.Sprintf(
+		`(e => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll('[name=%q]')].at(-1))`, value, name))
 }
 
 // What another client produces is on the page at once, decoded by its schema; pausing
@@ -55,10 +56,12 @@ func (b *tab) set(name, value string) {
 func TestTailOfAvro(t *testing.T) {
 	const topic = "public/default/live"
 	want(t, http.MethodPut, admin+topic, nil)
-	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema", object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
+	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema",
+		object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
 	produce := func(id, key string) {
 		t.Helper()
-		want(t, http.MethodPost, messages+topic+"/message", avroOrder(id, 9.5, "tea"), "X-Msg-Partition-Key", key, "X-Msg-Property-region", "eu")
+		want(t, http.MethodPost, messages+topic+"/message", avroOrder(id, 9.5, "tea"), "X-Msg-Partition-Key", key,
+			"X-Msg-Property-region", "eu")
 	}
 	b := open(t, 1440, "light")
 	b.as(server.Token)
@@ -117,7 +120,8 @@ func TestPayloads(t *testing.T) {
 func TestProduceBySchema(t *testing.T) {
 	const topic = "public/default/written"
 	want(t, http.MethodPut, admin+topic, nil)
-	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema", object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
+	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema",
+		object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
 	want(t, http.MethodPut, admin+topic+"/subscription/s", "earliest")
 	b := open(t, 1440, "light")
 	b.as(server.Token)
@@ -240,7 +244,8 @@ func TestSchemaThatBreaks(t *testing.T) {
 	b.set("typed", "short-lived")
 	b.click("Delete for good")
 	b.until(`location.pathname === '/console/acme/schemas/orders'`)
-	status, _, err := call(t.Context(), server.Token, http.MethodGet, registry+"/subjects/short-lived/versions?deleted=true", nil)
+	status, _, err := call(t.Context(), server.Token, http.MethodGet,
+		registry+"/subjects/short-lived/versions?deleted=true", nil)
 	if err != nil || status != http.StatusNotFound {
 		t.Errorf("got %d %v after both steps, want 404", status, err)
 	}
@@ -255,7 +260,9 @@ func TestGroupReset(t *testing.T) {
 	}
 	join := func() *kgo.Client {
 		t.Helper()
-		c, err := kgo.NewClient(kgo.SeedBrokers(server.Stream), kgo.SASL(plain.Auth{User: "test@acme/orders", Pass: "token:" + server.Token}.AsMechanism()), kgo.ConsumerGroup("console-readers"), kgo.ConsumeTopics("invoices"),
+		c, err := kgo.NewClient(kgo.SeedBrokers(server.Stream),
+			kgo.SASL(plain.Auth{User: "test@acme/orders", Pass: "token:" + server.Token}.AsMechanism()),
+			kgo.ConsumerGroup("console-readers"), kgo.ConsumeTopics("invoices"),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
 		if err != nil {
 			t.Fatal(err)
@@ -304,7 +311,9 @@ func TestGroupReset(t *testing.T) {
 func TestReadOnlyData(t *testing.T) {
 	b := open(t, 1440, "light")
 	id, secret := credentials(t, "reporting") // a token for each instance is asked for with them
-	b.before(fmt.Sprintf(`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'client', id: %q, secret: %q, keep: true}))`, id, secret))
+	b.before(fmt.Sprintf(
+		`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'client', id: %q, secret: %q, keep: true}))`,
+		id, secret))
 	b.visit("acme/topics/orders")
 	b.until(`document.querySelector('.rows .row')`)
 	b.until(button + `('New topic')?.title.includes('messaging.topics.create')`)
@@ -332,7 +341,8 @@ func TestCrowd(t *testing.T) {
 	for range 48 {
 		workers.Go(func() {
 			for i := range work {
-				if _, err := ask(t.Context(), http.MethodPut, fmt.Sprintf("%s/admin/v2/persistent/public/default/topic-%05d", root, i), nil); err != nil {
+				if _, err := ask(t.Context(), http.MethodPut,
+					fmt.Sprintf("%s/admin/v2/persistent/public/default/topic-%05d", root, i), nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -360,7 +370,9 @@ func TestCrowd(t *testing.T) {
 	for range 32 {
 		made.Go(func() {
 			for i := range next {
-				if _, err := ask(t.Context(), http.MethodPost, fmt.Sprintf("%s/subjects/subject-%05d/versions", root, i), object{"schema": `"string"`}); err != nil {
+				if _, err := ask(t.Context(), http.MethodPost,
+					fmt.Sprintf("%s/subjects/subject-%05d/versions", root, i),
+					object{"schema": `"string"`}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -394,7 +406,10 @@ func TestSlowTopics(t *testing.T) {
 	b := open(t, 390, "dark")
 	b.as(server.Token)
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: 300, DownloadThroughput: 100 << 10, UploadThroughput: 20 << 10}},
+		MatchedNetworkConditions: []*network.Conditions{{
+			Latency: 300, DownloadThroughput: 100 << 10,
+			UploadThroughput: 20 << 10,
+		}},
 	})
 	command(b, page.Navigate, page.NavigateParams{URL: site + "/console/acme/topics/orders"})
 	b.until(`document.querySelector('.skeleton, .boot')`)
@@ -408,13 +423,30 @@ func TestAttackMarkupInMessages(t *testing.T) {
 	topic := "public/default/" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E"
 	want(t, http.MethodPut, admin+topic, nil)
 	want(t, http.MethodPut, admin+topic+"/properties", object{"x": evil})
-	want(t, http.MethodPost, messages+topic+"/messages", object{"producerName": evil, "messages": []object{{"payload": evil, "encoding": "text", "key": evil, "properties": object{evil: evil}}, {"payload": object{"a": evil}, "encoding": "json"}}})
-	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema", object{"type": "JSON", "schema": `{"type":"record","name":"R","doc":"` + strings.ReplaceAll(evil, `"`, `\"`) + `","fields":[]}`, "properties": object{"x": evil}})
-	want(t, http.MethodPost, registry+"/subjects/evil/versions", object{"schemaType": "JSON", "schema": `{"type":"object","title":"` + strings.ReplaceAll(evil, `"`, `\"`) + `"}`})
+	want(t, http.MethodPost, messages+topic+"/messages",
+		object{
+			"producerName": evil,
+			"messages": []object{
+				{"payload": evil, "encoding": "text", "key": evil, "properties": object{evil: evil}},
+				{"payload": object{"a": evil}, "encoding": "json"},
+			},
+		})
+	want(t, http.MethodPost, ordersRoot+"/admin/v2/schemas/"+topic+"/schema",
+		object{"type": "JSON", "schema": `{"type":"record","name":"R","doc":"` + strings.ReplaceAll(evil, `"`, `\"`) +
+			`","fields":[]}`, "properties": object{"x": evil}})
+	want(t, http.MethodPost, registry+"/subjects/evil/versions",
+		object{"schemaType": "JSON", "schema": `{"type":"object","title":"` +
+			strings.ReplaceAll(evil, `"`, `\"`) + `"}`})
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	tries, successes := 0, 0
-	for _, view := range []string{"topics/orders", "topics/orders/" + topic + "?from=earliest", "topics/orders/" + topic + "?tab=schema", "topics/orders/" + topic + "?tab=settings", "topics/orders/" + topic + "?tab=produce", "schemas/orders/evil", "groups/orders/public/" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E", "schemas/orders?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E"} {
+	for _, view := range []string{
+		"topics/orders", "topics/orders/" + topic + "?from=earliest",
+		"topics/orders/" + topic + "?tab=schema", "topics/orders/" + topic + "?tab=settings",
+		"topics/orders/" + topic + "?tab=produce", "schemas/orders/evil",
+		"groups/orders/public/" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E",
+		"schemas/orders?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E",
+	} {
 		b.visit("acme/" + view)
 		if strings.Contains(view, "from=earliest") {
 			b.until(`document.querySelectorAll('.rows .row').length === 2`)

@@ -61,24 +61,38 @@ func seedData(ctx context.Context) error {
 			_, first = ask(ctx, method, path, body, headers...)
 		}
 	}
-	do("PUT", ordersRoot+"/admin/v2/tenants/eu", object{"adminRoles": []string{}, "allowedClusters": []string{"orders"}})
+	do("PUT", ordersRoot+"/admin/v2/tenants/eu",
+		object{"adminRoles": []string{}, "allowedClusters": []string{"orders"}})
 	do("PUT", ordersRoot+"/admin/v2/namespaces/eu/shop", nil)
 	do("PUT", ordersRoot+"/admin/v2/namespaces/public/archive", nil)
-	for _, name := range []string{"public/default/orders", "public/default/invoices", "public/default/clicks", "public/default/emails", "public/archive/orders-2025", "eu/shop/returns"} {
+	for _, name := range []string{
+		"public/default/orders", "public/default/invoices", "public/default/clicks",
+		"public/default/emails", "public/archive/orders-2025", "eu/shop/returns",
+	} {
 		do("PUT", admin+name, nil)
 	}
 	do("PUT", admin+"public/default/payments/partitions", 4)
-	do("POST", ordersRoot+"/admin/v2/schemas/public/default/orders/schema", object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
-	for _, s := range []struct{ path, body string }{{"public/default/orders/subscription/billing", `earliest`}, {"public/default/orders/subscription/search-index", `latest`}, {"public/default/payments/subscription/ledger", `earliest`}} {
+	do("POST", ordersRoot+"/admin/v2/schemas/public/default/orders/schema",
+		object{"type": "AVRO", "schema": orderAvro, "properties": object{}})
+	for _, s := range []struct{ path, body string }{
+		{"public/default/orders/subscription/billing", `earliest`},
+		{"public/default/orders/subscription/search-index", `latest`},
+		{"public/default/payments/subscription/ledger", `earliest`},
+	} {
 		do("PUT", admin+s.path, s.body)
 	}
-	do("PUT", admin+"public/default/orders/subscription/shipping", object{"position": "earliest", "deadLetterPolicy": object{"maxRedeliverCount": 4}})
+	do("PUT", admin+"public/default/orders/subscription/shipping",
+		object{"position": "earliest", "deadLetterPolicy": object{"maxRedeliverCount": 4}})
 	do("PUT", admin+"public/default/orders/properties", object{"owner": "team-checkout", "cost-center": "4711"})
 	do("POST", admin+"public/default/orders/permissions/checkout@acme", []string{"produce"})
 	for i := range 24 {
-		order := avroOrder(fmt.Sprintf("A-%04d", 1000+i), 12.5*float64(i+1), []string{"coffee", "filter", "mug"}[:1+i%3]...)
-		do("POST", messages+"public/default/orders/message", order, "X-Msg-Partition-Key", fmt.Sprintf("customer-%d", i%7), "X-Msg-Property-region", []string{"eu", "us"}[i%2])
-		do("POST", messages+"public/default/payments/message", []byte(fmt.Sprintf(`{"order":"A-%04d","paid":true,"method":"card"}`, 1000+i)), "X-Msg-Partition-Key", fmt.Sprint(i))
+		order := avroOrder(fmt.Sprintf("A-%04d", 1000+i), 12.5*float64(i+1),
+			[]string{"coffee", "filter", "mug"}[:1+i%3]...)
+		do("POST", messages+"public/default/orders/message", order, "X-Msg-Partition-Key",
+			fmt.Sprintf("customer-%d", i%7), "X-Msg-Property-region", []string{"eu", "us"}[i%2])
+		do("POST", messages+"public/default/payments/message",
+			[]byte(fmt.Sprintf(`{"order":"A-%04d","paid":true,"method":"card"}`, 1000+i)), "X-Msg-Partition-Key",
+			fmt.Sprint(i))
 	}
 	do("POST", messages+"public/default/clicks/message", []byte(`{"text":"`+strings.Repeat("long ", 40000)+`"}`))
 	do("POST", messages+"public/default/clicks/message", []byte("GET /checkout?step=2"))
@@ -90,18 +104,29 @@ func seedData(ctx context.Context) error {
 		do("POST", registry+"/subjects/"+subject+"/versions", body)
 	}
 	register("address", `{"type":"record","name":"Address","namespace":"shop","fields":[{"name":"street","type":"string"},{"name":"city","type":"string"}]}`, nil)
-	register("invoices-value", `{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"int"},{"name":"due","type":"string"}]}`, nil)
-	register("invoices-value", `{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"long"},{"name":"due","type":"string"},{"name":"currency","type":"string","default":"EUR"}]}`, nil)
+	register("invoices-value",
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"int"},{"name":"due","type":"string"}]}`, nil)
+	register("invoices-value",
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"long"},{"name":"due","type":"string"},{"name":"currency","type":"string","default":"EUR"}]}`, nil)
 	do("PUT", registry+"/config/invoices-value", object{"compatibility": "NONE"})
-	register("invoices-value", `{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"string"},{"name":"currency","type":"string","default":"EUR"},{"name":"customer","type":"string"},{"name":"to","type":"shop.Address"}]}`,
+	register("invoices-value",
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"string"},{"name":"currency","type":"string","default":"EUR"},{"name":"customer","type":"string"},{"name":"to","type":"shop.Address"}]}`,
 		object{"references": []object{{"name": "shop.Address", "subject": "address", "version": 1}}})
 	do("PUT", registry+"/config/invoices-value", object{"compatibility": "FULL"})
 	register("clicks-value", `{"type":"object","properties":{"text":{"type":"string"}}}`, object{"schemaType": "JSON"})
-	register("emails-value", "syntax = \"proto3\";\nmessage Email { string to = 1; repeated string tags = 2; map<string, int32> counts = 3; Kind kind = 4; }\nenum Kind { PLAIN = 0; HTML = 1; }", object{"schemaType": "PROTOBUF"})
+	register("emails-value", "syntax = \"proto3\";\nmessage Email { string to = 1; repeated string tags = 2; "+
+		"map<string, int32> counts = 3; Kind kind = 4; }\nenum Kind { PLAIN = 0; HTML = 1; }",
+		object{"schemaType": "PROTOBUF"})
 	register("legacy-value", `"string"`, nil)
 	do("DELETE", registry+"/subjects/legacy-value", nil)
-	do("POST", messages+"public/default/emails/message", append([]byte{0, 0, 0, 0, 6, 0}, "\x0a\x05a@b.c\x12\x01x\x12\x01y\x1a\x05\x0a\x01n\x10\x07\x20\x01"...))
-	do("PUT", ordersRoot+"/rest-stream/admin/v1/groups/reporting/offsets", object{"offsets": []object{{"topic_name": "payments", "position": "earliest"}, {"topic_name": "orders", "position": "earliest"}}})
-	do("PUT", ordersRoot+"/rest-stream/admin/v1/groups/fraud-check/offsets", object{"offsets": []object{{"topic_name": "payments", "position": "latest"}}})
+	do("POST", messages+"public/default/emails/message",
+		append([]byte{0, 0, 0, 0, 6, 0}, "\x0a\x05a@b.c\x12\x01x\x12\x01y\x1a\x05\x0a\x01n\x10\x07\x20\x01"...))
+	do("PUT", ordersRoot+"/rest-stream/admin/v1/groups/reporting/offsets",
+		object{"offsets": []object{
+			{"topic_name": "payments", "position": "earliest"},
+			{"topic_name": "orders", "position": "earliest"},
+		}})
+	do("PUT", ordersRoot+"/rest-stream/admin/v1/groups/fraud-check/offsets",
+		object{"offsets": []object{{"topic_name": "payments", "position": "latest"}}})
 	return first
 }

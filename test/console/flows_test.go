@@ -22,7 +22,8 @@ func credentials(t *testing.T, account string) (id, secret string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	rotate := func() (int, []byte, error) {
-		return call(ctx, server.Token, http.MethodPost, group+"acme/serviceaccounts/"+account+"/rotate", object{"spec": object{"overlapSeconds": 86400}})
+		return call(ctx, server.Token, http.MethodPost, group+"acme/serviceaccounts/"+account+"/rotate",
+			object{"spec": object{"overlapSeconds": 86400}})
 	}
 	status, text, err := rotate()
 	for err == nil && status == http.StatusConflict { // it was just made, and has none yet
@@ -52,7 +53,8 @@ func credentials(t *testing.T, account string) (id, secret string) {
 func tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	id, secret := credentials(t, account)
-	status, text, err := call(t.Context(), "", http.MethodPost, "/oauth/token", object{"grant_type": "client_credentials", "client_id": id, "client_secret": secret})
+	status, text, err := call(t.Context(), "", http.MethodPost, "/oauth/token",
+		object{"grant_type": "client_credentials", "client_id": id, "client_secret": secret})
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
@@ -86,7 +88,8 @@ func TestSignIn(t *testing.T) {
 	eval[any](b, `void document.querySelector('.chip').click()`)
 	b.says("Administrator")
 	b.says("renewed by itself")
-	if kept := eval[string](b, `JSON.stringify([{...localStorage}, {...sessionStorage}])`); strings.Contains(kept, secret) || strings.Contains(kept, "freshet.session") {
+	if kept := eval[string](b, `JSON.stringify([{...localStorage}, {...sessionStorage}])`); strings.Contains(kept,
+		secret) || strings.Contains(kept, "freshet.session") {
 		t.Errorf("what was not asked to be kept is kept: %s", kept)
 	}
 	for _, sent := range b.sent() {
@@ -125,7 +128,11 @@ func TestSignInByFile(t *testing.T) {
 
 // When the session ends under a page, the page stays, and goes on after the next sign-in.
 func TestExpiry(t *testing.T) {
-	create(t, "acme", "serviceaccounts", object{"metadata": object{"name": "fleeting", "annotations": object{"annotations.cloud.vendor.io/service-account-role": "admin"}}})
+	create(t, "acme", "serviceaccounts",
+		object{"metadata": object{
+			"name":        "fleeting",
+			"annotations": object{"annotations.cloud.vendor.io/service-account-role": "admin"},
+		}})
 	id, secret := credentials(t, "fleeting")
 	b := open(t, 1440, "light")
 	b.visit("acme/accounts?q=fleet")
@@ -134,7 +141,8 @@ func TestExpiry(t *testing.T) {
 	b.settled()
 	b.until(`document.querySelector('.rows .row')`)
 	eval[any](b, `void (window.stays = document.querySelector('#main h1'))`)
-	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/serviceaccounts/fleeting/rotate", object{"spec": object{"overlapSeconds": 0}})
+	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/serviceaccounts/fleeting/rotate",
+		object{"spec": object{"overlapSeconds": 0}})
 	if err != nil || status >= 300 {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
@@ -158,7 +166,8 @@ func TestReadOnlyRole(t *testing.T) {
 	b.visit("acme/clusters")
 	b.says("Shop, production")
 	b.until(button + `('New cluster')?.getAttribute('aria-disabled') === 'true'`)
-	if why := eval[string](b, button+`('New cluster').title`); !strings.Contains(why, "cloud.messagingclusters.create") {
+	if why := eval[string](b, button+`('New cluster').title`); !strings.Contains(why,
+		"cloud.messagingclusters.create") {
 		t.Errorf("the button says %q, want the missing permission", why)
 	}
 	b.click("New cluster")
@@ -208,7 +217,8 @@ func TestEditWithDryRun(t *testing.T) {
 	b.click("YAML")
 	b.until(`document.querySelector('dialog textarea')?.value.includes('displayName: Payments')`)
 	type_ := func(from, to string) {
-		eval[any](b, fmt.Sprintf(`(e => { e.value = e.value.replace(%q, %q); e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog textarea'))`, from, to))
+		eval[any](b, fmt.Sprintf(
+			`(e => { e.value = e.value.replace(%q, %q); e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog textarea'))`, from, to))
 	}
 	type_("displayName: Payments", "displayName: Payments, all regions\n  nonsense: 1")
 	b.click("Review the change")
@@ -227,10 +237,22 @@ func TestEditWithDryRun(t *testing.T) {
 // What people change of an object has a form: its change is checked and shown by the
 // server, and leaves alone what the form does not have.
 func TestEditByForm(t *testing.T) {
-	create(t, "acme", "messaginginstances", object{"metadata": object{"name": "forms", "labels": object{"keep": "me"}}, "spec": object{"auth": object{"apikey": object{}}}})
-	create(t, "acme", "messagingclusters", object{"metadata": object{"name": "forms"}, "spec": object{"instanceName": "forms", "location": "local", "config": object{"protocols": object{"stream": object{}}}}})
+	create(t, "acme", "messaginginstances",
+		object{
+			"metadata": object{"name": "forms", "labels": object{"keep": "me"}},
+			"spec":     object{"auth": object{"apikey": object{}}},
+		})
+	create(t, "acme", "messagingclusters",
+		object{
+			"metadata": object{"name": "forms"},
+			"spec": object{
+				"instanceName": "forms", "location": "local",
+				"config": object{"protocols": object{"stream": object{}}},
+			},
+		})
 	create(t, "acme", "serviceaccounts", object{"metadata": object{"name": "forms"}})
-	create(t, "acme", "users", object{"metadata": object{"name": "forms"}, "spec": object{"email": "forms@acme.example"}})
+	create(t, "acme", "users",
+		object{"metadata": object{"name": "forms"}, "spec": object{"email": "forms@acme.example"}})
 	create(t, "acme", "rolebindings", binding("forms", "ClusterRole", "org-readonly", "User", "forms", nil))
 	b := open(t, 1440, "light")
 	b.as(server.Token)
@@ -243,13 +265,31 @@ func TestEditByForm(t *testing.T) {
 		added        string // a line that the server would store
 		want         map[string]string
 	}{
-		{"clusters", "messagingclusters", func() { b.fill("displayName", "By a form"); tick("stream") }, "displayName: By a form", map[string]string{"displayName": `"By a form"`, "stream": "absent"}},
-		{"instances", "messaginginstances", func() { b.fill("life", "600"); tick("keys"); tick("protected") }, "tokenLifetimeSeconds: 600", map[string]string{"tokenLifetimeSeconds": "600", "apikey": "absent", "keep": `"me"`, "cloud.vendor.io/destroy-protected": `"true"`}},
-		{"accounts", "serviceaccounts", func() { b.fill("labels", "team=payments\nstage=test") }, "team: payments", map[string]string{"team": `"payments"`, "stage": `"test"`}},
-		{"users", "users", func() { b.fill("first", "Maria"); b.fill("last", "Mitchell") }, "first: Maria", map[string]string{"first": `"Maria"`, "email": `"forms@acme.example"`}},
+		{
+			"clusters", "messagingclusters", func() { b.fill("displayName", "By a form"); tick("stream") },
+			"displayName: By a form",
+			map[string]string{"displayName": `"By a form"`, "stream": "absent"},
+		},
+		{
+			"instances", "messaginginstances", func() { b.fill("life", "600"); tick("keys"); tick("protected") },
+			"tokenLifetimeSeconds: 600",
+			map[string]string{
+				"tokenLifetimeSeconds": "600", "apikey": "absent", "keep": `"me"`,
+				"cloud.vendor.io/destroy-protected": `"true"`,
+			},
+		},
+		{
+			"accounts", "serviceaccounts", func() { b.fill("labels", "team=payments\nstage=test") }, "team: payments",
+			map[string]string{"team": `"payments"`, "stage": `"test"`},
+		},
+		{
+			"users", "users", func() { b.fill("first", "Maria"); b.fill("last", "Mitchell") }, "first: Maria",
+			map[string]string{"first": `"Maria"`, "email": `"forms@acme.example"`},
+		},
 		{"roles", "rolebindings", func() {
 			b.fill("add", "ServiceAccount/forms")
-			eval[any](b, `void document.querySelector('dialog [aria-label="Remove forms"]').click()`) // of the two the first, the user
+			// of the two the first, the user
+			eval[any](b, `void document.querySelector('dialog [aria-label="Remove forms"]').click()`)
 			b.fill("where", "names")
 			b.fill("topic", "orders-*")
 		}, "kind: ServiceAccount", map[string]string{"topic": `"orders-*"`, "kind": `"ServiceAccount"`}},
@@ -262,7 +302,8 @@ func TestEditByForm(t *testing.T) {
 		b.click("Back")
 		c.change()
 		b.click("Review the change")
-		b.until(fmt.Sprintf(`[...document.querySelectorAll('.diff .add')].some(l => l.innerText.includes(%q))`, c.added))
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.diff .add')].some(l => l.innerText.includes(%q))`,
+			c.added))
 		b.click("Save")
 		b.until(`!document.querySelector('dialog[open]')`)
 		_, text, err := call(t.Context(), server.Token, http.MethodGet, group+"acme/"+c.plural+"/forms", nil)
@@ -273,9 +314,11 @@ func TestEditByForm(t *testing.T) {
 		if err := json.Unmarshal(text, &stored); err != nil {
 			t.Fatal(err)
 		}
-		all := string(stored.Spec) + regexp.MustCompile(`"managedFields":\[.*?\}\]`).ReplaceAllString(string(stored.Metadata), "")
+		all := string(stored.Spec) +
+			regexp.MustCompile(`"managedFields":\[.*?\}\]`).ReplaceAllString(string(stored.Metadata), "")
 		for key, want := range c.want {
-			if got := strings.Contains(all, fmt.Sprintf(`%q:%s`, key, want)); want == "absent" && strings.Contains(all, fmt.Sprintf(`%q:`, key)) || want != "absent" && !got {
+			if got := strings.Contains(all, fmt.Sprintf(`%q:%s`, key, want)); want == "absent" &&
+				strings.Contains(all, fmt.Sprintf(`%q:`, key)) || want != "absent" && !got {
 				t.Errorf("%s: %s: want %s in %s", c.page, key, want, all)
 			}
 		}
@@ -312,7 +355,8 @@ func TestKeyWizard(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests hold nothing of the private key", checked)
-	status, text, err := call(t.Context(), token, http.MethodPost, "/clusters/acme/orders/admin/rest/topics/v1/public/default/orders-1/message", []byte("hello"))
+	status, text, err := call(t.Context(), token, http.MethodPost,
+		"/clusters/acme/orders/admin/rest/topics/v1/public/default/orders-1/message", []byte("hello"))
 	if err != nil || status != http.StatusOK && status != http.StatusNotFound { // 404: the role makes no topics
 		t.Errorf("the token of the wizard: got %d %s %v, want it to be taken", status, text, err)
 	}
@@ -325,7 +369,9 @@ func TestKeyWizard(t *testing.T) {
 	b.click("Open the token")
 	before := len(posts(b))
 	b.until(`document.querySelector('dialog textarea')`)
-	eval[any](b, fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event('change')) })(document.querySelector('dialog textarea'))`, keyPEM))
+	eval[any](b, fmt.Sprintf(
+		`(e => { e.value = %q; e.dispatchEvent(new Event('change')) })(document.querySelector('dialog textarea'))`,
+		keyPEM))
 	b.until(`/^[\w-]+\.[\w-]+\.[\w-]+$/.test(document.querySelector('dialog .code pre')?.innerText.trim())`)
 	if now := posts(b); len(now) != before {
 		t.Errorf("opening a key sent %v", now[before:])
@@ -346,12 +392,19 @@ func posts(b *tab) (list []string) {
 // Whatever is in the server's answers is text.
 func TestAttackMarkupInAnswers(t *testing.T) {
 	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"'><svg onload=window.pwned=1>`
-	spec := object{"serviceAccountName": "checkout", "instanceName": "shop", "description": evil, "encryptionKey": object{"pem": publicPEM}, "customizedMetadata": object{"x": evil}}
+	spec := object{
+		"serviceAccountName": "checkout", "instanceName": "shop", "description": evil,
+		"encryptionKey": object{"pem": publicPEM}, "customizedMetadata": object{"x": evil},
+	}
 	create(t, "acme", "apikeys", named("evil", spec))
-	create(t, "acme", "roles", named("evil", object{"description": evil, "permissions": []string{"messaging.topics.describe"}}))
+	create(t, "acme", "roles",
+		named("evil", object{"description": evil, "permissions": []string{"messaging.topics.describe"}}))
 	b := open(t, 1440, "light")
 	b.as(server.Token)
-	for _, path := range []string{"acme/keys", "acme/keys/evil", "acme/roles?tab=roles", "acme/roles/role/evil", "acme/overview", "acme/system?tab=audit"} {
+	for _, path := range []string{
+		"acme/keys", "acme/keys/evil", "acme/roles?tab=roles", "acme/roles/role/evil",
+		"acme/overview", "acme/system?tab=audit",
+	} {
 		b.visit(path)
 		if eval[bool](b, `!!window.pwned || !!document.querySelector('main img, main script')`) {
 			t.Errorf("%s runs or shows markup from the server", path)
@@ -396,7 +449,9 @@ func TestSnippetsRun(t *testing.T) {
 		b.click("kubectl")
 		b.until(`document.querySelector('dialog pre')?.innerText.startsWith('kubectl')`)
 		snippet = eval[string](b, `document.querySelector('dialog pre').innerText`)
-		run = exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", filepath.Join(server.DataDir, "kubeconfig")}, strings.Fields(strings.TrimPrefix(snippet, "kubectl "))...)...)
+		run = exec.CommandContext(t.Context(), kubectl,
+			append([]string{"--kubeconfig", filepath.Join(server.DataDir, "kubeconfig")},
+				strings.Fields(strings.TrimPrefix(snippet, "kubectl "))...)...)
 		if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "orders") {
 			t.Errorf("%s\n%v %.300s", snippet, err, out)
 		}
@@ -409,7 +464,8 @@ func TestManyRows(t *testing.T) {
 	b.as(server.Token)
 	b.visit("acme/clusters")
 	root := eval[string](b, `document.querySelector('script[src]').src.replace(/app\.js$/, '')`)
-	took := eval[float64](b, fmt.Sprintf(`import(%q).then(() => { const e = document.createElement('data-table'); document.querySelector('#main').append(e)
+	took := eval[float64](b,
+		fmt.Sprintf(`import(%q).then(() => { const e = document.createElement('data-table'); document.querySelector('#main').append(e)
 		const began = performance.now()
 		e.data = { noun: 'things', param: 'x', rows: Array.from({length: 10000}, (_, i) => ({n: i})), href: r => '/console/acme/keys/thing-' + r.n, columns: [{title: 'Name', text: r => 'thing-' + r.n}, {title: 'Number', num: true, text: r => r.n}] }
 		return performance.now() - began })`, root+"lib/table.js"))
@@ -433,7 +489,8 @@ func TestKeyboard(t *testing.T) {
 	b.as(server.Token)
 	b.visit("acme/overview")
 	press := func(key, more string) {
-		eval[any](b, fmt.Sprintf(`void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent('keydown', {key: %q, bubbles: true, cancelable: true %s}))`, key, more))
+		eval[any](b, fmt.Sprintf(
+			`void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent('keydown', {key: %q, bubbles: true, cancelable: true %s}))`, key, more))
 	}
 	press("k", ", ctrlKey: true")
 	b.fill("Jump to", "billing-batch")

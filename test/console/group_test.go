@@ -47,10 +47,12 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 	var starting sync.WaitGroup
 	for i, name := range names {
 		data, configuration := filepath.Join(dir, name), filepath.Join(dir, name+".yaml")
-		freshet(ctx, t, "cluster", "join", filepath.Join(dir, "group", name+".bundle"), "--data-dir", data, "--config", configuration)
+		freshet(ctx, t, "cluster", "join", filepath.Join(dir, "group", name+".bundle"), "--data-dir", data, "--config",
+			configuration)
 		starting.Go(func() {
 			servers[i], problems[i] = testserver.Start(ctx, executable, dir, testserver.Options{
-				Stream: true, DataDir: data, Addresses: addresses[i][:5], Args: []string{"--config", configuration}, Ready: 2 * time.Minute,
+				Stream: true, DataDir: data, Addresses: addresses[i][:5], Args: []string{"--config", configuration},
+				Ready: 2 * time.Minute,
 			})
 			if problems[i] != nil {
 				problems[i] = fmt.Errorf("member %s: %w", name, problems[i])
@@ -93,13 +95,15 @@ func TestMembersOfAGroup(t *testing.T) {
 	b.until(ready(3))
 	b.says("controllers")
 	b.says("leader of the log")
-	b.until(`[...document.querySelectorAll('.rows .badge')].filter(x => ['a', 'b', 'c'].includes(x.innerText)).length === 6`) // each shard has an owner
+	// each shard has an owner
+	b.until(`[...document.querySelectorAll('.rows .badge')].filter(x => ['a', 'b', 'c'].includes(x.innerText)).length === 6`)
 	b.looks("system-members", axe(t))
 	members[2].Kill()
 	b.until(ready(2))
 	b.says("Lost")
 	b.looks("system-members-lost", axe(t))
-	if text := eval[string](b, `document.querySelector('.callout.bad')?.innerText ?? ''`); !strings.HasPrefix(text, "c:") {
+	if text := eval[string](b, `document.querySelector('.callout.bad')?.innerText ?? ''`); !strings.HasPrefix(text,
+		"c:") {
 		t.Errorf("the page says %q, want what is wrong with c", text)
 	}
 	b.clean()

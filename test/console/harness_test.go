@@ -42,7 +42,8 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if _, err := exec.LookPath("chromium"); err != nil {
-		fmt.Fprintln(os.Stderr, "NOT TESTED: there is no chromium, so the console is not opened in a browser (Debian: chromium)")
+		fmt.Fprintln(os.Stderr,
+			"NOT TESTED: there is no chromium, so the console is not opened in a browser (Debian: chromium)")
 		return 0
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -91,7 +92,8 @@ func run(m *testing.M) int {
 		return fail(err)
 	}
 	go traffic(ctx)
-	allocator, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
+	allocator, stop := chromedp.NewExecAllocator(ctx,
+		append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"))...)
 	defer stop()
 	var end context.CancelFunc
 	browser, end = chromedp.NewContext(allocator)
@@ -209,7 +211,11 @@ func ptr[T any](v T) *T { return &v }
 // command sends a command of the browser's protocol.
 func command[P, R any](b *tab, c cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	return do(b, func(ctx context.Context, target *chromedp.Target) (R, error) { return cdp.Call(ctx, target, c, params) })
+	return do(b, func(ctx context.Context, target *chromedp.Target) (R,
+		error,
+	) {
+		return cdp.Call(ctx, target, c, params)
+	})
 }
 
 func do[R any](b *tab, action chromedp.Action[R]) R {
@@ -223,9 +229,11 @@ func do[R any](b *tab, action chromedp.Action[R]) R {
 
 // listen notes what the page sends and complains of, until it is closed.
 func (b *tab) listen(target *chromedp.Target) {
-	follow(b, target, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) { b.requests = append(b.requests, e.Request) })
+	follow(b, target, network.RequestWillBeSent,
+		func(e network.EventRequestWillBeSent) { b.requests = append(b.requests, e.Request) })
 	follow(b, target, runtime.ExceptionThrown, func(e runtime.EventExceptionThrown) {
-		b.problems = append(b.problems, fmt.Sprintf("exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+		b.problems = append(b.problems,
+			fmt.Sprintf("exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
 	})
 	follow(b, target, runtime.ConsoleAPICalled, func(e runtime.EventConsoleAPICalled) {
 		if e.Type != "error" && e.Type != "warning" {
@@ -288,7 +296,8 @@ func (b *tab) sent() (list []string) {
 func (b *tab) words() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText.slice(0, 3000)`))
+	text, err := chromedp.Run(ctx,
+		chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText.slice(0, 3000)`))
 	if err != nil {
 		return err.Error()
 	}
@@ -302,9 +311,16 @@ func (b *tab) look(width int64, theme string) {
 	if width < 600 {
 		height = 844
 	}
-	command(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
+	command(b, emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{
+			Width: width, Height: height, DeviceScaleFactor: 1,
+			Mobile: width < 600,
+		})
 	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: theme},
+			{Name: "prefers-reduced-motion", Value: "reduce"},
+		},
 	})
 	// what follows from it is drawn in the next frames
 	eval[any](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null))))))`)
@@ -319,7 +335,8 @@ func (b *tab) before(script string) {
 // as has the tab signed in with a token, kept for it.
 func (b *tab) as(token string) {
 	b.t.Helper()
-	b.before(fmt.Sprintf(`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'token', token: %q, keep: true}))`, token))
+	b.before(fmt.Sprintf(
+		`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'token', token: %q, keep: true}))`, token))
 }
 
 // visit opens a view and waits until it shows what it has.
@@ -344,12 +361,14 @@ func (b *tab) until(condition string) {
 		look()
 	})`, condition, "waited for "+condition)
 	for began := time.Now(); ; {
-		_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
+		_, err := chromedp.Run(b.ctx,
+			chromedp.Evaluate[bool](script, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
 		if err == nil {
 			return
 		}
 		// Signing in leads through other pages; what waits on one goes on on the next.
-		if moved := strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "context"); !moved || time.Since(began) > 30*time.Second {
+		if moved := strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "context"); !moved ||
+			time.Since(began) > 30*time.Second {
 			b.t.Fatalf("%v\nthe page: %s", err, b.words())
 		}
 	}
@@ -364,7 +383,8 @@ func (b *tab) says(text string) {
 // eval is the value of an expression, which may be a promise.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
+	value, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[T](expression, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
 	if err != nil {
 		b.t.Fatalf("%s: %v\nthe page: %s", expression, err, b.words())
 	}
@@ -386,7 +406,8 @@ func (b *tab) fill(name, text string) {
 	b.t.Helper()
 	selector := fmt.Sprintf(`[name=%q], [aria-label=%q]`, name, name)
 	b.until(fmt.Sprintf(`[...document.querySelectorAll(%q)].at(-1)`, selector))
-	eval[any](b, fmt.Sprintf(`(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll(%q)].at(-1))`, text, selector))
+	eval[any](b, fmt.Sprintf(
+		`(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll(%q)].at(-1))`, text, selector))
 }
 
 // shoot leaves a screenshot.

@@ -91,7 +91,8 @@ func axe(t *testing.T) string {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.CommandContext(t.Context(), "bash", "-c", "npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz")
+		command := exec.CommandContext(t.Context(), "bash", "-c",
+			"npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz")
 		command.Dir = dir
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Logf("NOT TESTED: axe-core cannot be had, so accessibility is not checked: %v\n%s", err, out)
@@ -108,7 +109,8 @@ func axe(t *testing.T) string {
 // findings are what the checker holds to be serious or critical on the page.
 func (b *tab) findings() []string {
 	b.t.Helper()
-	text := eval[string](b, `axe.run(document, {resultTypes: ['violations'], rules: {region: {enabled: false}}}).then(r => JSON.stringify(r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')))))`)
+	text := eval[string](b,
+		`axe.run(document, {resultTypes: ['violations'], rules: {region: {enabled: false}}}).then(r => JSON.stringify(r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')))))`)
 	var list []string
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		b.t.Fatal(err)
@@ -185,7 +187,8 @@ func TestEveryPageIsShown(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/overview")
-	for _, path := range eval[[]string](b, `[...document.querySelectorAll('.side nav a')].map(a => a.pathname.split('/')[3])`) {
+	for _, path := range eval[[]string](b,
+		`[...document.querySelectorAll('.side nav a')].map(a => a.pathname.split('/')[3])`) {
 		found := false
 		for _, v := range views {
 			found = found || strings.HasPrefix(v.path, "acme/"+path)
@@ -227,7 +230,10 @@ func TestSlowNetwork(t *testing.T) {
 	b := open(t, 390, "light")
 	b.as(server.Token)
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: 50 << 10, UploadThroughput: 20 << 10}},
+		MatchedNetworkConditions: []*network.Conditions{{
+			Latency: 400, DownloadThroughput: 50 << 10,
+			UploadThroughput: 20 << 10,
+		}},
 	})
 	b.before(`new MutationObserver(() => { if (document.querySelector('.skeleton')) window.sawLoading = true }).observe(document, {childList: true, subtree: true})`)
 	b.visit("acme/clusters")
@@ -235,7 +241,8 @@ func TestSlowNetwork(t *testing.T) {
 	if !eval[bool](b, `window.sawLoading`) {
 		t.Error("it never said that it loads")
 	}
-	if took := eval[float64](b, `Math.max(...performance.getEntriesByType('resource').map(r => r.duration))`); took < 300 {
+	if took := eval[float64](b,
+		`Math.max(...performance.getEntriesByType('resource').map(r => r.duration))`); took < 300 {
 		t.Errorf("the slowest file was there after %.0f ms: the network was not slow, so this tests nothing", took)
 	}
 	b.clean()

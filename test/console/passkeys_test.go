@@ -15,9 +15,12 @@ import (
 func (b *tab) device() webauthn.AuthenticatorID {
 	b.t.Helper()
 	command(b, webauthn.Enable, webauthn.EnableParams{})
-	return command(b, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-		Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
-	}}).AuthenticatorID
+	return command(b, webauthn.AddVirtualAuthenticator,
+		webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+			Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true,
+			IsUserVerified:              true,
+			AutomaticPresenceSimulation: true,
+		}}).AuthenticatorID
 }
 
 // signInPage opens the server's own page.
@@ -35,10 +38,12 @@ func byName() string { return strings.Replace(site, "127.0.0.1", "localhost", 1)
 func TestPasskeys(t *testing.T) {
 	const who = "emmy@acme.example"
 	create(t, "acme", "users", map[string]any{
-		"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "metadata": map[string]any{"name": who}, "spec": map[string]any{"email": who},
+		"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "metadata": map[string]any{"name": who},
+		"spec": map[string]any{"email": who},
 	})
 	create(t, "acme", "rolebindings", binding("emmy-reads", "ClusterRole", "org-readonly", "User", who, nil))
-	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/users/emmy%40acme.example/invite", nil)
+	status, text, err := call(t.Context(), server.Token, http.MethodPost,
+		group+"acme/users/emmy%40acme.example/invite", nil)
 	if err != nil || status != http.StatusCreated {
 		t.Fatalf("inviting: %d %s %v", status, text, err)
 	}
@@ -67,7 +72,9 @@ func TestPasskeys(t *testing.T) {
 	b.click("Your account")
 	b.until(`location.pathname === '/oauth/account'`)
 	b.says("Laptop")
-	if has := command(b, webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: laptop}).Credentials; len(has) != 1 || !has[0].IsResidentCredential || has[0].UserName != who {
+	if has := command(b, webauthn.GetCredentials,
+		webauthn.GetCredentialsParams{AuthenticatorID: laptop}).Credentials; len(has) != 1 ||
+		!has[0].IsResidentCredential || has[0].UserName != who {
 		t.Fatalf("the device has %+v, want one passkey of hers that it can find by itself", has)
 	}
 	b.click("Add a passkey") // this device has one
@@ -95,7 +102,8 @@ func TestPasskeys(t *testing.T) {
 	b.until(`location.pathname === '/oauth/account'`)
 
 	remove := func(name string) {
-		eval[any](b, fmt.Sprintf(`void ([...document.querySelectorAll('.keys li')].find(l => l.innerText.includes(%q)).querySelector('details').open = true)`, name))
+		eval[any](b, fmt.Sprintf(
+			`void ([...document.querySelectorAll('.keys li')].find(l => l.innerText.includes(%q)).querySelector('details').open = true)`, name))
 		b.click("Remove " + name)
 	}
 	remove("Laptop")
@@ -107,7 +115,10 @@ func TestPasskeys(t *testing.T) {
 	command(b, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: key, IsUserVerified: false})
 	b.click("Sign in with a passkey")
 	b.says("No passkey was used")
-	for name, path := range map[string]string{"signout": "/oauth/signout", "device": "/oauth/device", "message": "/oauth/invite?token=used"} {
+	for name, path := range map[string]string{
+		"signout": "/oauth/signout", "device": "/oauth/device",
+		"message": "/oauth/invite?token=used",
+	} {
 		do(b, chromedp.Navigate(byName()+path))
 		b.until(`document.querySelector('.card h1')`)
 		b.looks("people-"+name, checker)

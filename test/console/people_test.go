@@ -28,7 +28,8 @@ func TestPeople(t *testing.T) {
 	boss.shoot("user-invited-1440-light")
 	link := eval[string](boss, `document.querySelector('dialog .code pre').innerText.trim()`)
 	boss.click("Done")
-	create(t, "acme", "rolebindings", binding("mary-reads", "ClusterRole", "org-readonly", "User", "mary@acme.example", nil))
+	create(t, "acme", "rolebindings",
+		binding("mary-reads", "ClusterRole", "org-readonly", "User", "mary@acme.example", nil))
 
 	mary := open(t, 1440, "light")
 	do(mary, chromedp.Navigate(link))
@@ -41,7 +42,9 @@ func TestPeople(t *testing.T) {
 	mary.until(`document.querySelector('.chip').innerText.includes('mary@acme.example')`)
 	mary.visit("acme/clusters?q=orders") // another load: the browser's session lets her in again
 	mary.says("Shop, production")
-	if kept := eval[string](mary, `JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`); strings.Contains(kept, "token") || strings.Contains(kept, "refresh") {
+	if kept := eval[string](mary,
+		`JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`); strings.Contains(kept, "token") ||
+		strings.Contains(kept, "refresh") {
 		t.Errorf("something of her session is kept in the page: %s", kept)
 	}
 	mary.until(button + `('New cluster')?.getAttribute('aria-disabled') === 'true'`)

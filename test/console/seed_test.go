@@ -53,7 +53,8 @@ func seed(ctx context.Context) error {
 	}
 	key := func(account, instance, description string, days int) object {
 		return object{
-			"serviceAccountName": account, "instanceName": instance, "description": description, "encryptionKey": object{"pem": publicPEM},
+			"serviceAccountName": account, "instanceName": instance, "description": description,
+			"encryptionKey":  object{"pem": publicPEM},
 			"expirationTime": time.Now().AddDate(0, 0, days).UTC().Format(time.RFC3339),
 		}
 	}
@@ -74,27 +75,48 @@ func seed(ctx context.Context) error {
 		{"serviceaccounts", named("billing", object{})},
 		{"serviceaccounts", named("warehouse", object{})},
 		{"serviceaccounts", named("reporting", object{})},
-		{"serviceaccounts", object{"metadata": object{"name": "platform", "annotations": object{"annotations.cloud.vendor.io/service-account-role": "admin"}}}},
+		{"serviceaccounts", object{"metadata": object{
+			"name":        "platform",
+			"annotations": object{"annotations.cloud.vendor.io/service-account-role": "admin"},
+		}}},
 		{"apikeys", named("checkout-prod", key("checkout", "shop", "Production checkout", 80))},
 		{"apikeys", named("checkout-ci", key("checkout", "shop", "Runs in CI", 4))},
 		{"apikeys", named("billing-batch", key("billing", "shop", "Nightly run", 20))},
 		{"apikeys", named("reporting-old", key("reporting", "analytics", "Replaced", 30))},
 		{"users", named("ada@acme.example", person("Ada", "Lovelace"))},
 		{"users", named("grace@acme.example", person("Grace", "Hopper"))},
-		{"roles", named("shop-writer", object{"description": "Produces to topics and registers schemas.", "permissions": []string{"messaging.topics.describe", "messaging.topics.produce", "schema.subjects.create"}})},
-		{"rolebindings", binding("checkout-writes", "Role", "shop-writer", "ServiceAccount", "checkout", object{"resourceNameRestriction": object{"common": object{"instance": "shop", "topic": "orders-*"}}})},
-		{"rolebindings", binding("billing-consumes", "ClusterRole", "topic-consumer", "ServiceAccount", "billing", object{"resourceNameRestriction": object{"common": object{"instance": "shop"}}})},
+		{"roles", named("shop-writer",
+			object{
+				"description": "Produces to topics and registers schemas.",
+				"permissions": []string{
+					"messaging.topics.describe", "messaging.topics.produce",
+					"schema.subjects.create",
+				},
+			})},
+		{"rolebindings", binding("checkout-writes", "Role", "shop-writer", "ServiceAccount", "checkout",
+			object{"resourceNameRestriction": object{"common": object{"instance": "shop", "topic": "orders-*"}}})},
+		{"rolebindings", binding("billing-consumes", "ClusterRole", "topic-consumer", "ServiceAccount", "billing",
+			object{"resourceNameRestriction": object{"common": object{"instance": "shop"}}})},
 		{"rolebindings", binding("ada-admin", "ClusterRole", "org-admin", "User", "ada@acme.example", nil)},
 		{"rolebindings", binding("reporting-reads", "ClusterRole", "org-readonly", "ServiceAccount", "reporting", nil)},
-		{"rolebindings", binding("warehouse-eu", "ClusterRole", "topic-consumer", "ServiceAccount", "warehouse", object{"cel": "srn.topic_name.startsWith('eu-')"})},
-		{"serviceaccountbindings", named("checkout.default.local", object{"serviceAccountName": "checkout", "poolMemberRef": object{"namespace": "default", "name": "local"}})},
+		{"rolebindings", binding("warehouse-eu", "ClusterRole", "topic-consumer", "ServiceAccount", "warehouse",
+			object{"cel": "srn.topic_name.startsWith('eu-')"})},
+		{
+			"serviceaccountbindings",
+			named("checkout.default.local",
+				object{
+					"serviceAccountName": "checkout",
+					"poolMemberRef":      object{"namespace": "default", "name": "local"},
+				}),
+		},
 	} {
 		status, text, err := call(ctx, server.Token, http.MethodPost, group+"acme/"+o.plural, o.object)
 		if err != nil || status >= 300 {
 			return fmt.Errorf("seeding %s: %d %s %w", o.plural, status, text, err)
 		}
 	}
-	status, text, err := call(ctx, server.Token, http.MethodPatch, group+"acme/apikeys/reporting-old", object{"spec": object{"revoke": true}}, "Content-Type", "application/merge-patch+json")
+	status, text, err := call(ctx, server.Token, http.MethodPatch, group+"acme/apikeys/reporting-old",
+		object{"spec": object{"revoke": true}}, "Content-Type", "application/merge-patch+json")
 	if err != nil || status >= 300 {
 		return fmt.Errorf("revoking a key: %d %s %w", status, text, err)
 	}
@@ -115,12 +137,15 @@ func traffic(ctx context.Context) {
 		case <-tick.C:
 		}
 		if !made { // the cluster may not run yet
-			status, _, err := call(ctx, server.Token, http.MethodPut, root+"/admin/v2/persistent/public/default/orders-placed/subscription/billing", nil)
+			status, _, err := call(ctx, server.Token, http.MethodPut,
+				root+"/admin/v2/persistent/public/default/orders-placed/subscription/billing", nil)
 			made = err == nil && (status < 300 || status == http.StatusConflict)
 			continue
 		}
 		for range n%7 + 1 {
-			_, _, _ = call(ctx, server.Token, http.MethodPost, root+"/admin/rest/topics/v1/public/default/orders-placed/message", []byte(fmt.Sprintf(`{"order": %d}`, n)))
+			_, _, _ = call(ctx, server.Token, http.MethodPost,
+				root+"/admin/rest/topics/v1/public/default/orders-placed/message",
+				[]byte(fmt.Sprintf(`{"order": %d}`, n)))
 		}
 	}
 }

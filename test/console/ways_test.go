@@ -16,7 +16,8 @@ import (
 // to sign in again.
 func TestTokenForAnotherAudience(t *testing.T) {
 	id, secret := credentials(t, "reporting")
-	res, err := http.PostForm(server.URL+"/oauth/token", url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}})
+	res, err := http.PostForm(server.URL+"/oauth/token",
+		url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,8 @@ func TestKeyboardOfData(t *testing.T) {
 		eval[any](b, `void document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))`)
 		b.until(`document.activeElement.getAttribute('aria-label') === 'Jump to'`)
 		press(strings.Split(name, "")...)
-		b.until(fmt.Sprintf(`(o => o?.innerText.includes(%q) && o.innerText.includes(%q))(document.querySelector('[role=option][aria-selected=true]'))`, name, kind))
+		b.until(fmt.Sprintf(
+			`(o => o?.innerText.includes(%q) && o.innerText.includes(%q))(document.querySelector('[role=option][aria-selected=true]'))`, name, kind))
 		press(kb.Enter)
 		b.until(fmt.Sprintf(`location.pathname === %q`, path))
 		b.settled()
@@ -108,7 +110,9 @@ func TestJumpWhileLooking(t *testing.T) {
 	do(b, chromedp.KeyEvent(kb.ArrowDown)) // round to the only one: picked by hand
 	eval[any](b, `void window.letThrough()`)
 	b.until(shown + ` === 'clicks,clicks-value'`)
-	if picked := eval[string](b, `document.querySelector('[role=option][aria-selected=true]').innerText`); !strings.HasPrefix(picked, "clicks-value") {
+	if picked := eval[string](b,
+		`document.querySelector('[role=option][aria-selected=true]').innerText`); !strings.HasPrefix(picked,
+		"clicks-value") {
 		t.Errorf("what was picked by hand was clicks-value; now it is %q", picked)
 	}
 	do(b, chromedp.KeyEvent(kb.Enter))

@@ -33,7 +33,8 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	if base := os.Getenv("FRESHET_URL"); base != "" {
-		target = newTarget(base, os.Getenv("FRESHET_TOKEN"), os.Getenv("FRESHET_CLIENT_ID"), os.Getenv("FRESHET_CLIENT_SECRET"))
+		target = newTarget(base, os.Getenv("FRESHET_TOKEN"), os.Getenv("FRESHET_CLIENT_ID"),
+			os.Getenv("FRESHET_CLIENT_SECRET"))
 		return m.Run(), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)

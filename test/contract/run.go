@@ -88,7 +88,10 @@ func (c *Conversation) run(t *testing.T, target Target, row map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := Vars{"base": target.BaseURL, "host": base.Host, "token": target.Token, "run": runID, "ns": "org-" + randomID()}
+	vars := Vars{
+		"base": target.BaseURL, "host": base.Host, "token": target.Token, "run": runID,
+		"ns": "org-" + randomID(),
+	}
 	maps.Copy(vars, target.Vars)
 	for name, value := range row {
 		text, isText := value.(string)
@@ -175,7 +178,8 @@ func (s *Step) once(ctx context.Context, target Target, vars Vars) error {
 		}
 	}
 	if problems := s.Want.check(response, body, vars); len(problems) > 0 {
-		return fmt.Errorf("the answer is not as expected:\n  %s\n%s", strings.Join(problems, "\n  "), transcript(request, sent, response, body))
+		return fmt.Errorf("the answer is not as expected:\n  %s\n%s", strings.Join(problems, "\n  "),
+			transcript(request, sent, response, body))
 	}
 	if s.Want.Save != "" {
 		vars[s.Want.Save] = string(body)

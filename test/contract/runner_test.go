@@ -59,12 +59,13 @@ func post(body, response string) string { return exchange("POST /echo\n\n"+body,
 func TestConversationsThatHold(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"subset":               post(`{"a":1,"b":{"c":[1,2]}}`, "201\n\n{\"b\":{\"c\":[1,2]}}"),
-		"status set":           post(`{}`, "200|201"),
-		"status class":         post(`{}`, "2xx"),
-		"numbers are numbers":  post(`{"a":1.0}`, "201\n\n{\"a\":1}"),
-		"absent":               post(`{"a":1}`, "201\n\n{\"b\":\"{{absent}}\"}"),
-		"matchers":             post(`{"a":"x","b":1,"c":true,"d":{},"e":[],"f":"2026-01-02T03:04:05Z"}`, "201\n\n"+`{"a":"{{string}}","b":"{{number}}","c":"{{bool}}","d":"{{object}}","e":"{{array}}","f":"{{time}}"}`),
+		"subset":              post(`{"a":1,"b":{"c":[1,2]}}`, "201\n\n{\"b\":{\"c\":[1,2]}}"),
+		"status set":          post(`{}`, "200|201"),
+		"status class":        post(`{}`, "2xx"),
+		"numbers are numbers": post(`{"a":1.0}`, "201\n\n{\"a\":1}"),
+		"absent":              post(`{"a":1}`, "201\n\n{\"b\":\"{{absent}}\"}"),
+		"matchers": post(`{"a":"x","b":1,"c":true,"d":{},"e":[],"f":"2026-01-02T03:04:05Z"}`,
+			"201\n\n"+`{"a":"{{string}}","b":"{{number}}","c":"{{bool}}","d":"{{object}}","e":"{{array}}","f":"{{time}}"}`),
 		"expression":           post(`{"a":"abc","b":12}`, "201\n\n"+`{"a":"{{re [a-c]{3}}}","b":"{{re 1.}}"}`),
 		"contains":             post(`[{"n":1},{"n":2},{"n":3}]`, "201\n\n"+`["{{contains}}",{"n":3},{"n":1}]`),
 		"unordered":            post(`[1,2]`, "201\n\n"+`["{{unordered}}",2,1]`),
@@ -87,9 +88,12 @@ func TestConversationsThatHold(t *testing.T) {
 		"header pattern":       post(`{}`, "201\nX-Auth: {{re Bearer .*}}\nX-None: {{absent}}"),
 		"retry":                exchange("@retry 10s\nGET /eventually", "200"),
 		"template":             post(`{"a":"{{path}}"}`, "201\n\n"+`{"a":"/x/org-1"}`),
-		"back again":           "About.\n-- first --\nGET /eventually\n==>\n404|200\n-- second --\n@again first 10s\nGET /eventually\n==>\n200\n",
-		"saved bytes":          "About.\n-- get --\nGET /bytes\n==>\n@save raw\n200\n-- put --\n@raw raw\nPOST /echo\n==>\n@body prefix\n201\n\n\"k8s\\x00\\xff\"\n",
-		"captured, then sent":  "About.\n-- a --\nPOST /echo\n\n{\"rv\":\"a/b\"}\n==>\n201\n\n{\"rv\":\"{{rv}}\"}\n-- b --\nPOST /echo?v={{rv|query}}\n==>\n201\nX-Query: v=a%2Fb\n",
+		"back again": "About.\n-- first --\nGET /eventually\n==>\n404|200\n-- second --\n@again first " +
+			"10s\nGET /eventually\n==>\n200\n",
+		"saved bytes": "About.\n-- get --\nGET /bytes\n==>\n@save raw\n200\n-- put --\n@raw raw\nPOST " +
+			"/echo\n==>\n@body prefix\n201\n\n\"k8s\\x00\\xff\"\n",
+		"captured, then sent": "About.\n-- a --\nPOST " +
+			"/echo\n\n{\"rv\":\"a/b\"}\n==>\n201\n\n{\"rv\":\"{{rv}}\"}\n-- b --\nPOST /echo?v={{rv|query}}\n==>\n201\nX-Query: v=a%2Fb\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,8 +174,10 @@ func TestParseRefuses(t *testing.T) {
 
 func TestCases(t *testing.T) {
 	t.Parallel()
-	c, err := Parse([]byte("About.\n-- cases kinds.jsonl --\n-- a --\nPOST /echo\n\n{{body}}\n==>\n201\n\n{\"n\":\"{{n}}\"}\n"),
-		fstest.MapFS{"kinds.jsonl": {Data: []byte("{\"case\":\"one\",\"body\":{\"n\":1},\"n\":1}\n\n{\"case\":\"two\",\"body\":{\"n\":2},\"n\":2}\n")}})
+	c, err := Parse([]byte(
+		"About.\n-- cases kinds.jsonl --\n-- a --\nPOST /echo\n\n{{body}}\n==>\n201\n\n{\"n\":\"{{n}}\"}\n"),
+		fstest.MapFS{"kinds.jsonl": {Data: []byte(
+			"{\"case\":\"one\",\"body\":{\"n\":1},\"n\":1}\n\n{\"case\":\"two\",\"body\":{\"n\":2},\"n\":2}\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}

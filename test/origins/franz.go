@@ -63,7 +63,10 @@ func (s *Set) consume(ctx context.Context, options []kgo.Opt) error {
 		if err := fetches.Err0(); err != nil {
 			return errors.Join(err, r.Err())
 		}
-		fetches.EachRecord(func(record *kgo.Record) { r.Add(record.Topic, record.Partition, record.Offset, record.Value) })
+		fetches.EachRecord(func(record *kgo.Record) {
+			r.Add(record.Topic, record.Partition, record.Offset,
+				record.Value)
+		})
 	}
 	return r.Err()
 }

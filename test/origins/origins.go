@@ -58,7 +58,8 @@ func Check(topic string, partition int32, offset int64, value []byte) error {
 	p := place{topic, partition, offset}
 	sum, body, _ := bytes.Cut(value, []byte(" "))
 	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)) {
-		return fmt.Errorf("%w: a value of %d bytes at %s has a wrong checksum: %.60q", stamp.ErrDamaged, len(value), p, value)
+		return fmt.Errorf("%w: a value of %d bytes at %s has a wrong checksum: %.60q", stamp.ErrDamaged,
+			len(value), p, value)
 	}
 	if !bytes.HasPrefix(body, []byte(p.String()+" ")) {
 		return fmt.Errorf("%w: at %s is the value of %.60q", stamp.ErrForeign, p, body)

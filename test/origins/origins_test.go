@@ -57,12 +57,15 @@ func TestCheckFile(t *testing.T) {
 	good := some + record(other, other)
 	foreign := record(a0, a0) + record(b, other) + record(a1, a1) + record(other, b)
 	for name, c := range map[string]struct{ text, want string }{
-		"good":      {good, ""},
-		"missing":   {some, "read 3 of 4 records: 0 foreign, 0 damaged, 0 out of order; 1 partitions"},
-		"nothing":   {"", "read 0 of 4 records"},
-		"foreign":   {foreign, "2 foreign, 0 damaged, 0 out of order; 0 partitions"},
-		"twice":     {good + record(b, b), "read 5 of 4 records: 0 foreign, 0 damaged, 1 out of order; 0 partitions"},
-		"order":     {record(a1, a1) + record(a0, a0) + record(b, b) + record(other, other), "2 out of order; 1 partitions"},
+		"good":    {good, ""},
+		"missing": {some, "read 3 of 4 records: 0 foreign, 0 damaged, 0 out of order; 1 partitions"},
+		"nothing": {"", "read 0 of 4 records"},
+		"foreign": {foreign, "2 foreign, 0 damaged, 0 out of order; 0 partitions"},
+		"twice":   {good + record(b, b), "read 5 of 4 records: 0 foreign, 0 damaged, 1 out of order; 0 partitions"},
+		"order": {
+			record(a1, a1) + record(a0, a0) + record(b, b) + record(other, other),
+			"2 out of order; 1 partitions",
+		},
 		"damaged":   {strings.Replace(good, " 100\n", " 90\n", 1), "1 damaged"},
 		"cut":       {good[:len(good)-20], "read 3 of 4 records"},
 		"unknown":   {record(place{"c", 0, 0}, a0), `topic "c" partition 0, which does not exist`},

@@ -40,7 +40,8 @@ func (r *Reading) Add(topic string, partition int32, offset int64, value []byte)
 		return
 	}
 	if offset != next[partition] {
-		r.count(&r.misplaced, fmt.Errorf("%s %d: got offset %d, want offset %d", topic, partition, offset, next[partition]))
+		r.count(&r.misplaced, fmt.Errorf("%s %d: got offset %d, want offset %d", topic, partition, offset,
+			next[partition]))
 	}
 	next[partition] = offset + 1
 	switch err := Check(topic, partition, offset, value); {

@@ -38,7 +38,8 @@ func (c *Connection) Close() error { return c.conn.Close() }
 
 // Request is what Send takes. headers are whole lines.
 func Request(method, path, token, headers, body string) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
+	return fmt.Appendf(nil,
+		"%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
 		method, path, token, headers, len(body), body)
 }
 

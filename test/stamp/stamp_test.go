@@ -17,7 +17,10 @@ func TestStamp(t *testing.T) {
 			t.Errorf("length: got %d, want %d", len(value), size)
 		}
 		got, err := stamp.Check(value, "orders", 3)
-		want := stamp.Stamp{Topic: "orders", Partition: stamp.AnyPartition, Writer: "producer 1", Number: 7, Sum: got.Sum}
+		want := stamp.Stamp{
+			Topic: "orders", Partition: stamp.AnyPartition, Writer: "producer 1",
+			Number: 7, Sum: got.Sum,
+		}
 		if err != nil || got != want || got.Origin() != "orders" {
 			t.Errorf("%d bytes: got %+v, %v; want %+v", size, got, err, want)
 		}

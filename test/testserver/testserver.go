@@ -189,14 +189,16 @@ func (s *Server) awaitReady(ctx context.Context, timeout time.Duration, unready 
 	defer cancel()
 	began := time.Now()
 	for {
-		if status, text := readiness(ctx, s.URL); status == http.StatusOK || unready && strings.Contains(text, "[+]startup ok") {
+		if status, text := readiness(ctx, s.URL); status == http.StatusOK || unready &&
+			strings.Contains(text, "[+]startup ok") {
 			return nil
 		}
 		select {
 		case <-s.exited:
 			return fmt.Errorf("the server ended before it was ready: %w", s.exitErr)
 		case <-ctx.Done():
-			return fmt.Errorf("the server was not ready after %s: %w", time.Since(began).Round(time.Millisecond), ctx.Err())
+			return fmt.Errorf("the server was not ready after %s: %w",
+				time.Since(began).Round(time.Millisecond), ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -52,7 +52,8 @@ func TestEveryChangeIsFound(t *testing.T) {
 			if known != tc.known || (err != nil) != (tc.want != "") {
 				t.Fatalf("got known %v, %v; want %v, %q", known, err, tc.known, tc.want)
 			}
-			if err != nil && (!errors.Is(err, cleanclose.ErrChanged) || !strings.Contains(err.Error(), file+" "+tc.want)) {
+			if err != nil && (!errors.Is(err, cleanclose.ErrChanged) ||
+				!strings.Contains(err.Error(), file+" "+tc.want)) {
 				t.Errorf("got %v, want %s %s", err, file, tc.want)
 			}
 			for range 2 {

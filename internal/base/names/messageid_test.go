@@ -39,7 +39,10 @@ func TestMessageIDBase64(t *testing.T) {
 				t.Errorf("Base64() = %s, want %s", got, tc.base64)
 			}
 			url := strings.NewReplacer("+", "-", "/", "_").Replace(tc.base64)
-			for _, spelling := range []string{tc.base64, strings.TrimRight(tc.base64, "="), url, strings.TrimRight(url, "=")} {
+			for _, spelling := range []string{
+				tc.base64, strings.TrimRight(tc.base64, "="), url,
+				strings.TrimRight(url, "="),
+			} {
 				got, err := names.DecodeMessageID(spelling)
 				if err != nil || got != tc.id {
 					t.Errorf("DecodeMessageID(%s) = %+v, %v; want %+v", spelling, got, err, tc.id)
@@ -70,15 +73,18 @@ func TestDecodeMessageIDRefuses(t *testing.T) {
 	t.Parallel()
 	enc := base64.StdEncoding.EncodeToString
 	for name, in := range map[string]string{
-		"empty":             "",
-		"not base64":        "§§§",
-		"mixed alphabets":   "CAgQADA-/_A",
-		"too much padding":  "CAgQADAA===",
-		"text":              enc([]byte("hello world")),
-		"no ledger":         enc([]byte{0x10, 0x00}),
-		"no entry":          enc([]byte{0x08, 0x08}),
-		"cut varint":        enc([]byte{0x08, 0x80}),
-		"endless varint":    enc([]byte{0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x10, 0x00}),
+		"empty":            "",
+		"not base64":       "§§§",
+		"mixed alphabets":  "CAgQADA-/_A",
+		"too much padding": "CAgQADAA===",
+		"text":             enc([]byte("hello world")),
+		"no ledger":        enc([]byte{0x10, 0x00}),
+		"no entry":         enc([]byte{0x08, 0x08}),
+		"cut varint":       enc([]byte{0x08, 0x80}),
+		"endless varint": enc([]byte{
+			0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			0x01, 0x10, 0x00,
+		}),
 		"ledger as bytes":   enc([]byte{0x0a, 0x01, 0x08, 0x10, 0x00}),
 		"field zero":        enc([]byte{0x00, 0x08, 0x08, 0x08, 0x10, 0x00}),
 		"group":             enc([]byte{0x08, 0x08, 0x10, 0x00, 0x0b, 0x0c}),

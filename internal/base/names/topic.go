@@ -53,10 +53,12 @@ func ParseTopic(s string) (Topic, error) {
 	rest := s
 	if domain, after, ok := strings.Cut(s, "://"); ok {
 		if Domain(domain) != Persistent {
-			return Topic{}, fmt.Errorf("%w: topic %q is not in the domain %s, the only one supported", ErrName, s, Persistent)
+			return Topic{}, fmt.Errorf("%w: topic %q is not in the domain %s, the only one supported", ErrName,
+				s, Persistent)
 		}
 		if strings.Count(after, "/") != 2 {
-			return Topic{}, fmt.Errorf("%w: topic %q is not of the form persistent://tenant/namespace/topic", ErrName, s)
+			return Topic{}, fmt.Errorf("%w: topic %q is not of the form persistent://tenant/namespace/topic", ErrName,
+				s)
 		}
 		rest = after
 	}
@@ -66,7 +68,8 @@ func ParseTopic(s string) (Topic, error) {
 	case 3:
 		return NewTopic(parts[0], parts[1], parts[2])
 	}
-	return Topic{}, fmt.Errorf("%w: topic %q is not of the form topic, tenant/namespace/topic or persistent://tenant/namespace/topic", ErrName, s)
+	return Topic{}, fmt.Errorf("%w: topic %q is not of the form topic, tenant/namespace/topic or "+
+		"persistent://tenant/namespace/topic", ErrName, s)
 }
 
 // checkLocal is freer than the rule of tenants: anything printable goes.

@@ -16,24 +16,48 @@ func TestMapKeepsTheNewestRevision(t *testing.T) {
 		took bool
 		want string // "" for none
 	}{
-		"put":                        {func(m *values) bool { return m.Put("k", 5, "a") }, true, "a"},
-		"newer":                      {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 6, "b") }, true, "b"},
-		"same revision again":        {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 5, "b") }, true, "b"},
-		"older":                      {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 4, "b") }, false, "a"},
-		"revision not known":         {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 0, "b") }, true, "b"},
-		"older than before that":     {func(m *values) bool { m.Put("k", 5, "a"); m.Put("k", 0, "b"); return m.Put("k", 4, "c") }, false, "b"},
-		"deleted":                    {func(m *values) bool { m.Put("k", 5, "a"); return m.Delete("k", 6) }, true, ""},
-		"late deletion":              {func(m *values) bool { m.Put("k", 5, "a"); return m.Delete("k", 4) }, false, "a"},
-		"deletion of the unknown":    {func(m *values) bool { return m.Delete("k", 6) }, true, ""},
-		"deleted twice":              {func(m *values) bool { m.Delete("k", 6); return m.Delete("k", 6) }, true, ""},
-		"older deletion afterwards":  {func(m *values) bool { m.Delete("k", 6); return m.Delete("k", 5) }, false, ""},
-		"late put after deletion":    {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 5, "a") }, false, ""},
-		"late put, two deletions":    {func(m *values) bool { m.Delete("k", 6); m.Delete("k", 4); return m.Put("k", 5, "a") }, false, ""},
-		"put at the deletion":        {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 6, "a") }, true, "a"},
-		"made again":                 {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 7, "b") }, true, "b"},
-		"deleted without a revision": {func(m *values) bool { m.Put("k", 5, "a"); m.Delete("k", 0); return m.Put("k", 4, "b") }, true, "b"},
-		"deleted forever":            {func(m *values) bool { m.Put("k", 5, "a"); m.Delete("k", revision.Forever); return m.Put("k", 9, "b") }, false, ""},
-		"forever, no revision":       {func(m *values) bool { m.Delete("k", revision.Forever); return m.Put("k", 0, "b") }, false, ""},
+		"put":                 {func(m *values) bool { return m.Put("k", 5, "a") }, true, "a"},
+		"newer":               {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 6, "b") }, true, "b"},
+		"same revision again": {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 5, "b") }, true, "b"},
+		"older":               {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 4, "b") }, false, "a"},
+		"revision not known":  {func(m *values) bool { m.Put("k", 5, "a"); return m.Put("k", 0, "b") }, true, "b"},
+		"older than before that": {func(m *values) bool {
+			m.Put("k", 5, "a")
+			m.Put("k", 0, "b")
+			return m.Put("k",
+				4, "c")
+		}, false, "b"},
+		"deleted":                   {func(m *values) bool { m.Put("k", 5, "a"); return m.Delete("k", 6) }, true, ""},
+		"late deletion":             {func(m *values) bool { m.Put("k", 5, "a"); return m.Delete("k", 4) }, false, "a"},
+		"deletion of the unknown":   {func(m *values) bool { return m.Delete("k", 6) }, true, ""},
+		"deleted twice":             {func(m *values) bool { m.Delete("k", 6); return m.Delete("k", 6) }, true, ""},
+		"older deletion afterwards": {func(m *values) bool { m.Delete("k", 6); return m.Delete("k", 5) }, false, ""},
+		"late put after deletion":   {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 5, "a") }, false, ""},
+		"late put, two deletions": {func(m *values) bool {
+			m.Delete("k", 6)
+			m.Delete("k", 4)
+			return m.Put("k", 5,
+				"a")
+		}, false, ""},
+		"put at the deletion": {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 6, "a") }, true, "a"},
+		"made again":          {func(m *values) bool { m.Delete("k", 6); return m.Put("k", 7, "b") }, true, "b"},
+		"deleted without a revision": {func(m *values) bool {
+			m.Put("k", 5, "a")
+			m.Delete("k", 0)
+			return m.Put("k", 4,
+				"b")
+		}, true, "b"},
+		"deleted forever": {func(m *values) bool {
+			m.Put("k", 5, "a")
+			m.Delete("k",
+				revision.Forever)
+			return m.Put("k", 9, "b")
+		}, false, ""},
+		"forever, no revision": {func(m *values) bool {
+			m.Delete("k", revision.Forever)
+			return m.Put("k", 0,
+				"b")
+		}, false, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,8 @@ func (a *AccessLog) Enabled(ctx context.Context, level slog.Level) bool {
 	}
 	ok, leftOut := lines.take(time.Now().Unix(), a.rate.Load())
 	if leftOut > 0 {
-		a.LogAttrs(ctx, slog.LevelInfo, "requests were left out of the log because there were too many; raise log.accessRate to see more",
+		a.LogAttrs(ctx, slog.LevelInfo,
+			"requests were left out of the log because there were too many; raise log.accessRate to see more",
 			slog.Int64("requests", leftOut), slog.Bool("failures", lines == &a.failures))
 	}
 	return ok

@@ -29,7 +29,8 @@ func TestAccessLine(t *testing.T) {
 	r.Header.Set(web.RequestIDHeader, "me")
 	_, _, log := serve(status(http.StatusNoContent), r)
 	for _, want := range []string{
-		"level=INFO", "method=POST", "route=/topics/{topic}", "path=/topics/a%2Fb", "status=204", "request_id=me", "principal=ci@acme", "µs",
+		"level=INFO", "method=POST", "route=/topics/{topic}", "path=/topics/a%2Fb", "status=204", "request_id=me",
+		"principal=ci@acme", "µs",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%s is missing in: %s", want, log)
@@ -53,7 +54,8 @@ func TestAccessModes(t *testing.T) {
 			var out bytes.Buffer
 			access := web.NewAccessLog(slog.New(slog.NewTextHandler(&out, nil)), tc.mode, 0)
 			for _, code := range []int{200, 404, 500} {
-				web.Middleware(status(code), access, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+				web.Middleware(status(code), access, nil).ServeHTTP(httptest.NewRecorder(),
+					httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 			}
 			var got []string
 			for _, field := range strings.Fields(out.String()) {
@@ -75,7 +77,8 @@ func TestAccessRate(t *testing.T) {
 		access := web.NewAccessLog(slog.New(slog.NewTextHandler(&out, nil)), web.AccessAll, 3)
 		send := func(code, times int) {
 			for range times {
-				web.Middleware(status(code), access, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+				web.Middleware(status(code), access, nil).ServeHTTP(httptest.NewRecorder(),
+					httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 			}
 		}
 		send(200, 10)
@@ -101,7 +104,8 @@ func TestHangingUpIsNoError(t *testing.T) {
 		web.RecordOf(r.Context()).Fail(r.Context().Err())
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}, r)
-	if strings.Contains(log, "level=ERROR") || !strings.Contains(log, "level=INFO") || !strings.Contains(log, "client_gone=true") {
+	if strings.Contains(log, "level=ERROR") || !strings.Contains(log, "level=INFO") ||
+		!strings.Contains(log, "client_gone=true") {
 		t.Errorf("got %s, want level INFO and client_gone", log)
 	}
 	_, _, log = serve(func(http.ResponseWriter, *http.Request) { panic("boom") }, r)

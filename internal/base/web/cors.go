@@ -15,7 +15,8 @@ type CORS struct {
 // Handle answers preflights and marks responses. exposed names the response
 // headers a page may read; a handler with dynamic ones calls Expose.
 func (c CORS) Handle(next http.Handler, exposed ...string) http.Handler {
-	expose := strings.Join(append([]string{RequestIDHeader, "Retry-After", "Warning", "WWW-Authenticate"}, exposed...), ", ")
+	expose := strings.Join(append([]string{RequestIDHeader, "Retry-After", "Warning", "WWW-Authenticate"}, exposed...),
+		", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		if origin == "" || !c.allows(origin) {

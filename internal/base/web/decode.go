@@ -37,11 +37,13 @@ var decodeRules = []decodeRule{
 		func([]string) string { return "" },
 	},
 	{
-		"cannot unmarshal", regexp.MustCompile(`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field [^\s.]*\.(\S+) of type ` + goType),
+		"cannot unmarshal", regexp.MustCompile(
+			`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field [^\s.]*\.(\S+) of type ` + goType),
 		func(p []string) string { return p[3] + ": expected " + wanted(p[4]) + ", not " + given(p[1], p[2]) },
 	},
 	{
-		"cannot unmarshal", regexp.MustCompile(`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go value of type ` + goType),
+		"cannot unmarshal", regexp.MustCompile(
+			`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go value of type ` + goType),
 		func(p []string) string { return "expected " + wanted(p[3]) + ", not " + given(p[1], p[2]) },
 	},
 	{
@@ -49,7 +51,8 @@ var decodeRules = []decodeRule{
 		func([]string) string { return "unknown field" },
 	},
 	{
-		"parsing time", regexp.MustCompile(`parsing time ("(?:[^"\\]|\\.)*")(?: as "[^"]*": cannot parse "(?:[^"\\]|\\.)*" as "[^"]*"|: \w+ out of range|: extra text: "(?:[^"\\]|\\.)*")`),
+		"parsing time", regexp.MustCompile(
+			`parsing time ("(?:[^"\\]|\\.)*")(?: as "[^"]*": cannot parse "(?:[^"\\]|\\.)*" as "[^"]*"|: \w+ out of range|: extra text: "(?:[^"\\]|\\.)*")`),
 		func(p []string) string { return p[1] + " is not a time of the form 2006-01-31T15:04:05Z (RFC 3339)" },
 	},
 	{
@@ -57,7 +60,8 @@ var decodeRules = []decodeRule{
 		func([]string) string { return "a quantity is a number with or without a unit, such as 500m, 2 or 4Gi" },
 	},
 	{
-		", got &", regexp.MustCompile(`(?m)expected (\w+)(?: \([^)]*\))?, got &(?:value\.valueUnstructured\{Value:(.*)\}|\{(.*)\})$`),
+		", got &", regexp.MustCompile(
+			`(?m)expected (\w+)(?: \([^)]*\))?, got &(?:value\.valueUnstructured\{Value:(.*)\}|\{(.*)\})$`),
 		func(p []string) string { return "expected " + wanted(p[1]) + ", not " + printed(p[2]+p[3]) },
 	},
 	{
@@ -69,7 +73,8 @@ var decodeRules = []decodeRule{
 		func(p []string) string { return "expected " + wanted(p[1]) + ", not " + wanted(p[2]) },
 	},
 	{
-		"strconv.", regexp.MustCompile(`strconv\.(Parse\w+|Atoi): parsing ("(?:[^"\\]|\\.)*"): (invalid syntax|value out of range)`),
+		"strconv.", regexp.MustCompile(
+			`strconv\.(Parse\w+|Atoi): parsing ("(?:[^"\\]|\\.)*"): (invalid syntax|value out of range)`),
 		func(p []string) string {
 			if p[3] != "invalid syntax" {
 				return p[2] + " is out of range"

@@ -24,7 +24,8 @@ type Limiter struct {
 var ErrBusy = errs.New(errs.Unavailable, "the server is busy; try again in a moment")
 
 // ErrNoMajority is the answer of a member that is cut off from its group.
-var ErrNoMajority = errs.New(errs.Unavailable, "this member does not reach a majority of its group and answers nothing; ask another member, or try again shortly")
+var ErrNoMajority = errs.New(errs.Unavailable,
+	"this member does not reach a majority of its group and answers nothing; ask another member, or try again shortly")
 
 // ErrStarting is the answer to a request that came before the server was ready.
 var ErrStarting = errs.New(errs.Unavailable, "the server is starting; try again in a moment")

@@ -51,10 +51,12 @@ func TestBodiesWaitForRoom(t *testing.T) {
 			if err != nil || held != size {
 				t.Fatalf("the body holds %d, %v, want %d", held, err, size)
 			}
-			if _, small, err := limiter.ReadBody(bodyOf(1<<10, told), web.Caller{Organization: "a"}, limit); err != nil || small != 0 {
+			if _, small, err := limiter.ReadBody(bodyOf(1<<10, told), web.Caller{Organization: "a"},
+				limit); err != nil || small != 0 {
 				t.Errorf("a small body holds %d, %v, want 0", small, err)
 			}
-			if _, none, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit); !errors.Is(err, web.ErrBusy) || none != 0 {
+			if _, none, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"},
+				limit); !errors.Is(err, web.ErrBusy) || none != 0 {
 				t.Errorf("without room: holds %d, %v, want 0, %v", none, err, web.ErrBusy)
 			}
 			second := make(chan error)

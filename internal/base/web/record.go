@@ -52,7 +52,8 @@ func (rec *Record) level(clientGone bool) slog.Level {
 	switch {
 	case rec.Expected:
 		return slog.LevelDebug
-	case rec.Status < http.StatusInternalServerError, clientGone, errors.Is(rec.Err, ErrBusy), errors.Is(rec.Err, ErrStarting), errors.Is(rec.Err, ErrNoMajority):
+	case rec.Status < http.StatusInternalServerError, clientGone, errors.Is(rec.Err, ErrBusy),
+		errors.Is(rec.Err, ErrStarting), errors.Is(rec.Err, ErrNoMajority):
 		return slog.LevelInfo
 	}
 	return slog.LevelError

@@ -43,7 +43,8 @@ func BoundHeaders(next http.Handler, limit int) http.Handler {
 		if size := headerSize(r); size > limit {
 			RecordOf(r.Context()).Refusal = &Refusal{
 				Status: http.StatusRequestHeaderFieldsTooLarge,
-				Text:   fmt.Sprintf("the header of the request is too large: it has %d bytes, the limit is %d", size, limit),
+				Text: fmt.Sprintf("the header of the request is too large: it has %d bytes, the limit is %d", size,
+					limit),
 			}
 		}
 		next.ServeHTTP(w, r)

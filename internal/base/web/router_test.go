@@ -95,7 +95,10 @@ func TestRouterNamesParameters(t *testing.T) {
 	if route == nil {
 		t.Fatal("found no route, want one")
 	}
-	for name, want := range map[string]string{"domain": "persistent", "tenant": "a/b", "namespace": "n s", "topic": "t", "other": ""} {
+	for name, want := range map[string]string{
+		"domain": "persistent", "tenant": "a/b", "namespace": "n s", "topic": "t",
+		"other": "",
+	} {
 		if got := route.Param(path, name); got != want {
 			t.Errorf("parameter %s is %q, want %q", name, got, want)
 		}
@@ -146,7 +149,10 @@ func TestRemovedSegment(t *testing.T) {
 }
 
 func FuzzRouter(f *testing.F) {
-	for _, path := range []string{"/", "//", "/subjects/a%2Fb", "/oauth/%", "/a/b/c/d/e/f/g/h/i/j/k/l/m", "subjects", "*", ""} {
+	for _, path := range []string{
+		"/", "//", "/subjects/a%2Fb", "/oauth/%", "/a/b/c/d/e/f/g/h/i/j/k/l/m",
+		"subjects", "*", "",
+	} {
 		f.Add("GET", path)
 	}
 	router := testRouter()

@@ -17,7 +17,8 @@ func TestSharesLeaveSomethingForOthers(t *testing.T) {
 	t.Parallel()
 	take := func(s *web.Shares, organization, principal string) (n int) {
 		for ; n < 1000; n++ {
-			if _, ok := s.Acquire(t.Context(), web.Caller{Organization: organization, Principal: principal}, 1, 0); !ok {
+			if _, ok := s.Acquire(t.Context(), web.Caller{Organization: organization, Principal: principal}, 1,
+				0); !ok {
 				break
 			}
 		}
@@ -78,7 +79,8 @@ func TestAttackSharesWithManyCalls(t *testing.T) {
 				attempts++
 				if n := served.Load() - before; n > int64(attackers) {
 					late++
-					t.Errorf("%d attackers: %d calls were served before the victim's, want at most one of each", attackers, n)
+					t.Errorf("%d attackers: %d calls were served before the victim's, want at most one of each",
+						attackers, n)
 				}
 				<-time.After(time.Second / 3)
 				s.Release(who, 1)

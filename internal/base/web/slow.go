@@ -17,7 +17,10 @@ const stallShare = 4
 func BoundBodies(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			body := &boundBody{ReadCloser: r.Body, control: *http.NewResponseController(w), end: time.Now().Add(limit), stall: limit / stallShare}
+			body := &boundBody{
+				ReadCloser: r.Body, control: *http.NewResponseController(w), end: time.Now().Add(limit),
+				stall: limit / stallShare,
+			}
 			if body.extend() == nil {
 				r.Body = body
 			}

@@ -94,7 +94,8 @@ func TestMarshalJSONKeepsTextAsItIs(t *testing.T) {
 func TestBearerToken(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
-		"Bearer abc": "abc", "bearer abc": "abc", "BEARER  abc": "abc", "Basic abc": "", "Bearer": "", "": "", "Bearer ": "",
+		"Bearer abc": "abc", "bearer abc": "abc", "BEARER  abc": "abc", "Basic abc": "", "Bearer": "", "": "",
+		"Bearer ": "",
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		if header != "" {
@@ -122,7 +123,8 @@ func serve(h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, *ob
 
 func TestPanicBecomesA500AndALogRecord(t *testing.T) {
 	t.Parallel()
-	rec, seen, log := serve(func(http.ResponseWriter, *http.Request) { panic("boom") }, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	rec, seen, log := serve(func(http.ResponseWriter, *http.Request) { panic("boom") },
+		httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	id := rec.Header().Get(web.RequestIDHeader)
 	if rec.Code != http.StatusInternalServerError || seen.status != rec.Code {
 		t.Errorf("status %d, observed %d, want %v, %v", rec.Code, seen.status, http.StatusInternalServerError, rec.Code)
@@ -171,7 +173,8 @@ func (s statuses) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ 
 func TestRequestIDIsTakenOverWhenItIsHarmless(t *testing.T) {
 	t.Parallel()
 	for given, kept := range map[string]bool{
-		"abc-123": true, "": false, "two words": false, strings.Repeat("x", 65): false, "quo\"te": false, "new\x7fline": false,
+		"abc-123": true, "": false, "two words": false, strings.Repeat("x", 65): false, "quo\"te": false,
+		"new\x7fline": false,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header[web.RequestIDHeader] = []string{given}
@@ -185,9 +188,10 @@ func TestRequestIDIsTakenOverWhenItIsHarmless(t *testing.T) {
 
 func TestCORS(t *testing.T) {
 	t.Parallel()
-	h := web.CORS{Origins: []string{"https://console.example"}}.Handle(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		web.Expose(w.Header(), "X-Msg-Property-Colour")
-	}), "X-Msg-Message-Id")
+	h := web.CORS{Origins: []string{"https://console.example"}}.Handle(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			web.Expose(w.Header(), "X-Msg-Property-Colour")
+		}), "X-Msg-Message-Id")
 	do := func(method, origin string, header ...string) http.Header {
 		r := httptest.NewRequest(method, "/", http.NoBody)
 		r.Header.Set("Origin", origin)
@@ -208,7 +212,8 @@ func TestCORS(t *testing.T) {
 		}
 	}
 	preflight := do(http.MethodOptions, "https://console.example",
-		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization, x-msg-property-colour")
+		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+		"authorization, x-msg-property-colour")
 	if preflight.Get("Access-Control-Allow-Headers") != "authorization, x-msg-property-colour" ||
 		!strings.Contains(preflight.Get("Access-Control-Allow-Methods"), "POST") {
 		t.Errorf("preflight: %v, want %v", preflight, "authorization, x-msg-property-colour")

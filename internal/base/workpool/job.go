@@ -131,7 +131,8 @@ func (j *Job) leaveBehind(part func() error) error {
 }
 
 func (j *Job) tooLong() error {
-	return errs.Newf(errs.Invalid, "%w: it takes more than %s; make the schemas smaller or simpler", ErrTooCostly, j.limit)
+	return errs.Newf(errs.Invalid, "%w: it takes more than %s; make the schemas smaller or simpler",
+		ErrTooCostly, j.limit)
 }
 
 // Spend counts work that was done. It fails when the job is over a limit, or its
@@ -150,7 +151,8 @@ func (j *Job) Spend(steps int) error {
 	case j.locked && j.slice > lockSteps:
 		return ErrLocked
 	case j.steps > maxSteps:
-		return errs.Newf(errs.Invalid, "%w: it takes more than %d steps; make the schemas smaller or simpler", ErrTooCostly, maxSteps)
+		return errs.Newf(errs.Invalid, "%w: it takes more than %d steps; make the schemas smaller or simpler",
+			ErrTooCostly, maxSteps)
 	case j.ran+time.Since(j.since) > j.limit:
 		return j.tooLong()
 	case !j.locked && j.lane == Small && j.slice > smallSteps:

@@ -182,7 +182,8 @@ func (p *Pool) enter(ctx context.Context, at Lane, s Share) error {
 	if one.waiting > l.most {
 		l.count(s, 0, -1)
 		p.mu.Unlock()
-		return errs.Newf(errs.Unavailable, "%w: %d of yours are waiting for a place already; send fewer at a time, or try again later", ErrBusy, l.most)
+		return errs.Newf(errs.Unavailable, "%w: %d of yours are waiting for a place already; send fewer at a time, "+
+			"or try again later", ErrBusy, l.most)
 	}
 	w := &waiter{share: s, granted: make(chan struct{})}
 	one.queue = append(one.queue, w)

@@ -82,7 +82,8 @@ func TestPlacesGoRound(t *testing.T) {
 			t.Errorf("got %q, want %q", served, want)
 		}
 		if len(p.lanes[Huge].all.parts) != 0 || p.lanes[Huge].free != 1 {
-			t.Errorf("got %d parties and %d free places, want none and one", len(p.lanes[Huge].all.parts), p.lanes[Huge].free)
+			t.Errorf("got %d parties and %d free places, want none and one", len(p.lanes[Huge].all.parts),
+				p.lanes[Huge].free)
 		}
 	})
 }
@@ -190,7 +191,8 @@ func TestSpend(t *testing.T) {
 
 func TestAPanicIsAnError(t *testing.T) {
 	t.Parallel()
-	if err := New().Job(t.Context()).Do(Large, func() error { panic("oops") }); err == nil || !strings.Contains(err.Error(), "oops") {
+	if err := New().Job(t.Context()).Do(Large, func() error { panic("oops") }); err == nil ||
+		!strings.Contains(err.Error(), "oops") {
 		t.Errorf("got %v, want what the panic said", err)
 	}
 }

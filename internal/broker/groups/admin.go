@@ -67,7 +67,10 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 	if g.consumers != nil {
 		return g.describeConsumersLocked(), nil
 	}
-	d := Description{Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType, Generation: g.number, Leader: g.leader}
+	d := Description{
+		Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType,
+		Generation: g.number, Leader: g.leader,
+	}
 	if g.phase == stable {
 		d.Protocol = g.protocol
 	}
@@ -268,7 +271,8 @@ func (c *Coordinator) sweep(now time.Time) {
 				continue
 			}
 			if err := s.drop(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) && c.ctx.Err() == nil {
-				c.log.LogAttrs(c.ctx, slog.LevelWarn, "consumer group past its retention is not dropped", slog.String("group", key.Group), slog.String("error", err.Error()))
+				c.log.LogAttrs(c.ctx, slog.LevelWarn, "consumer group past its retention is not dropped",
+					slog.String("group", key.Group), slog.String("error", err.Error()))
 			}
 		}
 	}

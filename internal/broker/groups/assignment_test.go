@@ -14,7 +14,10 @@ func FuzzConsumerAssignment(f *testing.F) {
 	if got, ok := groups.ConsumerAssignment([]byte(good)); !ok || fmt.Sprint(got) != "map[orders:[1 0]]" {
 		f.Errorf("got %v, %t; want both partitions of orders", got, ok)
 	}
-	for _, bad := range []string{"", "\x00", good[:20], "\x00\x01\x7f\xff\xff\xff", "\x00\x01\x00\x00\x00\x01\x00\x01x\x7f\xff\xff\xff"} {
+	for _, bad := range []string{
+		"", "\x00", good[:20], "\x00\x01\x7f\xff\xff\xff",
+		"\x00\x01\x00\x00\x00\x01\x00\x01x\x7f\xff\xff\xff",
+	} {
 		if got, ok := groups.ConsumerAssignment([]byte(bad)); ok {
 			f.Errorf("%q: got %v, want an error", bad, got)
 		}

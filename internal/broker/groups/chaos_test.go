@@ -204,7 +204,8 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 	for i := 0; !rest(); i++ { // members still pause now and then
 		if i == 100 {
 			d, err := w.Describe(w.key)
-			t.Errorf("group is %+v (error %v) long after the last change, want it stable with %d members", d, err, len(running))
+			t.Errorf("group is %+v (error %v) long after the last change, want it stable with %d members", d,
+				err, len(running))
 			break
 		}
 		time.Sleep(3 * time.Second)

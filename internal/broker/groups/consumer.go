@@ -80,7 +80,9 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 }
 
 // answerConsumerLocked handles a heartbeat in a locked group, which it unlocks.
-func (g *group) answerConsumerLocked(req *ConsumerRequest, wanted *subscription, found *resolution) (ConsumerResult, error) {
+func (g *group) answerConsumerLocked(req *ConsumerRequest, wanted *subscription,
+	found *resolution,
+) (ConsumerResult, error) {
 	defer g.unlock()
 	var result ConsumerResult
 	var err error
@@ -119,7 +121,8 @@ func (r *ConsumerRequest) check(key Key) error {
 	case r.Epoch == epochJoin && r.Names == nil && r.Pattern == nil:
 		return fmt.Errorf("%w: who joins must subscribe to topics by name or by a regular expression", ErrRequest)
 	case len(r.Names) > maxSubscribed || size > maxMemberBytes:
-		return fmt.Errorf("%w: %d topics with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Names), size, maxSubscribed, maxMemberBytes)
+		return fmt.Errorf("%w: %d topics with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Names),
+			size, maxSubscribed, maxMemberBytes)
 	case len(r.Owned) > maxGroupPartitions:
 		return fmt.Errorf("%w: %d partitions are more than a group can have", ErrTooLarge, len(r.Owned))
 	case r.Assignor != "" && r.Assignor != assignorUniform && r.Assignor != assignorRange:

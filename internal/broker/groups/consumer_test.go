@@ -215,10 +215,17 @@ func TestStaticConsumersAreExpelled(t *testing.T) {
 		b.join()
 		w.settle(a, b)
 		failed, err := w.Leave(w.key, []groups.Leaver{
-			{InstanceID: "nobody"}, {MemberID: "a"}, {MemberID: "a", InstanceID: "two"}, {MemberID: "b", InstanceID: "two"}, {InstanceID: "two"},
+			{InstanceID: "nobody"},
+			{MemberID: "a"},
+			{MemberID: "a", InstanceID: "two"},
+			{MemberID: "b", InstanceID: "two"},
+			{InstanceID: "two"},
 		})
 		w.wantError(err, nil)
-		for i, want := range []error{groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFenced, groups.ErrUnknownMember, nil} {
+		for i, want := range []error{
+			groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFenced,
+			groups.ErrUnknownMember, nil,
+		} {
 			w.wantError(failed[i], want)
 		}
 		w.restart()
@@ -250,7 +257,10 @@ func TestConsumersSubscribeByPattern(t *testing.T) {
 		a.pattern, a.names = &none, []string{"orders-eu"}
 		w.settle(a)
 		a.wantOwned(1)
-		for _, bad := range []string{"orders-(", "a)|(b", "(?=x)", string(make([]byte, 2000)), strings.Repeat(".{1000}", 50)} {
+		for _, bad := range []string{
+			"orders-(", "a)|(b", "(?=x)", string(make([]byte, 2000)),
+			strings.Repeat(".{1000}", 50),
+		} {
 			b := w.consumer(ts, "b")
 			b.pattern = &bad
 			w.wantError(b.send(b.full()), groups.ErrPattern)
@@ -332,7 +342,11 @@ func TestConsumersCommit(t *testing.T) {
 		b.join()
 		w.settle(a, b)
 		commit := func(id string, epoch int32, modern bool, p groups.Partition) error {
-			return w.Commit(w.Context(), w.key, &groups.CommitRequest{MemberID: id, Generation: epoch, MemberEpochs: modern, Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}}})
+			return w.Commit(w.Context(), w.key,
+				&groups.CommitRequest{
+					MemberID: id, Generation: epoch, MemberEpochs: modern,
+					Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}},
+				})
 		}
 		kept, lost := a.owned[0], b.owned[0]
 		if !slices.Contains(mine, lost) {
@@ -368,10 +382,19 @@ func TestBadConsumerRequests(t *testing.T) {
 			{"owns something", func(r *groups.ConsumerRequest) { r.Owned = []groups.Partition{{}} }, groups.ErrRequest},
 			{"does not say what it owns", func(r *groups.ConsumerRequest) { r.Owned = nil }, groups.ErrRequest},
 			{"epoch", func(r *groups.ConsumerRequest) { r.Epoch = -3 }, groups.ErrRequest},
-			{"leaves for a while without an instance id", func(r *groups.ConsumerRequest) { r.Epoch = -2 }, groups.ErrRequest},
+			{
+				"leaves for a while without an instance id", func(r *groups.ConsumerRequest) { r.Epoch = -2 },
+				groups.ErrRequest,
+			},
 			{"many topics", func(r *groups.ConsumerRequest) { r.Names = make([]string, 10_001) }, groups.ErrTooLarge},
-			{"many bytes", func(r *groups.ConsumerRequest) { r.Names = []string{string(make([]byte, 300<<10))} }, groups.ErrTooLarge},
-			{"many partitions", func(r *groups.ConsumerRequest) { r.Names = []string{"huge"} }, groups.ErrTooManyPartitions},
+			{
+				"many bytes", func(r *groups.ConsumerRequest) { r.Names = []string{string(make([]byte, 300<<10))} },
+				groups.ErrTooLarge,
+			},
+			{
+				"many partitions", func(r *groups.ConsumerRequest) { r.Names = []string{"huge"} },
+				groups.ErrTooManyPartitions,
+			},
 		} {
 			req := w.consumer(ts, "a", "orders").full()
 			c.change(req)

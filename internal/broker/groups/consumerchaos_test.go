@@ -19,7 +19,8 @@ import (
 // every partition assigned.
 func TestFaultRandomConsumers(t *testing.T) {
 	t.Parallel()
-	fault := tally.Fault{Name: "random joins, leaves, pauses, lost answers, topic changes and restarts of a consumer group"}
+	fault := tally.Fault{Name: "random joins, leaves, pauses, lost answers, topic changes and restarts of a " +
+		"consumer group"}
 	for seed := range uint64(rounds()) {
 		synctest.Test(t, func(t *testing.T) {
 			injected, checked := consumerRound(t, seed)
@@ -77,12 +78,14 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 		total += len(m.owned)
 	}
 	for name, id := range c.ts.ids {
-		if slices.ContainsFunc(c.members, func(m *walker) bool { return m.pattern != nil || slices.Contains(m.names, name) }) {
+		if slices.ContainsFunc(c.members,
+			func(m *walker) bool { return m.pattern != nil || slices.Contains(m.names, name) }) {
 			want += int(c.ts.counts[id])
 		}
 	}
 	if err != nil || d.State != "Stable" || len(d.Members) != len(c.members) || total != want {
-		t.Errorf("group is %s with %d members and %d partitions (error %v) long after the last change, want it stable with %d and %d",
+		t.Errorf("group is %s with %d members and %d partitions (error %v) long after the last change, want it "+
+			"stable with %d and %d",
 			d.State, len(d.Members), total, err, len(c.members), want)
 	}
 	if err := errors.Join(w.Coordinator.Close(), w.engine.Close()); err != nil {
@@ -158,7 +161,8 @@ func (c *consumerChaos) step(m *walker) {
 	switch err := m.send(req); {
 	case err == nil:
 		m.heard = time.Now()
-	case errors.Is(err, groups.ErrUnknownMember), errors.Is(err, groups.ErrFencedEpoch), errors.Is(err, groups.ErrNoGroup):
+	case errors.Is(err, groups.ErrUnknownMember), errors.Is(err, groups.ErrFencedEpoch),
+		errors.Is(err, groups.ErrNoGroup):
 		m.epoch, m.owned = 0, nil
 	case errors.Is(err, groups.ErrUnreleased):
 	default:

@@ -68,7 +68,8 @@ func (r *reader) consumers() (head *generation, gone []string, put []*storedCons
 
 func (r *reader) consumer() *storedConsumer {
 	m := &storedConsumer{
-		id: r.text(), instance: r.text(), client: r.text(), host: r.text(), rack: r.text(), assignor: r.text(), pattern: r.text(),
+		id: r.text(), instance: r.text(), client: r.text(), host: r.text(), rack: r.text(), assignor: r.text(),
+		pattern:         r.text(),
 		rebalanceMillis: r.int(),
 	}
 	for range r.count() {

@@ -114,7 +114,8 @@ func (g *group) consumersRecordLocked() []byte {
 // stored returns a member as it is stored.
 func (m *consumer) stored() *storedConsumer {
 	return &storedConsumer{
-		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor, pattern: m.pattern,
+		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor,
+		pattern:         m.pattern,
 		rebalanceMillis: m.rebalance.Milliseconds(), names: m.names, topics: m.topics,
 		epoch: m.epoch, previous: m.previous, stage: m.stage,
 		has: grants(m.has), loses: grants(m.loses), target: m.target,

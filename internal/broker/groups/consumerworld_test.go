@@ -20,7 +20,10 @@ type topics struct {
 }
 
 func newTopics(counts map[string]int32) *topics {
-	ts := &topics{ids: make(map[string]engine.TopicID), counts: make(map[engine.TopicID]int32), hidden: make(map[string]bool)}
+	ts := &topics{
+		ids: make(map[string]engine.TopicID), counts: make(map[engine.TopicID]int32),
+		hidden: make(map[string]bool),
+	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		ts.set(name, counts[name])
 	}
@@ -82,7 +85,8 @@ func (c *consumer) full() *groups.ConsumerRequest {
 // brief is a heartbeat that says nothing new.
 func (c *consumer) brief() *groups.ConsumerRequest {
 	return &groups.ConsumerRequest{
-		MemberID: c.id, InstanceID: c.instance, Epoch: c.epoch, ClientID: "client", ClientHost: "/127.0.0.1", Rebalance: -1, Topics: c.ts,
+		MemberID: c.id, InstanceID: c.instance, Epoch: c.epoch, ClientID: "client", ClientHost: "/127.0.0.1",
+		Rebalance: -1, Topics: c.ts,
 	}
 }
 

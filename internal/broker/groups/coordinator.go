@@ -96,7 +96,8 @@ func (c *Coordinator) openShard(ctx context.Context, journals Journals, name str
 	if err != nil {
 		return nil, fmt.Errorf("opening journal %s: %w", name, err)
 	}
-	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*state]{Empty: newState, Restore: restore, Name: name, Logger: c.log})
+	machine, err := statemachine.Open(ctx, journal,
+		statemachine.Options[*state]{Empty: newState, Restore: restore, Name: name, Logger: c.log})
 	if err != nil {
 		return nil, err
 	}

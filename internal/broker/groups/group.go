@@ -96,8 +96,10 @@ func (g *group) restoreLocked(stored *generation) {
 		s := &stored.members[i]
 		m := &member{
 			id: s.id, instance: s.instance, client: s.client, host: s.host,
-			session: time.Duration(s.sessionMillis) * time.Millisecond, rebalance: time.Duration(s.rebalanceMillis) * time.Millisecond,
-			protocols: []Protocol{{Name: stored.protocol, Metadata: s.metadata}}, assignment: s.assignment, synced: true,
+			session:    time.Duration(s.sessionMillis) * time.Millisecond,
+			rebalance:  time.Duration(s.rebalanceMillis) * time.Millisecond,
+			protocols:  []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
+			assignment: s.assignment, synced: true,
 		}
 		m.expires = now.Add(m.session)
 		g.addLocked(m)
@@ -187,8 +189,10 @@ func (g *group) unlock() {
 	if g.emptied {
 		g.emptied = false
 		if err := g.writeLocked(g.emptyRecordLocked()); err != nil && !errors.Is(err, ErrClosed) {
-			g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "end of a consumer group's generation is not stored; after a restart its members are waited for again",
-				slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.String("error", err.Error()))
+			g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
+				"end of a consumer group's generation is not stored; after a restart its members are waited for again",
+				slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant),
+				slog.String("error", err.Error()))
 		}
 	}
 	g.setTimerLocked()

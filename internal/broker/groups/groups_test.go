@@ -66,7 +66,10 @@ func (w *world) restart() {
 }
 
 func request(id string, protocols ...string) *groups.JoinRequest {
-	r := &groups.JoinRequest{MemberID: id, ClientID: "client", ClientHost: "/127.0.0.1", Session: 10 * time.Second, Rebalance: time.Minute, Type: "consumer"}
+	r := &groups.JoinRequest{
+		MemberID: id, ClientID: "client", ClientHost: "/127.0.0.1", Session: 10 * time.Second,
+		Rebalance: time.Minute, Type: "consumer",
+	}
 	if len(protocols) == 0 {
 		protocols = []string{"range"}
 	}
@@ -122,7 +125,10 @@ func (w *world) sync(results ...groups.JoinResult) {
 	}
 	done := make(chan synced, len(results))
 	for i, r := range results {
-		req := &groups.SyncRequest{MemberID: r.MemberID, Generation: r.Generation, Type: "consumer", Protocol: r.Protocol}
+		req := &groups.SyncRequest{
+			MemberID: r.MemberID, Generation: r.Generation, Type: "consumer",
+			Protocol: r.Protocol,
+		}
 		if r.MemberID == r.Leader {
 			req.Assignments = make(map[string][]byte)
 			for _, m := range r.Members {
@@ -175,10 +181,12 @@ func TestMembersGetTheirAssignments(t *testing.T) {
 		results := w.stable(request(""), request(""), request(""))
 		for i, r := range results {
 			if r.Generation != 1 || r.Leader != results[0].MemberID || r.Protocol != "range" {
-				w.Errorf("member %d is in generation %d of %s by %q, want 1 of the first by range", i, r.Generation, r.Leader, r.Protocol)
+				w.Errorf("member %d is in generation %d of %s by %q, want 1 of the first by range", i, r.Generation,
+					r.Leader, r.Protocol)
 			}
 			if want := 3; i == 0 && len(r.Members) != want || i > 0 && len(r.Members) != 0 {
-				w.Errorf("member %d is told of %d members, want %d for the leader and none for others", i, len(r.Members), want)
+				w.Errorf("member %d is told of %d members, want %d for the leader and none for others", i,
+					len(r.Members), want)
 			}
 		}
 		w.wantState("Stable", 3)
@@ -203,7 +211,8 @@ func TestFirstMembersWaitForCompany(t *testing.T) {
 			w.Errorf("generations are %d and %d, want 1 for both", results[0].Generation, results[1].Generation)
 		}
 		if waited := time.Since(start); waited != 2*groups.DefaultInitialDelay {
-			w.Errorf("the group waited for %s, want another delay after the second: %s", waited, 2*groups.DefaultInitialDelay)
+			w.Errorf("the group waited for %s, want another delay after the second: %s", waited,
+				2*groups.DefaultInitialDelay)
 		}
 	})
 }
@@ -360,7 +369,8 @@ func TestStaticMemberTakesItsPlace(t *testing.T) {
 		}
 		w.wantState("Stable", 2)
 		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFenced)
-		got, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
+		got, err := w.Sync(w.Context(), w.key,
+			&groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
 		if want := "for " + results[1].MemberID; err != nil || string(got.Assignment) != want {
 			w.Errorf("assignment is %q (error %v), want that of the place: %q", got.Assignment, err, want)
 		}
@@ -380,7 +390,8 @@ func TestStaticMemberTakesItsPlace(t *testing.T) {
 func TestLeavingMembers(t *testing.T) {
 	inBubble(t, func(w *world) {
 		results := w.stable(request(""), static("", "two"), request(""))
-		failed, err := w.Leave(w.key, []groups.Leaver{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
+		failed, err := w.Leave(w.key,
+			[]groups.Leaver{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
 		if err != nil || failed[0] != nil || failed[1] != nil || !errors.Is(failed[2], groups.ErrUnknownMember) {
 			w.Fatalf("leaving: %v, %v; want only the stranger to fail", failed, err)
 		}
@@ -456,7 +467,10 @@ func TestWaitingCallerThatLeaves(t *testing.T) {
 // for "as long as it takes" and 0 when they know of none. A member with either can
 // be part of a group.
 func TestRebalanceTimeouts(t *testing.T) {
-	for name, timeout := range map[string]time.Duration{"none": 0, "negative": -1, "longest": math.MaxInt32 * time.Millisecond} {
+	for name, timeout := range map[string]time.Duration{
+		"none": 0, "negative": -1,
+		"longest": math.MaxInt32 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
 				req := request("")

@@ -22,7 +22,8 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, foun
 	m := cs.begin(req, before, replaced)
 	m.describe(req, wanted, found)
 	isNew := before == nil && replaced == nil
-	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil && !slices.Equal(replaced.topics, m.topics)
+	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil &&
+		!slices.Equal(replaced.topics, m.topics)
 
 	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.all.Load()+int64(m.size()) > maxBytes) {
 		return ConsumerResult{}, ErrGroupFull
@@ -151,9 +152,11 @@ func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *r
 
 // sameStored says whether the stored part of two states of a member is equal.
 func (m *consumer) sameStored(other *consumer) bool {
-	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host && m.rack == other.rack &&
+	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host &&
+		m.rack == other.rack &&
 		m.rebalance == other.rebalance && m.assignor == other.assignor && m.subscription.equal(&other.subscription) &&
-		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previous == other.previous && m.stage == other.stage &&
+		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previous == other.previous &&
+		m.stage == other.stage &&
 		maps.Equal(m.has, other.has) && maps.Equal(m.loses, other.loses) && slices.Equal(m.target, other.target)
 }
 
@@ -202,8 +205,10 @@ func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) 
 	case changes:
 		return nil, fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyPartitions, total, maxGroupPartitions)
 	}
-	g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "topics of a consumer group have grown past the limit; its new partitions are not assigned to anybody",
-		slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Int64("partitions", total), slog.Int("limit", maxGroupPartitions))
+	g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
+		"topics of a consumer group have grown past the limit; its new partitions are not assigned to anybody",
+		slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Int64("partitions", total),
+		slog.Int("limit", maxGroupPartitions))
 	return cs.counts, nil
 }
 

@@ -116,13 +116,15 @@ func (r *JoinRequest) check() error {
 	size := size(r.Protocols)
 	switch {
 	case len(r.InstanceID) > maxName:
-		return fmt.Errorf("%w: the instance id has %d bytes, at most %d are allowed", ErrTooLarge, len(r.InstanceID), maxName)
+		return fmt.Errorf("%w: the instance id has %d bytes, at most %d are allowed", ErrTooLarge,
+			len(r.InstanceID), maxName)
 	case r.Session < minSession || r.Session > maxSession:
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
 	case r.Type == "" || len(r.Protocols) == 0:
 		return fmt.Errorf("%w: the member names none", ErrProtocol)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
-		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Protocols), size, maxProtocols, maxMemberBytes)
+		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge,
+			len(r.Protocols), size, maxProtocols, maxMemberBytes)
 	}
 	return nil
 }
@@ -275,10 +277,14 @@ func (m *member) sameProtocols(protocols []Protocol) bool {
 
 // resultLocked is the generation as a member sees it.
 func (g *group) resultLocked(m *member) JoinResult {
-	result := JoinResult{MemberID: m.id, Generation: g.number, Type: g.protocolType, Protocol: g.protocol, Leader: g.leader}
+	result := JoinResult{
+		MemberID: m.id, Generation: g.number, Type: g.protocolType, Protocol: g.protocol,
+		Leader: g.leader,
+	}
 	if m.id == g.leader {
 		for _, other := range g.inOrderLocked() {
-			result.Members = append(result.Members, JoinedMember{ID: other.id, InstanceID: other.instance, Metadata: other.metadata(g.protocol)})
+			result.Members = append(result.Members,
+				JoinedMember{ID: other.id, InstanceID: other.instance, Metadata: other.metadata(g.protocol)})
 		}
 	}
 	return result

@@ -23,14 +23,16 @@ func TestOffsets(t *testing.T) {
 			for _, p := range parts {
 				offsets[p] = groups.Offset{Offset: offset, LeaderEpoch: -1, Metadata: "m"}
 			}
-			return w.Commit(w.Context(), w.key, &groups.CommitRequest{MemberID: id, Generation: generation, Offsets: offsets})
+			return w.Commit(w.Context(), w.key,
+				&groups.CommitRequest{MemberID: id, Generation: generation, Offsets: offsets})
 		}
 		want := func(p groups.Partition, offset int64) {
 			w.Helper()
 			committed, err := w.Committed(w.key)
 			w.wantError(err, nil)
 			got, ok := committed.Offset(p)
-			if offset < 0 && ok || offset >= 0 && (got.Offset != offset || got.Metadata != "m" || got.LeaderEpoch != -1) {
+			if offset < 0 && ok || offset >= 0 &&
+				(got.Offset != offset || got.Metadata != "m" || got.LeaderEpoch != -1) {
 				w.Errorf("offset of %v is %+v, want %d", p, got, offset)
 			}
 		}
@@ -73,7 +75,8 @@ func TestOffsets(t *testing.T) {
 func TestUnusedGroupsExpire(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := groups.Partition{Topic: 1}
-		w.wantError(w.Commit(w.Context(), w.key, &groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}}}), nil)
+		w.wantError(w.Commit(w.Context(), w.key,
+			&groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}}}), nil)
 		time.Sleep(7*24*time.Hour - 2*time.Hour)
 		synctest.Wait()
 		if !w.committed(p) {
@@ -96,10 +99,16 @@ func TestBadRequests(t *testing.T) {
 		}{
 			{"short session", func(r *groups.JoinRequest) { r.Session = time.Second }, groups.ErrSessionTimeout},
 			{"long session", func(r *groups.JoinRequest) { r.Session = time.Hour }, groups.ErrSessionTimeout},
-			{"long instance id", func(r *groups.JoinRequest) { r.InstanceID = strings.Repeat("x", 250) }, groups.ErrTooLarge},
+			{
+				"long instance id", func(r *groups.JoinRequest) { r.InstanceID = strings.Repeat("x", 250) },
+				groups.ErrTooLarge,
+			},
 			{"no protocol", func(r *groups.JoinRequest) { r.Protocols = nil }, groups.ErrProtocol},
 			{"no type", func(r *groups.JoinRequest) { r.Type = "" }, groups.ErrProtocol},
-			{"much metadata", func(r *groups.JoinRequest) { r.Protocols[0].Metadata = make([]byte, 300<<10) }, groups.ErrTooLarge},
+			{
+				"much metadata", func(r *groups.JoinRequest) { r.Protocols[0].Metadata = make([]byte, 300<<10) },
+				groups.ErrTooLarge,
+			},
 		} {
 			req := request("")
 			c.change(req)

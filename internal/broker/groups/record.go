@@ -18,7 +18,8 @@ const (
 	recordEmpty      recordKind = 3 // key, time, number: the last member left
 	recordDrop       recordKind = 4 // key: the group and its offsets are gone
 	recordForget     recordKind = 5 // key, count, (topic, partition)…: some offsets are gone
-	recordConsumers  recordKind = 6 // key, head, members that are gone, members that have changed: a group of the consumer protocol
+	// key, head, members that are gone, members that have changed: a group of the consumer protocol
+	recordConsumers recordKind = 6
 )
 
 // writer appends the fields of a record.
@@ -150,7 +151,8 @@ func (r *reader) fail() { r.failed, r.b = true, nil }
 // end says whether the record had exactly the fields that were taken.
 func (r *reader) end() error {
 	if r.failed || len(r.b) > 0 {
-		return fmt.Errorf("%w: record of a consumer group has %d bytes too many, or too few", engine.ErrCorrupt, len(r.b))
+		return fmt.Errorf("%w: record of a consumer group has %d bytes too many, or too few",
+			engine.ErrCorrupt, len(r.b))
 	}
 	return nil
 }

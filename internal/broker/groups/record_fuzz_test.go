@@ -17,7 +17,10 @@ func seedRecords() [][]byte {
 	stable := newRecord(recordGeneration, key)
 	stable.generation(&generation{
 		number: 3, protocolType: "consumer", protocol: "range", leader: "a",
-		members: []storedMember{{id: "a", instance: "one", client: "c", host: "/h", sessionMillis: 10_000, rebalanceMillis: 60_000, metadata: []byte("x"), assignment: []byte("y")}},
+		members: []storedMember{{
+			id: "a", instance: "one", client: "c", host: "/h", sessionMillis: 10_000,
+			rebalanceMillis: 60_000, metadata: []byte("x"), assignment: []byte("y"),
+		}},
 	})
 	emptied := newRecord(recordEmpty, key)
 	emptied.int(1700000000000)
@@ -26,14 +29,16 @@ func seedRecords() [][]byte {
 	forget.uint(1)
 	forget.partition(Partition{7, 1})
 	consumers := newRecord(recordConsumers, key)
-	consumers.consumers(&generation{number: 5, consumers: &storedConsumers{assigned: 5, assignor: assignorRange}}, []string{"gone"}, []*storedConsumer{
-		{
-			id: "a", instance: "one", client: "c", host: "/h", rack: "r", assignor: assignorUniform, pattern: "x.*", rebalanceMillis: 60_000,
-			names: []string{"orders"}, topics: []engine.TopicID{7}, epoch: 4, previous: 3, stage: revoking,
-			has: []grant{{Partition{7, 0}, 3}}, loses: []grant{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
-		},
-		{id: "b"},
-	})
+	consumers.consumers(&generation{number: 5, consumers: &storedConsumers{assigned: 5, assignor: assignorRange}},
+		[]string{"gone"}, []*storedConsumer{
+			{
+				id: "a", instance: "one", client: "c", host: "/h", rack: "r", assignor: assignorUniform, pattern: "x.*",
+				rebalanceMillis: 60_000,
+				names:           []string{"orders"}, topics: []engine.TopicID{7}, epoch: 4, previous: 3, stage: revoking,
+				has: []grant{{Partition{7, 0}, 3}}, loses: []grant{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
+			},
+			{id: "b"},
+		})
 	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDrop, key).b, forget.b, consumers.b}
 }
 

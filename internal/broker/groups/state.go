@@ -95,7 +95,8 @@ type offsetItem struct {
 }
 
 func compareOffsets(a, b offsetItem) bool {
-	return cmp.Or(a.key.compare(b.key), cmp.Compare(a.at.Topic, b.at.Topic), cmp.Compare(a.at.Partition, b.at.Partition)) < 0
+	return cmp.Or(a.key.compare(b.key), cmp.Compare(a.at.Topic, b.at.Topic),
+		cmp.Compare(a.at.Partition, b.at.Partition)) < 0
 }
 
 // path is a group's key as one text; tenants have no NUL in their names.
@@ -132,7 +133,10 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		since, number := r.int(), int32(r.int()) //nolint:gosec // written from an int32
 		s.dropConsumers(key)
 		s.update(key, func(item *groupItem) {
-			item.stored, item.consumers = &generation{number: number, protocolType: item.stored.protocolType, emptySince: since}, 0
+			item.stored, item.consumers = &generation{
+				number: number, protocolType: item.stored.protocolType,
+				emptySince: since,
+			}, 0
 		})
 	case recordConsumers:
 		head, gone, put := r.consumers()

@@ -33,10 +33,12 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	all := 0
 	for _, assignment := range req.Assignments {
 		if all += len(assignment); all > maxGroupBytes {
-			return SyncResult{}, fmt.Errorf("%w: all assignments together have more than %d bytes", ErrTooLarge, maxGroupBytes)
+			return SyncResult{}, fmt.Errorf("%w: all assignments together have more than %d bytes", ErrTooLarge,
+				maxGroupBytes)
 		}
 		if len(assignment) > maxMemberBytes {
-			return SyncResult{}, fmt.Errorf("%w: %d bytes of an assignment, at most %d are allowed", ErrTooLarge, len(assignment), maxMemberBytes)
+			return SyncResult{}, fmt.Errorf("%w: %d bytes of an assignment, at most %d are allowed", ErrTooLarge,
+				len(assignment), maxMemberBytes)
 		}
 	}
 	g, m, err := c.lockMember(key, req.MemberID, req.InstanceID, req.Generation)

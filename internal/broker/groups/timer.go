@@ -105,7 +105,8 @@ func (g *group) tick() {
 func (g *group) tickConsumersLocked(now time.Time) {
 	g.expireConsumersLocked(now)
 	if err := g.durableLocked(); err != nil && !errors.Is(err, ErrClosed) {
-		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn, "end of a member's session is not stored; it is waited for again",
+		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
+			"end of a member's session is not stored; it is waited for again",
 			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.String("error", err.Error()))
 	}
 }

@@ -122,7 +122,8 @@ func (c *catalogue) applyTopic(position uint64, r record) error {
 		if policies == nil {
 			policies = noPolicies
 		}
-		if t.partitions != r.Topic.Partitions || t.terminated != r.Topic.Terminated || !sameForEngine(t.policies, policies) {
+		if t.partitions != r.Topic.Partitions || t.terminated != r.Topic.Terminated ||
+			!sameForEngine(t.policies, policies) {
 			t.pending = position
 		}
 		t.partitions, t.terminated, t.policies = r.Topic.Partitions, r.Topic.Terminated, policies

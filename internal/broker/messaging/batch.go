@@ -94,7 +94,8 @@ func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Hea
 		limit = n
 	}
 	if len(batch) > limit {
-		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic takes %d", ErrTooLarge, len(batch), limit)
+		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic takes %d", ErrTooLarge,
+			len(batch), limit)
 	}
 	head, err := records.Check(batch, records.Limits{MaxRecord: t.rules.messageBytes})
 	if err != nil {
@@ -112,7 +113,8 @@ func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Hea
 	err = records.Walk(batch, func(i int32, r *records.Record) error {
 		err := t.checkRecord(ctx, r)
 		if err == nil && bounded && r.Time >= 0 && (r.Time < from || r.Time > to) {
-			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, from, to)
+			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and "+
+				"message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, from, to)
 		}
 		if err != nil {
 			if errs.KindOf(err) != errs.Invalid {
@@ -145,7 +147,8 @@ func batchError(err error) error {
 // looksInside says whether the topic has rules for single records.
 func (t *StreamTopic) looksInside() bool {
 	_, typed := t.topic.schemas.latest()
-	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed || t.rules.validation != unchecked && typed
+	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed ||
+		t.rules.validation != unchecked && typed
 }
 
 var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
@@ -169,7 +172,8 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 		}
 	}
 	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != unchecked && r.Value != nil {
-		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation, &Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
+		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation,
+			&Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
 	}
 	return nil
 }
@@ -207,7 +211,8 @@ func message(head *records.Head, r *records.Record) *engine.Message {
 	}
 	for i := range r.Headers {
 		h := &r.Headers[i]
-		m.Properties = append(m.Properties, engine.Property{Key: string(h.Key), Value: string(h.Value), Null: h.Value == nil})
+		m.Properties = append(m.Properties,
+			engine.Property{Key: string(h.Key), Value: string(h.Value), Null: h.Value == nil})
 	}
 	return m
 }

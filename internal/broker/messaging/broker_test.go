@@ -169,7 +169,8 @@ func TestTenantsAndNamespaces(t *testing.T) {
 	wantErr(t, c.UpdateTenant(ctx, "nobody", func(*messaging.Tenant) error { return nil }), messaging.ErrNoTenant)
 	c.do(c.CreateNamespace(ctx, sales, messaging.Policies{}))
 	wantErr(t, c.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNamespaceExists)
-	wantErr(t, c.CreateNamespace(ctx, names.Namespace{Tenant: "acme", Name: "a b"}, messaging.Policies{}), messaging.ErrName)
+	wantErr(t, c.CreateNamespace(ctx, names.Namespace{Tenant: "acme", Name: "a b"}, messaging.Policies{}),
+		messaging.ErrName)
 	wantErr(t, c.DeleteTenant(ctx, "acme"), messaging.ErrTenantBusy)
 
 	orders := names.Topic{Namespace: sales, Local: "orders"}
@@ -239,7 +240,11 @@ func TestTopics(t *testing.T) {
 		{"partition past the end", c.CreateTopic(ctx, topic("wide-partition-3"), 0, nil), messaging.ErrPartitionName},
 		{"partition of nothing", c.CreateTopic(ctx, topic("nothing-partition-0"), 0, nil), messaging.ErrPartitionName},
 		{"too many partitions", c.CreateTopic(ctx, topic("x"), 1025, nil), messaging.ErrPartitionCount},
-		{"no namespace", c.CreateTopic(ctx, names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "no"}, Local: "x"}, 0, nil), messaging.ErrNoNamespace},
+		{
+			"no namespace", c.CreateTopic(ctx,
+				names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "no"}, Local: "x"}, 0, nil),
+			messaging.ErrNoNamespace,
+		},
 		{"bad name", c.CreateTopic(ctx, topic(" x"), 0, nil), messaging.ErrName},
 		{"shrink", c.GrowTopic(ctx, topic("wide"), 2), messaging.ErrPartitionCount},
 		{"grow what has no partitions", c.GrowTopic(ctx, topic("plain"), 2), messaging.ErrWrongKind},
@@ -328,7 +333,8 @@ func TestPoliciesReachTheEngine(t *testing.T) {
 		p.BacklogQuota = &messaging.BacklogQuota{Bytes: 1000, Action: messaging.QuotaEvict}
 		return nil
 	}))
-	if got := config(); got.TTL != time.Minute || got.BacklogBytes != 1000 || !got.BacklogEvict || got.RetainBytes != 100<<20 {
+	if got := config(); got.TTL != time.Minute || got.BacklogBytes != 1000 || !got.BacklogEvict ||
+		got.RetainBytes != 100<<20 {
 		t.Errorf("of the topic: %+v", got)
 	}
 	wantErr(t, c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {

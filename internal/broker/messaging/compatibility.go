@@ -7,7 +7,8 @@ import (
 )
 
 func incompatible(version int64, format string, args ...any) error {
-	return errs.Newf(errs.Conflict, "%w: against version %d: %w", ErrIncompatibleSchema, version, errs.Newf(errs.Conflict, format, args...))
+	return errs.Newf(errs.Conflict, "%w: against version %d: %w", ErrIncompatibleSchema, version,
+		errs.Newf(errs.Conflict, format, args...))
 }
 
 // compatible tells whether a strategy lets s follow the given versions.
@@ -66,7 +67,8 @@ func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool)
 			return err
 		}
 		if now.RootMessageTypeName != before.RootMessageTypeName {
-			return incompatible(version, "the message was %s and would be %s", before.RootMessageTypeName, now.RootMessageTypeName)
+			return incompatible(version, "the message was %s and would be %s", before.RootMessageTypeName,
+				now.RootMessageTypeName)
 		}
 	case s.Type == SchemaKeyValue:
 		key, value, err := s.split()
@@ -100,7 +102,8 @@ func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth
 			return err
 		}
 		if len(problems) > 0 {
-			return incompatible(version, "it cannot read what was written before: %s", problems[0].Describe("new", "old"))
+			return incompatible(version, "it cannot read what was written before: %s",
+				problems[0].Describe("new", "old"))
 		}
 	}
 	if forth {
@@ -109,7 +112,8 @@ func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth
 			return err
 		}
 		if len(problems) > 0 {
-			return incompatible(version, "what it writes could not be read before: %s", problems[0].Describe("old", "new"))
+			return incompatible(version, "what it writes could not be read before: %s",
+				problems[0].Describe("old", "new"))
 		}
 	}
 	return nil

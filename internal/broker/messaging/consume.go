@@ -20,7 +20,9 @@ type ReceiveOptions struct {
 // Receive leases messages of a subscription to the caller. It returns as soon
 // as there is one, and with none after the wait, or when the broker drains.
 // What a caller does not settle in time goes to another.
-func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription string, opts ReceiveOptions) ([]Received, error) {
+func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription string,
+	opts ReceiveOptions,
+) ([]Received, error) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
 		return nil, err
@@ -39,12 +41,15 @@ func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription str
 
 func (b *Broker) checkLease(lease time.Duration) error {
 	if lease != 0 && (lease < b.limits.MinLease || lease > b.limits.MaxLease) {
-		return errs.Newf(errs.Invalid, "%w: acknowledgement timeout must be between %s and %s", engine.ErrInvalid, b.limits.MinLease, b.limits.MaxLease)
+		return errs.Newf(errs.Invalid, "%w: acknowledgement timeout must be between %s and %s", engine.ErrInvalid,
+			b.limits.MinLease, b.limits.MaxLease)
 	}
 	return nil
 }
 
-func (b *Broker) receive(ctx context.Context, t target, subscription string, req engine.ReceiveRequest, wait time.Duration) ([]Received, error) {
+func (b *Broker) receive(ctx context.Context, t target, subscription string, req engine.ReceiveRequest,
+	wait time.Duration,
+) ([]Received, error) {
 	deliveries, err := b.engine.Receive(ctx, t.id, subscription, req)
 	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
 		err = b.repair(ctx, t.id, func() (err error) {
@@ -86,7 +91,9 @@ func (b *Broker) removeWaiting() { b.waiting.Add(-1) }
 
 // await waits for messages on the caller's own goroutine. Only here, where
 // there is time, does it cost a context that ends when the broker drains.
-func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription string,
+	req engine.ReceiveRequest,
+) ([]engine.Delivery, error) {
 	if b.draining.Err() != nil {
 		return nil, nil
 	}
@@ -136,7 +143,8 @@ type Settlement struct {
 // the whole call and changes nothing; acknowledging twice is no error.
 func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
 	if len(settlements) == 0 || len(settlements) > b.limits.Batch {
-		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements), b.limits.Batch)
+		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements),
+			b.limits.Batch)
 	}
 	t, err := b.resolve(ctx, name)
 	if err != nil {

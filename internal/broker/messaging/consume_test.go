@@ -161,9 +161,21 @@ func TestSettlements(t *testing.T) {
 	}{
 		{"negative", messaging.Settlement{ID: names.EarliestID}, messaging.ErrMessageID},
 		{"foreign", messaging.Settlement{ID: names.MessageID{Ledger: 999, Partition: -1}}, messaging.ErrForeignID},
-		{"other partition", messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Partition: 1}}, messaging.ErrForeignID},
-		{"not yet", messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Entry: 99, Partition: -1}}, messaging.ErrNoMessage},
-		{"lease too short", messaging.Settlement{ID: ids[3], Action: messaging.Extend, Delay: time.Millisecond}, engine.ErrInvalid},
+		{
+			"other partition",
+			messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Partition: 1}},
+			messaging.ErrForeignID,
+		},
+		{
+			"not yet",
+			messaging.Settlement{ID: names.MessageID{Ledger: ids[0].Ledger, Entry: 99, Partition: -1}},
+			messaging.ErrNoMessage,
+		},
+		{
+			"lease too short",
+			messaging.Settlement{ID: ids[3], Action: messaging.Extend, Delay: time.Millisecond},
+			engine.ErrInvalid,
+		},
 		{"no lease", messaging.Settlement{ID: ids[3], Action: messaging.Extend}, engine.ErrInvalid},
 		{"negative delay", messaging.Settlement{ID: ids[3], Action: messaging.Nack, Delay: -1}, engine.ErrInvalid},
 	} {
@@ -259,7 +271,8 @@ func TestIdempotencyKey(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("got %d messages, want 2", len(got))
 	}
-	if m := got[0]; m.Producer != "p" || m.Sequence != 5 || !m.HasSequence || len(m.Properties) != 1 || m.IdempotencyKey != "" {
+	if m := got[0]; m.Producer != "p" || m.Sequence != 5 || !m.HasSequence || len(m.Properties) != 1 ||
+		m.IdempotencyKey != "" {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -300,7 +313,8 @@ func TestDeadLettersOfRecords(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	name := c.create("orders", 0)
-	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{messaging.PropertyMaxRedeliver: "0"}))
+	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest},
+		map[string]string{messaging.PropertyMaxRedeliver: "0"}))
 	dead := topic("orders-s-DLQ")
 	c.subscribe(dead, "dead-letter-reader")
 	builder := records.NewBuilder(nil, 0)
@@ -318,7 +332,8 @@ func TestDeadLettersOfRecords(t *testing.T) {
 	got := c.receiveOne(name, "s")
 	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	letter := c.receiveOne(dead, "dead-letter-reader")
-	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" || letter.Properties[0].Value != got.ID.String() {
+	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" ||
+		letter.Properties[0].Value != got.ID.String() {
 		t.Fatalf("got %+v, want the origin %s and %q", letter.Properties, got.ID, odd)
 	}
 	for i, key := range odd {
@@ -352,7 +367,8 @@ func TestDeadLetters(t *testing.T) {
 	if rest := c.receive(name, "s", 1); len(rest) != 0 {
 		t.Errorf("it is still in the topic: %v", rest)
 	}
-	if p, err := c.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" || p[messaging.PropertyMaxRedeliver] != "1" {
+	if p, err := c.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" ||
+		p[messaging.PropertyMaxRedeliver] != "1" {
 		t.Errorf("properties %v, %v", p, err)
 	}
 	for _, bad := range []map[string]string{
@@ -454,8 +470,18 @@ func TestMessageBounds(t *testing.T) {
 		{"fits", func(*messaging.Message) {}, nil},
 		{"too large", func(m *messaging.Message) { m.Payload = make([]byte, 11) }, messaging.ErrTooLarge},
 		{"negative time", func(m *messaging.Message) { m.EventTime = -1 }, messaging.ErrMessage},
-		{"property without a name", func(m *messaging.Message) { m.Properties = []messaging.Property{{Null: true}} }, nil},
-		{"hidden property", func(m *messaging.Message) { m.Properties = []messaging.Property{{Key: "\x00producer"}} }, messaging.ErrMessage},
+		{
+			"property without a name", func(m *messaging.Message) { m.Properties = []messaging.Property{{Null: true}} },
+			nil,
+		},
+		{
+			"hidden property", func(
+				m *messaging.Message,
+			) {
+				m.Properties = []messaging.Property{{Key: "\x00producer"}}
+			},
+			messaging.ErrMessage,
+		},
 		{"long property", func(m *messaging.Message) {
 			m.Properties = []messaging.Property{{Key: "k", Value: string(make([]byte, 20<<10))}}
 		}, messaging.ErrMessage},

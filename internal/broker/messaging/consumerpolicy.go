@@ -30,7 +30,8 @@ func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, erro
 	if text, ok := properties[PropertyAckTimeout]; ok {
 		ms, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || ms < 1 || ms > b.limits.MaxLease.Milliseconds() {
-			return p, errs.Newf(errs.Invalid, "%w: %s must be a number of milliseconds up to %d", ErrPolicy, PropertyAckTimeout, b.limits.MaxLease.Milliseconds())
+			return p, errs.Newf(errs.Invalid, "%w: %s must be a number of milliseconds up to %d", ErrPolicy,
+				PropertyAckTimeout, b.limits.MaxLease.Milliseconds())
 		}
 		p.lease = time.Duration(ms) * time.Millisecond
 		if err := b.checkLease(p.lease); err != nil {
@@ -41,7 +42,8 @@ func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, erro
 	if text, ok := properties[PropertyMaxRedeliver]; ok {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n > maxRedeliveries {
-			return p, errs.Newf(errs.Invalid, "%w: %s must be a number up to %d", ErrPolicy, PropertyMaxRedeliver, maxRedeliveries)
+			return p, errs.Newf(errs.Invalid, "%w: %s must be a number up to %d", ErrPolicy, PropertyMaxRedeliver,
+				maxRedeliveries)
 		}
 		p.deadLetters, p.redeliveries = true, uint32(n)
 	} else if p.topic != "" {
@@ -61,7 +63,8 @@ func (p *consumerPolicy) deadLetterName(topic names.Topic, subscription string) 
 		return name, errs.Newf(errs.Invalid, "%w: %s: %w", ErrPolicy, PropertyDeadLetterTopic, err)
 	}
 	if name.Namespace != topic.Namespace {
-		return name, errs.Newf(errs.Invalid, "%w: %s must be in the topic's own namespace", ErrPolicy, PropertyDeadLetterTopic)
+		return name, errs.Newf(errs.Invalid, "%w: %s must be in the topic's own namespace", ErrPolicy,
+			PropertyDeadLetterTopic)
 	}
 	return name, nil
 }
@@ -76,7 +79,9 @@ type DeadLetters struct {
 // dead letters, or nil when it would not. Whoever gives a subscription these
 // properties makes the broker produce there on their behalf, so surfaces ask for
 // that permission first.
-func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription string, properties map[string]string) (*DeadLetters, error) {
+func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription string,
+	properties map[string]string,
+) (*DeadLetters, error) {
 	p, err := b.parsePolicy(properties)
 	if err != nil || !p.deadLetters {
 		return nil, err
@@ -98,7 +103,9 @@ func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription
 
 // subscriptionConfig makes the engine's form of a policy. It creates the topic
 // for dead letters.
-func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy, properties map[string]string) (engine.SubscriptionConfig, error) {
+func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy,
+	properties map[string]string,
+) (engine.SubscriptionConfig, error) {
 	config := engine.SubscriptionConfig{Lease: p.lease, Properties: maps.Clone(properties)}
 	if !p.deadLetters {
 		return config, nil
@@ -112,7 +119,8 @@ func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription 
 		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
 	}
 	if letters.id == t.id || letters.partitions > 0 {
-		return config, errs.Newf(errs.Invalid, "%w: %s must be another topic, without partitions", ErrPolicy, PropertyDeadLetterTopic)
+		return config, errs.Newf(errs.Invalid, "%w: %s must be another topic, without partitions", ErrPolicy,
+			PropertyDeadLetterTopic)
 	}
 	config.DeadLetterTopic, config.MaxDeliveries = letters.id, p.redeliveries+1
 	return config, nil

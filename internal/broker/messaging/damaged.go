@@ -14,5 +14,6 @@ func (t target) damaged(err error) error {
 	if !errors.As(err, &message) {
 		return err
 	}
-	return errs.Newf(errs.Unavailable, "%w: message %s; acknowledge this id to skip it", ErrDamagedMessage, t.messageID(message.ID))
+	return errs.Newf(errs.Unavailable, "%w: message %s; acknowledge this id to skip it", ErrDamagedMessage,
+		t.messageID(message.ID))
 }

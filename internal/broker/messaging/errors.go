@@ -17,9 +17,11 @@ var (
 	ErrTopicBusy       = errs.New(errs.Precondition, "topic has active consumers")
 	ErrWrongKind       = errs.New(errs.Conflict, "call is not for this kind of topic")
 	ErrPartitioned     = errs.New(errs.Precondition, "call is not allowed on a partitioned topic; name one partition")
-	ErrPartitionName   = errs.New(errs.Conflict, "topic name ends in -partition-<number>, which only partitions of a topic may; choose another name")
-	ErrNoAutoCreation  = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
-	ErrTopicLimit      = errs.New(errs.Precondition, "limit of tenants, namespaces, topics or subscriptions is reached; delete some or raise the limit")
+	ErrPartitionName   = errs.New(errs.Conflict,
+		"topic name ends in -partition-<number>, which only partitions of a topic may; choose another name")
+	ErrNoAutoCreation = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
+	ErrTopicLimit     = errs.New(errs.Precondition,
+		"limit of tenants, namespaces, topics or subscriptions is reached; delete some or raise the limit")
 
 	ErrPartitionCount = errs.New(errs.Invalid, "number of partitions is out of range")
 
@@ -31,17 +33,19 @@ var (
 	ErrInvalidSchema      = errs.New(errs.Invalid, "schema definition is not valid")
 	ErrSchemaUpdate       = errs.New(errs.Denied, "namespace lets only administrators add schema versions")
 	ErrPayload            = errs.New(errs.Invalid, "payload does not fit the topic's schema")
-	ErrSchemaPrefix       = errs.New(errs.Invalid, "record does not start with the id of a schema that is registered for its topic")
+	ErrSchemaPrefix       = errs.New(errs.Invalid,
+		"record does not start with the id of a schema that is registered for its topic")
 
-	ErrName        = errs.New(errs.Invalid, "name is not valid")
-	ErrPolicy      = errs.New(errs.Invalid, "policy is not valid")
-	ErrMessage     = errs.New(errs.Invalid, "message is not valid")
-	ErrMessageID   = errs.New(errs.Invalid, "message id is not valid")
-	ErrBatch       = errs.New(errs.TooLarge, "batch is too large")
-	ErrTooMany     = errs.New(errs.Unavailable, "too many consumers are waiting; try again shortly")
-	ErrNoDelay     = errs.New(errs.Invalid, "delayed delivery is switched off for this topic")
-	ErrClosing     = errs.New(errs.Unavailable, "cluster is shutting down")
-	ErrNoRegistry  = errs.New(errs.Unavailable, "topic takes only records with a registered schema id, and this cluster has no schema registry")
+	ErrName       = errs.New(errs.Invalid, "name is not valid")
+	ErrPolicy     = errs.New(errs.Invalid, "policy is not valid")
+	ErrMessage    = errs.New(errs.Invalid, "message is not valid")
+	ErrMessageID  = errs.New(errs.Invalid, "message id is not valid")
+	ErrBatch      = errs.New(errs.TooLarge, "batch is too large")
+	ErrTooMany    = errs.New(errs.Unavailable, "too many consumers are waiting; try again shortly")
+	ErrNoDelay    = errs.New(errs.Invalid, "delayed delivery is switched off for this topic")
+	ErrClosing    = errs.New(errs.Unavailable, "cluster is shutting down")
+	ErrNoRegistry = errs.New(errs.Unavailable,
+		"topic takes only records with a registered schema id, and this cluster has no schema registry")
 	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
 
 	ErrConfig        = errs.New(errs.Invalid, "topic configuration is not valid")

@@ -21,26 +21,42 @@ func TestFormat1Messages(t *testing.T) {
 	}{
 		"idempotency key": {
 			stored: engine.Message{
-				Producer: "\x00key:order-1", HasSequence: true, Properties: []messaging.Property{plain, hidden("producer", "p"), hidden("sequence", "5")},
-				Dedup: engine.DedupKey{Producer: "\x00key:order-1"},
+				Producer: "\x00key:order-1", HasSequence: true,
+				Properties: []messaging.Property{plain, hidden("producer", "p"), hidden("sequence", "5")},
+				Dedup:      engine.DedupKey{Producer: "\x00key:order-1"},
 			},
 			retry: messaging.Message{IdempotencyKey: "order-1"},
-			want:  messaging.Message{Producer: "p", Sequence: 5, HasSequence: true, Properties: []messaging.Property{plain}},
+			want: messaging.Message{
+				Producer: "p", Sequence: 5, HasSequence: true,
+				Properties: []messaging.Property{plain},
+			},
 		},
 		"idempotency key alone": {
-			stored: engine.Message{Producer: "\x00key:order-2", HasSequence: true, Dedup: engine.DedupKey{Producer: "\x00key:order-2"}},
-			retry:  messaging.Message{IdempotencyKey: "order-2"},
+			stored: engine.Message{
+				Producer: "\x00key:order-2", HasSequence: true,
+				Dedup: engine.DedupKey{Producer: "\x00key:order-2"},
+			},
+			retry: messaging.Message{IdempotencyKey: "order-2"},
 		},
 		"number that is not deduplicated": {
-			stored: engine.Message{Sequence: 7, HasSequence: true, Properties: []messaging.Property{hidden("producer", "p")}},
-			want:   messaging.Message{Producer: "p", Sequence: 7, HasSequence: true},
+			stored: engine.Message{
+				Sequence: 7, HasSequence: true,
+				Properties: []messaging.Property{hidden("producer", "p")},
+			},
+			want: messaging.Message{Producer: "p", Sequence: 7, HasSequence: true},
 		},
 		"dead letter": {
 			stored: engine.Message{
 				Producer: "\x00key:order-3", HasSequence: true,
-				Properties: []messaging.Property{plain, hidden("producer", "p"), {Key: engine.OriginProperty, Value: "1:2:0"}},
+				Properties: []messaging.Property{
+					plain, hidden("producer", "p"),
+					{Key: engine.OriginProperty, Value: "1:2:0"},
+				},
 			},
-			want: messaging.Message{Producer: "p", Properties: []messaging.Property{plain, {Key: engine.OriginProperty, Value: "1:2:-1:0"}}},
+			want: messaging.Message{
+				Producer:   "p",
+				Properties: []messaging.Property{plain, {Key: engine.OriginProperty, Value: "1:2:-1:0"}},
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -51,7 +67,8 @@ func TestFormat1Messages(t *testing.T) {
 			info, err := c.Topic(t.Context(), name)
 			c.do(err)
 			tc.stored.SchemaVersion = messaging.NoSchema
-			if _, err = c.engine.Append(t.Context(), engine.TopicID(info.ID), 0, []engine.Message{tc.stored}); err != nil {
+			if _, err = c.engine.Append(t.Context(), engine.TopicID(info.ID), 0,
+				[]engine.Message{tc.stored}); err != nil {
 				t.Fatal(err)
 			}
 			if tc.retry.IdempotencyKey != "" {
@@ -66,7 +83,8 @@ func TestFormat1Messages(t *testing.T) {
 				t.Fatalf("got %d messages, want 1", len(all))
 			}
 			got, want := all[0].Message, tc.want
-			if got.Producer != want.Producer || got.Sequence != want.Sequence || got.HasSequence != want.HasSequence || !slices.Equal(got.Properties, want.Properties) {
+			if got.Producer != want.Producer || got.Sequence != want.Sequence || got.HasSequence != want.HasSequence ||
+				!slices.Equal(got.Properties, want.Properties) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})

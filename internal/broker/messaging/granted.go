@@ -70,7 +70,8 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 	c.tenants.Scan(func(name string, t *Tenant) bool {
 		for _, role := range t.AdminRoles {
 			role = canonicalRole(role)
-			byRole[role] = append(byRole[role], access.ClusterGrant{Scope: access.Scope{Tenant: name}, Permissions: tenantAdminPermissions})
+			byRole[role] = append(byRole[role],
+				access.ClusterGrant{Scope: access.Scope{Tenant: name}, Permissions: tenantAdminPermissions})
 		}
 		return true
 	})

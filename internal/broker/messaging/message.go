@@ -65,7 +65,8 @@ func (m *Message) check(r *rules, limits *Limits, at int64) error {
 		size += len(p.Key) + len(p.Value)
 	}
 	if size > limits.MetadataBytes {
-		return errs.Newf(errs.Invalid, "%w: key, properties and producer are over %d bytes", ErrMessage, limits.MetadataBytes)
+		return errs.Newf(errs.Invalid, "%w: key, properties and producer are over %d bytes", ErrMessage,
+			limits.MetadataBytes)
 	}
 	if hasControl(m.Producer) || hasControl(m.IdempotencyKey) {
 		return errs.Newf(errs.Invalid, "%w: producer name or idempotency key holds a control character", ErrMessage)
@@ -96,7 +97,8 @@ func hasControl(s string) bool {
 // toEngine makes the engine's form of a message.
 func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 	return engine.Message{
-		Payload: m.Payload, NullPayload: m.NullPayload, Key: m.Key, EmptyKey: m.EmptyKey, Properties: m.Properties, EventTime: m.EventTime,
+		Payload: m.Payload, NullPayload: m.NullPayload, Key: m.Key, EmptyKey: m.EmptyKey, Properties: m.Properties,
+		EventTime:     m.EventTime,
 		SchemaVersion: version, DeliverAt: m.DeliverAt,
 		Producer: m.Producer, Sequence: m.Sequence, HasSequence: m.HasSequence,
 		Dedup: m.dedupKey(deduplicate),
@@ -151,7 +153,8 @@ func (b *Broker) origin(name string) string {
 	if err != nil {
 		return name
 	}
-	if t, ok := b.catalogue.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 && (!ok || t.partitions == 0) {
+	if t, ok := b.catalogue.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 &&
+		(!ok || t.partitions == 0) {
 		id.Partition = -1
 	}
 	return id.String()
@@ -160,7 +163,8 @@ func (b *Broker) origin(name string) string {
 func (t *topic) received(r *engine.Record) Received {
 	out := Received{
 		Message: Message{
-			Payload: r.Payload, NullPayload: r.NullPayload, Key: r.Key, EmptyKey: r.EmptyKey, Properties: r.Properties, EventTime: r.EventTime,
+			Payload: r.Payload, NullPayload: r.NullPayload, Key: r.Key, EmptyKey: r.EmptyKey, Properties: r.Properties,
+			EventTime:     r.EventTime,
 			SchemaVersion: r.SchemaVersion, DeliverAt: r.DeliverAt,
 			Producer: r.Producer, Sequence: r.Sequence, HasSequence: r.HasSequence,
 		},

@@ -74,7 +74,8 @@ func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, poli
 			return nil, ErrNamespaceExists
 		}
 		if c.namespaces.Len() >= b.limits.Namespaces {
-			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d namespaces", ErrTopicLimit, b.limits.Namespaces)
+			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d namespaces", ErrTopicLimit,
+				b.limits.Namespaces)
 		}
 		return [][]byte{record{Op: opNamespace, Name: name.String(), Policies: &policies}.encode()}, nil
 	})

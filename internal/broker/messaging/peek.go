@@ -98,7 +98,9 @@ func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.T
 	return t.messageID(records[0].ID), nil
 }
 
-func (b *Broker) read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) (records []engine.Record, err error) {
+func (b *Broker) read(ctx context.Context, id engine.TopicID,
+	req engine.ReadRequest,
+) (records []engine.Record, err error) {
 	err = b.withTopic(ctx, id, func() (err error) {
 		records, err = b.engine.Read(ctx, id, req)
 		return err

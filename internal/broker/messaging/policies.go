@@ -98,7 +98,8 @@ type Policies struct {
 	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
 	Permissions        map[string][]Action `json:"permissions,omitempty"`
 	Properties         map[string]string   `json:"properties,omitempty"`
-	Stream             map[string]string   `json:"stream,omitempty"` // topics only: configuration in the stream protocol's words
+	// topics only: configuration in the stream protocol's words
+	Stream map[string]string `json:"stream,omitempty"`
 }
 
 // DefaultPolicies are in force where neither a topic nor its namespace says
@@ -155,7 +156,8 @@ const (
 func (p *Policies) validate(limits *Limits) error {
 	if r := p.Retention; r != nil {
 		if r.Minutes < -1 || r.Megabytes < -1 || r.Minutes > maxMinutes || r.Megabytes > maxMegabytes {
-			return errs.Newf(errs.Invalid, "%w: retention must be between -1 (no limit) and %d minutes, and between -1 and %d megabytes", ErrPolicy, maxMinutes, maxMegabytes)
+			return errs.Newf(errs.Invalid, "%w: retention must be between -1 (no limit) and %d minutes, and between "+
+				"-1 and %d megabytes", ErrPolicy, maxMinutes, maxMegabytes)
 		}
 		if (r.Minutes == 0) != (r.Megabytes == 0) {
 			return errs.Newf(errs.Invalid, "%w: retention time and size must be zero together, or neither", ErrPolicy)
@@ -173,10 +175,12 @@ func (p *Policies) validate(limits *Limits) error {
 		}
 	}
 	if n := p.MaxUnacked; n != nil && (*n < 0 || *n > limits.MaxUnacked) {
-		return errs.Newf(errs.Invalid, "%w: unacknowledged messages per subscription must be between 0 and %d", ErrPolicy, limits.MaxUnacked)
+		return errs.Newf(errs.Invalid, "%w: unacknowledged messages per subscription must be between 0 and %d",
+			ErrPolicy, limits.MaxUnacked)
 	}
 	if n := p.MaxMessageBytes; n != nil && (*n < 0 || *n > limits.MessageBytes) {
-		return errs.Newf(errs.Invalid, "%w: message size must be between 0 and %d bytes", ErrPolicy, limits.MessageBytes)
+		return errs.Newf(errs.Invalid, "%w: message size must be between 0 and %d bytes", ErrPolicy,
+			limits.MessageBytes)
 	}
 	if n := p.MaxTopics; n != nil && *n < 0 {
 		return errs.Newf(errs.Invalid, "%w: limit of topics must not be negative", ErrPolicy)
@@ -222,7 +226,8 @@ func checkProperties(properties map[string]string) error {
 			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
 		}
 		if _, known := parseStrategy(v); !known && (k == PropertyKeySubjects || k == PropertyValueSubjects) {
-			return errs.Newf(errs.Invalid, "%w: %s: %q is none of %s", ErrPolicy, k, v, strings.Join(subjectStrategies, ", "))
+			return errs.Newf(errs.Invalid, "%w: %s: %q is none of %s", ErrPolicy, k, v,
+				strings.Join(subjectStrategies, ", "))
 		}
 		size += len(k) + len(v)
 	}

@@ -39,7 +39,10 @@ const (
 // strategyPackage is where serializers have these classes.
 const strategyPackage = "io.confluent.kafka.serializers.subject."
 
-var subjectStrategies = []string{strategyPackage + "TopicNameStrategy", strategyPackage + "RecordNameStrategy", strategyPackage + "TopicRecordNameStrategy"}
+var subjectStrategies = []string{
+	strategyPackage + "TopicNameStrategy", strategyPackage + "RecordNameStrategy",
+	strategyPackage + "TopicRecordNameStrategy",
+}
 
 // parseStrategy reads the name of a strategy; "" is the first.
 func parseStrategy(name string) (subjectStrategy, bool) {
@@ -74,14 +77,16 @@ func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error 
 func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
 	id, ok := prefixID(data)
 	if !ok {
-		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes", ErrSchemaPrefix, part)
+		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes",
+			ErrSchemaPrefix, part)
 	}
 	list, err := b.subjectsOf(ctx, t, part, id)
 	if err != nil {
 		return fmt.Errorf("asking the schema registry: %w", err)
 	}
 	if len(list) == 0 {
-		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no name, which the topic's subject name strategy needs", ErrSchemaPrefix, part, id)
+		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no name, which "+
+			"the topic's subject name strategy needs", ErrSchemaPrefix, part, id)
 	}
 	for _, subject := range list {
 		has, err := b.registry.SubjectHasID(ctx, subject, id)
@@ -92,7 +97,8 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 			return nil
 		}
 	}
-	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix, part, id, list[0])
+	return errs.Newf(errs.Invalid, "%w: %s starts with id %d, which is not registered for subject %s", ErrSchemaPrefix,
+		part, id, list[0])
 }
 
 // prefixID reads the schema id in front of a key or value.

@@ -12,13 +12,22 @@ import (
 // them, and nowhere else.
 func TestSubjectNameStrategies(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{Schemas: registered{"orders-value": 7, "acme.Order": 20, "orders-acme.Other": 21}})
+	c := newCluster(t, messaging.Options{Schemas: registered{
+		"orders-value": 7, "acme.Order": 20,
+		"orders-acme.Other": 21,
+	}})
 	ctx := t.Context()
 	name := topic("orders")
 	c.do(c.CreateTopic(ctx, name, 0, nil))
 	const classes = "io.confluent.kafka.serializers.subject."
-	for strategy, want := range map[string]int32{"TopicNameStrategy": 7, "RecordNameStrategy": 20, "TopicRecordNameStrategy": 21} {
-		properties := map[string]string{messaging.PropertyValueValidation: "true", messaging.PropertyValueSubjects: classes + strategy}
+	for strategy, want := range map[string]int32{
+		"TopicNameStrategy": 7, "RecordNameStrategy": 20,
+		"TopicRecordNameStrategy": 21,
+	} {
+		properties := map[string]string{
+			messaging.PropertyValueValidation: "true",
+			messaging.PropertyValueSubjects:   classes + strategy,
+		}
 		c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error { p.Properties = properties; return nil }))
 		for _, id := range []int32{7, 20, 21, 22} {
 			value := binary.BigEndian.AppendUint32([]byte{0}, uint32(id))

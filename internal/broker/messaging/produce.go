@@ -62,7 +62,9 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 }
 
 // append writes to the engine, and tells it about the topic when it has to.
-func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
+	msgs []engine.Message,
+) ([]engine.Appended, error) {
 	size := sizeOf(msgs)
 	if err := b.quota.Store(size); err != nil {
 		return nil, err
@@ -103,7 +105,8 @@ const batchWriters = 16
 // returns an error of its own only when it did nothing.
 func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]Result, error) {
 	if len(msgs) == 0 || len(msgs) > b.limits.Batch {
-		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs), b.limits.Batch)
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
+			b.limits.Batch)
 	}
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -171,7 +174,9 @@ func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Mess
 	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
 }
 
-func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int, results []Result, deduplicate bool) {
+func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int,
+	results []Result, deduplicate bool,
+) {
 	sealed := make([]engine.Message, len(members))
 	for i, m := range members {
 		sealed[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)

@@ -25,7 +25,8 @@ func TestProduceBatch(t *testing.T) {
 	if results[3].ID.Partition != 2 {
 		t.Errorf("the key's message went to partition %d", results[3].ID.Partition)
 	}
-	if a, b, d := results[0].ID, results[1].ID, results[4].ID; a.Partition != b.Partition || a.Partition != d.Partition || a.Entry >= b.Entry || b.Entry >= d.Entry {
+	if a, b, d := results[0].ID, results[1].ID, results[4].ID; a.Partition != b.Partition ||
+		a.Partition != d.Partition || a.Entry >= b.Entry || b.Entry >= d.Entry {
 		t.Errorf("messages without a key are out of order: %v %v %v", a, b, d)
 	}
 	if got := c.receive(name, "s", 5); len(got) != 4 {

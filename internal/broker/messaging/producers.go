@@ -81,7 +81,9 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 
 // append checks a batch against what the producer sent before and places it. One
 // that was there already gets the offset and the append time of the first.
-func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool, place func(func(uint64) []engine.Side) (engine.Ticket, error)) (duplicate bool, err error) {
+func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool,
+	place func(func(uint64) []engine.Side) (engine.Ticket, error),
+) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if left.Load() { // another member may have taken batches since
@@ -135,10 +137,12 @@ func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error
 	}
 	switch {
 	case head.ProducerEpoch < s.epoch:
-		return nil, errs.Newf(errs.Conflict, "%w: it is %d, the producer's newest is %d", ErrProducerEpoch, head.ProducerEpoch, s.epoch)
+		return nil, errs.Newf(errs.Conflict, "%w: it is %d, the producer's newest is %d", ErrProducerEpoch,
+			head.ProducerEpoch, s.epoch)
 	case head.ProducerEpoch > s.epoch:
 		if head.Sequence != 0 {
-			return nil, errs.Newf(errs.Conflict, "%w: the first batch of epoch %d begins at %d, want 0", ErrSequence, head.ProducerEpoch, head.Sequence)
+			return nil, errs.Newf(errs.Conflict, "%w: the first batch of epoch %d begins at %d, want 0", ErrSequence,
+				head.ProducerEpoch, head.Sequence)
 		}
 		return nil, nil
 	}
@@ -205,8 +209,10 @@ func encodeProducer(id int64, s *producerState) engine.Side {
 
 func decodeProducer(side engine.Side) (int64, *producerState, error) {
 	rest := side.Value
-	if len(side.Key) != len(producerSides)+8 || len(rest) < producerHeadLen || (len(rest)-producerHeadLen)%producerBatchLen != 0 {
-		return 0, nil, errs.Newf(errs.Unavailable, "%w: state of a producer has %d and %d bytes", engine.ErrCorrupt, len(side.Key), len(rest))
+	if len(side.Key) != len(producerSides)+8 || len(rest) < producerHeadLen ||
+		(len(rest)-producerHeadLen)%producerBatchLen != 0 {
+		return 0, nil, errs.Newf(errs.Unavailable, "%w: state of a producer has %d and %d bytes", engine.ErrCorrupt,
+			len(side.Key), len(rest))
 	}
 	s := &producerState{epoch: int16(binary.BigEndian.Uint16(rest)), at: int64(binary.BigEndian.Uint64(rest[2:]))}
 	for rest = rest[producerHeadLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {

@@ -44,7 +44,8 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 	}
 	for id := range inEngine {
 		if _, ok := c.byID.Get(id); !ok {
-			b.log.LogAttrs(ctx, slog.LevelInfo, "removing a topic that was deleted before a restart", slog.Uint64("topic", uint64(id)))
+			b.log.LogAttrs(ctx, slog.LevelInfo, "removing a topic that was deleted before a restart",
+				slog.Uint64("topic", uint64(id)))
 			if err := b.dropFromEngine(ctx, eng, id); err != nil {
 				return err
 			}
@@ -153,7 +154,8 @@ func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		b.log.LogAttrs(ctx, slog.LevelWarn, "new policies of a namespace could not be given to the engine; trying again",
+		b.log.LogAttrs(ctx, slog.LevelWarn,
+			"new policies of a namespace could not be given to the engine; trying again",
 			slog.String("namespace", name.String()), slog.String("error", err.Error()))
 		select {
 		case <-time.After(delay):

@@ -148,13 +148,15 @@ func TestCatalogueSurvivesSnapshots(t *testing.T) {
 	again := openOver(t, c.engine, messaging.Options{SnapshotBytes: 1})
 	after, err := again.Topic(ctx, odd)
 	again.do(err)
-	if after.ID != before.ID || after.Partitions != 3 || after.Policies.Properties["p"] != "q" || after.Created != before.Created {
+	if after.ID != before.ID || after.Partitions != 3 || after.Policies.Properties["p"] != "q" ||
+		after.Created != before.Created {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if s, err := again.LatestSchema(ctx, odd); err != nil || s.Text != record || s.Version != 0 {
 		t.Errorf("schema %+v, %v", s, err)
 	}
-	if v, err := again.AddSchema(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: " " + record}, false); err != nil || v != 0 {
+	if v, err := again.AddSchema(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: " " + record},
+		false); err != nil || v != 0 {
 		t.Errorf("the same schema got version %d, %v", v, err)
 	}
 	if p, err := again.Namespace(ctx, ns); err != nil || p.Deduplicate == nil || !*p.Deduplicate {

@@ -172,7 +172,9 @@ var errSchemaChanged = errors.New("schema changed")
 
 // tryAddSchema compares the new definition with the old ones before it takes
 // its turn at the journal, so that nobody else waits for that.
-func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema, administrator bool) (int64, error) {
+func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema,
+	administrator bool,
+) (int64, error) {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
 		return NoSchema, err

@@ -217,7 +217,8 @@ func nativeSchema(t *testing.T) messaging.Schema {
 		MessageType: []*descriptorpb.DescriptorProto{{
 			Name: proto.String("Order"),
 			Field: []*descriptorpb.FieldDescriptorProto{{
-				Name: proto.String("id"), Number: proto.Int32(1), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(),
+				Name: proto.String("id"), Number: proto.Int32(1),
+				Type:  descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(),
 				Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
 			}},
 		}},
@@ -242,7 +243,10 @@ func TestPayloadValidation(t *testing.T) {
 	pair := func(encoding string) messaging.Schema {
 		return messaging.Schema{
 			Type: messaging.SchemaKeyValue, Text: `{"key":"","value":` + orderV0 + `}`,
-			Properties: map[string]string{"key.schema.type": "STRING", "value.schema.type": "JSON", "kv.encoding.type": encoding},
+			Properties: map[string]string{
+				"key.schema.type": "STRING", "value.schema.type": "JSON",
+				"kv.encoding.type": encoding,
+			},
 		}
 	}
 	for _, tc := range []struct {
@@ -261,7 +265,10 @@ func TestPayloadValidation(t *testing.T) {
 		{"empty boolean", messaging.Schema{Type: messaging.SchemaBoolean}, "\x01", ""},
 		{"int32", messaging.Schema{Type: messaging.SchemaInt32}, "\x00\x00\x00\x01", "\x01"},
 		{"instant", messaging.Schema{Type: messaging.SchemaInstant}, "123456789012", "1"},
-		{"pair inline", pair("INLINE"), "\x00\x00\x00\x01k\x00\x00\x00\x0a" + `{"id":"a"}`, "\x00\x00\x00\x01k\x00\x00\x00\x02{}"},
+		{
+			"pair inline", pair("INLINE"), "\x00\x00\x00\x01k\x00\x00\x00\x0a" + `{"id":"a"}`,
+			"\x00\x00\x00\x01k\x00\x00\x00\x02{}",
+		},
 		{"pair with null", pair("INLINE"), "\xff\xff\xff\xff\x00\x00\x00\x0a" + `{"id":"a"}`, "\xff\xff\xff\xfe"},
 		{"pair separated", pair("SEPARATED"), `{"id":"a"}`, `{}`},
 	} {
@@ -371,15 +378,18 @@ func TestBadSchemas(t *testing.T) {
 		schema messaging.Schema
 		want   error
 	}{
-		"no type":           {messaging.Schema{}, messaging.ErrInvalidSchema},
-		"unknown type":      {messaging.Schema{Type: "XML"}, messaging.ErrInvalidSchema},
-		"text of a string":  {messaging.Schema{Type: messaging.SchemaString, Text: "x"}, messaging.ErrInvalidSchema},
-		"no record":         {avroSchema(`"string"`), messaging.ErrInvalidSchema},
-		"no avro":           {avroSchema(`{`), messaging.ErrInvalidSchema},
-		"empty":             {avroSchema(``), messaging.ErrInvalidSchema},
-		"pair of nothing":   {messaging.Schema{Type: messaging.SchemaKeyValue, Text: "x"}, messaging.ErrInvalidSchema},
-		"native of nothing": {messaging.Schema{Type: messaging.SchemaProtobufNative, Text: "{}"}, messaging.ErrInvalidSchema},
-		"too long":          {avroSchema(string(make([]byte, 1001))), messaging.ErrTooMuchData},
+		"no type":          {messaging.Schema{}, messaging.ErrInvalidSchema},
+		"unknown type":     {messaging.Schema{Type: "XML"}, messaging.ErrInvalidSchema},
+		"text of a string": {messaging.Schema{Type: messaging.SchemaString, Text: "x"}, messaging.ErrInvalidSchema},
+		"no record":        {avroSchema(`"string"`), messaging.ErrInvalidSchema},
+		"no avro":          {avroSchema(`{`), messaging.ErrInvalidSchema},
+		"empty":            {avroSchema(``), messaging.ErrInvalidSchema},
+		"pair of nothing":  {messaging.Schema{Type: messaging.SchemaKeyValue, Text: "x"}, messaging.ErrInvalidSchema},
+		"native of nothing": {
+			messaging.Schema{Type: messaging.SchemaProtobufNative, Text: "{}"},
+			messaging.ErrInvalidSchema,
+		},
+		"too long": {avroSchema(string(make([]byte, 1001))), messaging.ErrTooMuchData},
 	} {
 		if _, err := c.AddSchema(ctx, topic("t"), tc.schema, false); !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tc.want)

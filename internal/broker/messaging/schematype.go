@@ -123,7 +123,8 @@ func (s *Schema) split() (key, value *Schema, err error) {
 		Value json.RawMessage `json:"value"`
 	}
 	if err := json.Unmarshal([]byte(s.Text), &halves); err != nil {
-		return nil, nil, invalidSchema("the text of a KEY_VALUE schema must be a JSON object with key and value: %w", err)
+		return nil, nil, invalidSchema("the text of a KEY_VALUE schema must be a JSON object with key and value: %w",
+			err)
 	}
 	if key, err = splitHalf(s.Properties[propertyKeyType], halves.Key); err != nil {
 		return nil, nil, err
@@ -164,7 +165,8 @@ func (s *Schema) native() (native, []byte, error) {
 	}
 	set, err := base64.StdEncoding.DecodeString(n.FileDescriptorSet)
 	if err != nil || len(set) == 0 || n.RootMessageTypeName == "" {
-		return n, nil, invalidSchema("a PROTOBUF_NATIVE schema needs fileDescriptorSet in base64 and rootMessageTypeName")
+		return n, nil, invalidSchema(
+			"a PROTOBUF_NATIVE schema needs fileDescriptorSet in base64 and rootMessageTypeName")
 	}
 	return n, set, nil
 }

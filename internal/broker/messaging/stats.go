@@ -119,7 +119,9 @@ func (b *Broker) describeFresh(ctx context.Context, name names.Topic) (target, e
 	return t, stats, err
 }
 
-func (b *Broker) describeSubscription(ctx context.Context, name names.Topic, subscription string) (target, engine.SubscriptionStats, error) {
+func (b *Broker) describeSubscription(ctx context.Context, name names.Topic,
+	subscription string,
+) (target, engine.SubscriptionStats, error) {
 	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
 		return t, engine.SubscriptionStats{}, err
@@ -150,5 +152,6 @@ func (b *Broker) LastMessageID(ctx context.Context, name names.Topic) (names.Mes
 		id.Entry = -1
 		return id, nil
 	}
-	return t.messageID(engine.MessageID{Topic: t.id, Partition: int32(best), Entry: stats.Partitions[best].Next - 1}), nil
+	return t.messageID(engine.MessageID{Topic: t.id, Partition: int32(best), Entry: stats.Partitions[best].Next - 1}),
+		nil
 }

@@ -44,7 +44,9 @@ type StreamOptions struct {
 const defaultCredits = 100
 
 // Stream opens a stream. The caller closes it.
-func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription string, opts StreamOptions) (*Stream, error) {
+func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription string,
+	opts StreamOptions,
+) (*Stream, error) {
 	if opts.Credits < 0 || opts.Credits > b.limits.Credits {
 		return nil, errs.Newf(errs.Invalid, "%w: credits must be between 1 and %d", engine.ErrInvalid, b.limits.Credits)
 	}
@@ -61,7 +63,8 @@ func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription stri
 	s := &Stream{
 		b: b, target: t, subscription: subscription, lease: opts.Lease,
 		live:    b.liveOf(t.id).subscription(subscription),
-		credits: opts.Credits, out: make(map[engine.MessageID]streamLease), changed: make(chan struct{}, 1), ended: make(chan error, 1),
+		credits: opts.Credits, out: make(map[engine.MessageID]streamLease), changed: make(chan struct{}, 1),
+		ended: make(chan error, 1),
 	}
 	s.live.mu.Lock()
 	defer s.live.mu.Unlock()
@@ -123,7 +126,10 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Received, erro
 }
 
 func (s *Stream) receive(ctx context.Context, n int, wait time.Duration) ([]Received, error) {
-	req := engine.ReceiveRequest{Max: n, MaxBytes: s.b.limits.MessageBytes, Lease: s.lease, Partition: s.target.partition}
+	req := engine.ReceiveRequest{
+		Max: n, MaxBytes: s.b.limits.MessageBytes, Lease: s.lease,
+		Partition: s.target.partition,
+	}
 	received, err := s.b.receive(ctx, s.target, s.subscription, req, wait)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,10 @@ func FuzzProducerState(f *testing.F) {
 // FuzzSplit: HTTP readers get the records that Kafka readers get, and as many.
 func FuzzSplit(f *testing.F) {
 	builder := records.NewBuilder(nil, 0)
-	builder.Add(&records.Record{Key: []byte("k"), Value: []byte("v"), Headers: []records.Header{{Key: []byte("\x00h"), Value: nil}}, Time: 5})
+	builder.Add(&records.Record{
+		Key: []byte("k"), Value: []byte("v"),
+		Headers: []records.Header{{Key: []byte("\x00h"), Value: nil}}, Time: 5,
+	})
 	builder.Add(&records.Record{Delta: 1, Value: nil})
 	f.Add(builder.Finish())
 	f.Fuzz(func(t *testing.T, batch []byte) {
@@ -49,7 +52,8 @@ func FuzzSplit(f *testing.F) {
 		n := 0
 		err := Splitter{}.Split(engine.RecordBatch, batch, func(i int32, m *engine.Message) error {
 			r := want[n]
-			if i != r.Delta || m.Key != string(r.Key) || !bytes.Equal(m.Payload, r.Value) || m.NullPayload != (r.Value == nil) || len(m.Properties) != len(r.Headers) {
+			if i != r.Delta || m.Key != string(r.Key) || !bytes.Equal(m.Payload, r.Value) ||
+				m.NullPayload != (r.Value == nil) || len(m.Properties) != len(r.Headers) {
 				t.Errorf("record %d: got %+v, want %+v", i, m, r)
 			}
 			n++

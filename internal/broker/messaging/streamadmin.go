@@ -13,7 +13,8 @@ import (
 // whether that would work.
 func (t *StreamTopic) Grow(ctx context.Context, partitions int32, dryRun bool) error {
 	if !t.Partitioned() {
-		return errs.Newf(errs.Conflict, "%w: topic %s has no partitions; make it partitioned first", ErrWrongKind, t.topic.name)
+		return errs.Newf(errs.Conflict, "%w: topic %s has no partitions; make it partitioned first",
+			ErrWrongKind, t.topic.name)
 	}
 	if dryRun {
 		return t.b.checkGrowth(t.topic, partitions)
@@ -27,7 +28,8 @@ func (b *Broker) checkGrowth(t *topic, partitions int32) error {
 		return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, t.name)
 	}
 	if partitions <= t.partitions || partitions > b.limits.Partitions {
-		return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions, b.limits.Partitions)
+		return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions,
+			b.limits.Partitions)
 	}
 	return nil
 }

@@ -76,7 +76,10 @@ var streamConfigs = map[string]streamConfig{
 	PropertyValueSubjects: {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
 
 	// Kept and shown, without an effect.
-	"compression.type":          {"producer", ConfigString, oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false},
+	"compression.type": {
+		"producer", ConfigString,
+		oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false,
+	},
 	"compression.gzip.level":    {"-1", ConfigInt, atLeast(-1), false},
 	"compression.lz4.level":     {"9", ConfigInt, atLeast(1), false},
 	"compression.zstd.level":    {"3", ConfigInt, atLeast(-131072), false},

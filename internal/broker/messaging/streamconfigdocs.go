@@ -5,11 +5,12 @@ package messaging
 var streamConfigDocs = map[string]string{
 	configRetentionMillis: "Milliseconds for which records are kept, counted from when they were appended; -1 for ever.",
 	configRetentionBytes:  "Bytes that a partition keeps at most; -1 for no limit.",
-	configCleanup:         "delete removes records by age and size. compact keeps them all until compaction is available, and needs a key in every record.",
-	configMessageBytes:    "Bytes of the largest record batch that is taken.",
-	configTimestampType:   "CreateTime keeps the producer's timestamps, LogAppendTime sets the time of the append.",
-	configRouting:         "How keys of messages that are produced over HTTP choose a partition; fixed when the topic is made.",
-	configStrict:          "Whether records go by age and size although a subscription has not read them.",
+	configCleanup: "delete removes records by age and size. compact keeps them all until compaction is " +
+		"available, and needs a key in every record.",
+	configMessageBytes:  "Bytes of the largest record batch that is taken.",
+	configTimestampType: "CreateTime keeps the producer's timestamps, LogAppendTime sets the time of the append.",
+	configRouting:       "How keys of messages that are produced over HTTP choose a partition; fixed when the topic is made.",
+	configStrict:        "Whether records go by age and size although a subscription has not read them.",
 
 	configTimeBefore: "Milliseconds that a record's timestamp may lie before the time of the append, where it keeps its own.",
 	configTimeAfter:  "Milliseconds that a record's timestamp may lie behind the time of the append, where it keeps its own.",

@@ -27,7 +27,10 @@ func (t *StreamTopic) StreamConfigs() []StreamConfig {
 	all := make([]StreamConfig, 0, len(streamConfigs))
 	for _, name := range slices.Sorted(maps.Keys(streamConfigs)) {
 		config := streamConfigs[name]
-		c := StreamConfig{Name: name, Default: config.byDefault, ReadOnly: config.fixed || name == configRouting, Kind: config.kind, Doc: streamConfigDocs[name]}
+		c := StreamConfig{
+			Name: name, Default: config.byDefault, ReadOnly: config.fixed || name == configRouting,
+			Kind: config.kind, Doc: streamConfigDocs[name],
+		}
 		if value, ok := t.inheritedConfig(name); ok {
 			c.Default, c.Inherited = value, value != config.byDefault
 		}
@@ -159,7 +162,8 @@ func (p *Policies) alter(change *ConfigChange) error {
 		value = ""
 	case ConfigAppend, ConfigSubtract:
 		if config.kind != ConfigList {
-			return errs.Newf(errs.Invalid, "%w: %s is not a list, so nothing can be added to it or taken out; set it", ErrConfig, name)
+			return errs.Newf(errs.Invalid, "%w: %s is not a list, so nothing can be added to it or taken out; set it",
+				ErrConfig, name)
 		}
 		current, ok := p.Stream[name]
 		if !ok {

@@ -12,7 +12,8 @@ import (
 func TestRegisteredSchemaIDsFromTheStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{Schemas: registered{"orders-value": 7}})
-	created, err := c.CreateStreamTopic(t.Context(), topic("orders"), 1, map[string]string{messaging.PropertyValueValidation: "true"}, false)
+	created, err := c.CreateStreamTopic(t.Context(), topic("orders"), 1,
+		map[string]string{messaging.PropertyValueValidation: "true"}, false)
 	c.do(err)
 	if _, err := c.Produce(t.Context(), created.Name(), text("plain")); !errors.Is(err, messaging.ErrSchemaPrefix) {
 		t.Errorf("a value without an id: got %v, want %v", err, messaging.ErrSchemaPrefix)
@@ -25,9 +26,13 @@ func TestRegisteredSchemaIDsFromTheStart(t *testing.T) {
 // TestCompactedTopicsNeedKeys: whether they are only compacted or delete too.
 func TestCompactedTopicsNeedKeys(t *testing.T) {
 	t.Parallel()
-	for policy, needed := range map[string]bool{"delete": false, "compact": true, "compact,delete": true, "delete, compact": true} {
+	for policy, needed := range map[string]bool{
+		"delete": false, "compact": true, "compact,delete": true,
+		"delete, compact": true,
+	} {
 		c := newCluster(t, messaging.Options{})
-		created, err := c.CreateStreamTopic(t.Context(), topic("t"), 1, map[string]string{"cleanup.policy": policy}, false)
+		created, err := c.CreateStreamTopic(t.Context(), topic("t"), 1,
+			map[string]string{"cleanup.policy": policy}, false)
 		c.do(err)
 		_, err = c.Produce(t.Context(), created.Name(), text("without a key"))
 		if got := errors.Is(err, messaging.ErrMessage); got != needed {

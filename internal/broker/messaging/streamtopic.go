@@ -81,7 +81,9 @@ func (b *Broker) PartitionsOf(id engine.TopicID) int32 {
 // CreateStreamTopic makes a partitioned topic; 0 partitions are as many as the
 // namespace has for topics that come into being by themselves, at least one. With
 // dryRun everything is checked and nothing made.
-func (b *Broker) CreateStreamTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string, dryRun bool) (*StreamTopic, error) {
+func (b *Broker) CreateStreamTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
+	dryRun bool,
+) (*StreamTopic, error) {
 	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
 		return nil, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
@@ -145,7 +147,9 @@ func (t *StreamTopic) engineCall(ctx context.Context, call func() error) error {
 
 // Read calls visit for what is stored from an offset on, batch by batch, until it
 // says no, and returns where the partition begins and ends.
-func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64,
+	visit func(*engine.Stored) (bool, error),
+) (engine.Extent, error) {
 	var extent engine.Extent
 	see := visit
 	if visit != nil {

@@ -44,7 +44,8 @@ func TestSubscriptionPositions(t *testing.T) {
 	wantErr(t, c.Subscribe(ctx, name, "s0", messaging.Position{}, nil), messaging.ErrSubscriptionExists)
 	wantErr(t, c.Subscribe(ctx, name, "a/b", messaging.Position{}, nil), messaging.ErrName)
 	foreign := names.MessageID{Ledger: 4711, Partition: -1}
-	wantErr(t, c.Subscribe(ctx, name, "x", messaging.Position{Kind: messaging.AtID, ID: foreign}, nil), messaging.ErrNoPosition)
+	wantErr(t, c.Subscribe(ctx, name, "x", messaging.Position{Kind: messaging.AtID, ID: foreign}, nil),
+		messaging.ErrNoPosition)
 	wantErr(t, c.Reset(ctx, name, "s0", messaging.Position{Kind: messaging.AtID, ID: foreign}), messaging.ErrNoPosition)
 	wantErr(t, c.Reset(ctx, name, "nobody", messaging.Position{}), messaging.ErrNoSubscription)
 }

@@ -61,7 +61,9 @@ func (t target) position(p Position) (engine.Position, error) {
 }
 
 // Subscribe creates a subscription, and its topic when the namespace allows.
-func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position, properties map[string]string) error {
+func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position,
+	properties map[string]string,
+) error {
 	if err := names.CheckSubscription(subscription); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
@@ -82,7 +84,8 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 		return err
 	}
 	if len(stats.Subscriptions) >= b.limits.Subscriptions {
-		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit, b.limits.Subscriptions)
+		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit,
+			b.limits.Subscriptions)
 	}
 	for i := range stats.Subscriptions {
 		if stats.Subscriptions[i].Name == subscription {
@@ -106,7 +109,8 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 
 // positionError gives an engine's complaint about an id its name here.
 func positionError(err error) error {
-	if errors.Is(err, engine.ErrForeignID) || errors.Is(err, engine.ErrNoMessage) || errors.Is(err, engine.ErrNoPartition) {
+	if errors.Is(err, engine.ErrForeignID) || errors.Is(err, engine.ErrNoMessage) ||
+		errors.Is(err, engine.ErrNoPartition) {
 		return errs.Newf(errs.Precondition, "%w: %w", ErrNoPosition, err)
 	}
 	return err
@@ -126,7 +130,9 @@ func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string,
 }
 
 // SubscriptionProperties returns the properties of a subscription.
-func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic, subscription string) (map[string]string, error) {
+func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic,
+	subscription string,
+) (map[string]string, error) {
 	_, stats, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return nil, err
@@ -136,7 +142,9 @@ func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic, s
 
 // SetSubscriptionProperties replaces the properties of a subscription and acts
 // upon those it knows.
-func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string, properties map[string]string) error {
+func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string,
+	properties map[string]string,
+) error {
 	policy, err := b.parsePolicy(properties)
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ func (t *Tenant) validate() error {
 	}
 	for _, s := range slices.Concat(t.AdminRoles, t.AllowedClusters) {
 		if s == "" || len(s) > maxRoleName {
-			return errs.Newf(errs.Invalid, "%w: role or cluster name is empty or longer than %d bytes", ErrPolicy, maxRoleName)
+			return errs.Newf(errs.Invalid, "%w: role or cluster name is empty or longer than %d bytes",
+				ErrPolicy, maxRoleName)
 		}
 	}
 	return nil
@@ -60,7 +61,8 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 			return nil, ErrTenantExists
 		}
 		if c.tenants.Len() >= b.limits.Tenants {
-			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d tenants", ErrTopicLimit, b.limits.Tenants)
+			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d tenants", ErrTopicLimit,
+				b.limits.Tenants)
 		}
 		return [][]byte{record{Op: opTenant, Tenant: &t}.encode()}, nil
 	})
@@ -75,7 +77,10 @@ func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Ten
 		if !ok {
 			return nil, ErrNoTenant
 		}
-		t := Tenant{Name: name, AdminRoles: slices.Clone(before.AdminRoles), AllowedClusters: slices.Clone(before.AllowedClusters)}
+		t := Tenant{
+			Name: name, AdminRoles: slices.Clone(before.AdminRoles),
+			AllowedClusters: slices.Clone(before.AllowedClusters),
+		}
 		if err := change(&t); err != nil {
 			return nil, err
 		}

@@ -83,7 +83,9 @@ func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Top
 
 // CreateTopic makes a topic with that many partitions, 0 for a topic that is
 // not partitioned.
-func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32, properties map[string]string) error {
+func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
+	properties map[string]string,
+) error {
 	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
@@ -105,7 +107,9 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 
 // create appends the topic's first record and brings it to the engine. With
 // ifMissing set, a topic that exists already is no error.
-func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (t *topic, err error) {
+func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool,
+	make func(*namespace) (topicRecord, error),
+) (t *topic, err error) {
 	err = untilUnchanged(func() error {
 		t, err = b.createAsKnown(ctx, name, ifMissing, make)
 		return err
@@ -114,7 +118,9 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool, m
 }
 
 // createAsKnown does so with room for a topic as this member would make it now.
-func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool, make func(*namespace) (topicRecord, error)) (*topic, error) {
+func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool,
+	make func(*namespace) (topicRecord, error),
+) (*topic, error) {
 	room, n, err := b.reserveTopic(ctx, name, make)
 	if err != nil {
 		return nil, err
@@ -137,10 +143,12 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 			return nil, ErrPartitionName
 		}
 		if c.byID.Len() >= b.limits.Topics {
-			return nil, errs.Newf(errs.Unavailable, "cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
+			return nil, errs.Newf(errs.Unavailable,
+				"cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
 		}
 		if limit := inForce(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
-			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit, name.Namespace, limit)
+			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit,
+				name.Namespace, limit)
 		}
 		rec, err := make(ns)
 		if err != nil {
@@ -185,7 +193,9 @@ func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
 
 // reserveTopic takes room for a topic as it would be made now; n is how much of
 // the quota that is. A topic that is there already needs none.
-func (b *Broker) reserveTopic(ctx context.Context, name names.Topic, make func(*namespace) (topicRecord, error)) (room quota.Reservation, n int64, err error) {
+func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
+	make func(*namespace) (topicRecord, error),
+) (room quota.Reservation, n int64, err error) {
 	c := b.catalogue.View()
 	ns, ok := c.namespace(name.Namespace)
 	if _, exists := lookup(c, name); exists || !ok {

@@ -70,7 +70,10 @@ type Usage struct {
 // exist.
 func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	c := b.catalogue.View()
-	out := Usage{Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(), Waiting: b.waiting.Load()}
+	out := Usage{
+		Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(),
+		Waiting: b.waiting.Load(),
+	}
 	holdings := map[*namespaceMeter]*Holdings{}
 	topics := map[engine.TopicID]*TopicUsage{}
 	err := b.engine.Usage(ctx, func(f engine.Usage) {

@@ -27,7 +27,8 @@ func TestUsage(t *testing.T) {
 		c.create("letters", 0)
 		c.create("idle", 0)
 		c.do(c.Subscribe(ctx, orders, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
-			messaging.PropertyDeadLetterTopic: "persistent://public/default/letters", messaging.PropertyMaxRedeliver: "1",
+			messaging.PropertyDeadLetterTopic: "persistent://public/default/letters",
+			messaging.PropertyMaxRedeliver:    "1",
 		}))
 		start := time.Now().UnixMilli()
 		for range 3 {
@@ -44,9 +45,13 @@ func TestUsage(t *testing.T) {
 		if f.Tenants != 1 || f.Namespaces != 1 || f.Topics != 3 || len(f.ByNamespace) != 1 {
 			t.Fatalf("got %+v, want 1 tenant, 1 namespace and 3 topics", f)
 		}
-		counts := messaging.Counts{ProducedMessages: 3, ProducedBytes: 15, DeliveredMessages: 2, DeliveredBytes: 10, Acknowledgements: 1}
+		counts := messaging.Counts{
+			ProducedMessages: 3, ProducedBytes: 15, DeliveredMessages: 2, DeliveredBytes: 10,
+			Acknowledgements: 1,
+		}
 		ns := f.ByNamespace[0]
-		if ns.Name != names.PublicDefault || ns.Counts != counts || ns.Backlog != 2 || ns.Leased != 1 || ns.Oldest != start || ns.Stored == 0 {
+		if ns.Name != names.PublicDefault || ns.Counts != counts || ns.Backlog != 2 || ns.Leased != 1 ||
+			ns.Oldest != start || ns.Stored == 0 {
 			t.Errorf("got %+v, want %+v with a backlog of 2, 1 of it leased, since %d", ns, counts, start)
 		}
 		var found bool

@@ -34,7 +34,9 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	}
 	if r.nameVersion && m.SchemaVersion == NoSchema {
 		if n := len(t.schemas.current()); n > 1 {
-			return NoSchema, errs.Newf(errs.Invalid, "%w: the topic has %d schema versions, and its policy schemaVersionEnforced asks producers to say which one a message has: send the header X-Msg-Long-Schema-Version, in a batch schemaVersion", ErrMessage, n)
+			return NoSchema, errs.Newf(errs.Invalid, "%w: the topic has %d schema versions, and its policy "+
+				"schemaVersionEnforced asks producers to say which one a message has: send the header "+
+				"X-Msg-Long-Schema-Version, in a batch schemaVersion", ErrMessage, n)
 		}
 	}
 	v, err := t.schemas.choose(m.SchemaVersion)
@@ -68,7 +70,9 @@ func (b *Broker) admitLarge(ctx context.Context, t *topic, r *rules, m *Message)
 }
 
 // checkPayload holds a message against a version of its topic's schema.
-func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation, m *Message) error {
+func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation,
+	m *Message,
+) error {
 	check, err := b.checkerOf(ctx, id, v, how)
 	if err != nil {
 		return err
@@ -81,7 +85,9 @@ func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaV
 
 // checkerOf returns the checker of a schema, which is made when it is not in the
 // cache.
-func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation) (check checker, err error) {
+func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion,
+	how validation,
+) (check checker, err error) {
 	key := schemaKey{id, v.Version, how}
 	if check, ok := b.parsed.Get(key); ok {
 		return check, nil

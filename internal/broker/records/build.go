@@ -33,7 +33,8 @@ func (b *Builder) Add(r *Record) {
 	b.count++
 
 	timeDelta, delta := r.Time-b.first, int64(r.Delta)
-	size := 1 + varintSize(timeDelta) + varintSize(delta) + nullableSize(r.Key) + nullableSize(r.Value) + varintSize(int64(len(r.Headers)))
+	size := 1 + varintSize(timeDelta) + varintSize(delta) + nullableSize(r.Key) + nullableSize(r.Value) +
+		varintSize(int64(len(r.Headers)))
 	for i := range r.Headers {
 		size += varintSize(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + nullableSize(r.Headers[i].Value)
 	}

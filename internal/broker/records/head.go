@@ -79,11 +79,14 @@ func ReadHead(data []byte) (Head, error) {
 	}
 	// Formats 0 and 1 have their magic at the same place.
 	if magic := data[atMagic]; magic != 2 {
-		return Head{}, fmt.Errorf("%w: record format %d is not served, only 2; use a client that speaks Kafka 0.11 or newer", ErrInvalid, magic)
+		return Head{}, fmt.Errorf(
+			"%w: record format %d is not served, only 2; use a client that speaks Kafka 0.11 or newer",
+			ErrInvalid, magic)
 	}
 	length := int64(int32(binary.BigEndian.Uint32(data[atLength:]))) //nolint:gosec // the wire's numbers are signed
 	if length < HeadSize-lengthFrom || length > int64(len(data)-lengthFrom) {
-		return Head{}, fmt.Errorf("%w: the length says %d bytes, %d are there", ErrCorrupt, length, len(data)-lengthFrom)
+		return Head{}, fmt.Errorf("%w: the length says %d bytes, %d are there", ErrCorrupt, length,
+			len(data)-lengthFrom)
 	}
 	return Head{
 		BaseOffset:    int64At(data, atBaseOffset),

@@ -71,7 +71,10 @@ func TestVector(t *testing.T) {
 		t.Errorf("head is %+v, want 79 bytes, one record at 1700000000000 and no producer", head)
 	}
 	got := collect(t, batch)
-	want := records.Record{Time: 1700000000000, Key: []byte("k1"), Value: []byte("hello"), Headers: []records.Header{{Key: []byte("h"), Value: []byte("v")}}, Size: 18}
+	want := records.Record{
+		Time: 1700000000000, Key: []byte("k1"), Value: []byte("hello"),
+		Headers: []records.Header{{Key: []byte("h"), Value: []byte("v")}}, Size: 18,
+	}
 	if len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
 		t.Errorf("records are %v, want %v", got, want)
 	}
@@ -138,7 +141,8 @@ func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
 			t.Fatalf("record %d: %v", i, err)
 		}
 		rest = rest[n+int(length):]
-		if !bytes.Equal(r.Key, want[i].Key) || (r.Key == nil) != (want[i].Key == nil) || !bytes.Equal(r.Value, want[i].Value) || (r.Value == nil) != (want[i].Value == nil) {
+		if !bytes.Equal(r.Key, want[i].Key) || (r.Key == nil) != (want[i].Key == nil) ||
+			!bytes.Equal(r.Value, want[i].Value) || (r.Value == nil) != (want[i].Value == nil) {
 			t.Errorf("record %d: the client reads %q=%q, want %q=%q", i, r.Key, r.Value, want[i].Key, want[i].Value)
 		}
 		if got := theirs.FirstTimestamp + r.TimestampDelta64; got != want[i].Time {
@@ -232,7 +236,8 @@ func TestUnpackingIsBounded(t *testing.T) {
 			t.Parallel()
 			batch := pack(t, unhex(t, vector), c.codec, func([]byte) []byte { return c.compress(zeros) })
 			if _, err := records.Check(batch, records.Limits{}); !errors.Is(err, records.ErrTooLarge) {
-				t.Errorf("%d bytes that unpack to %d: error %v, want %v", len(batch), len(zeros), err, records.ErrTooLarge)
+				t.Errorf("%d bytes that unpack to %d: error %v, want %v", len(batch), len(zeros), err,
+					records.ErrTooLarge)
 			}
 		})
 	}
@@ -252,7 +257,10 @@ func TestCheckRefuses(t *testing.T) {
 	for range records.MaxHeaders + 1 {
 		many.Headers = append(many.Headers, records.Header{Key: []byte("h")})
 	}
-	heavy := records.Record{Time: 1, Headers: []records.Header{{Key: []byte("h"), Value: make([]byte, records.MaxHeaderBytes)}}}
+	heavy := records.Record{
+		Time:    1,
+		Headers: []records.Header{{Key: []byte("h"), Value: make([]byte, records.MaxHeaderBytes)}},
+	}
 	gap := some()
 	gap[1].Delta = 2
 	for _, c := range []struct {
@@ -275,8 +283,14 @@ func TestCheckRefuses(t *testing.T) {
 		{"fewer than it says", change(23, 0, 0, 0, 4, 0, 0, 0, 0), records.ErrInvalid, ""},
 		{"last delta", change(23, 0, 0, 0, 9), records.ErrInvalid, "last offset delta is 9"},
 		{"first time", change(27, 0xff, 0, 0, 0, 0, 0, 0, 0), records.ErrTimestamp, ""},
-		{"producer id", change(43, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe), records.ErrInvalid, "producer id is -2"},
-		{"producer without sequence", change(43, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff), records.ErrInvalid, "sequence -1"},
+		{
+			"producer id", change(43, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe), records.ErrInvalid,
+			"producer id is -2",
+		},
+		{
+			"producer without sequence", change(43, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff),
+			records.ErrInvalid, "sequence -1",
+		},
 		{"bytes behind the last", seal(append(bytes.Clone(good), 0)), records.ErrInvalid, "1 bytes follow"},
 		{"gap", build(gap), records.ErrInvalid, "record 1: "},
 		{"too many headers", build([]records.Record{many}), records.ErrTooLarge, "1001 headers"},
@@ -290,7 +304,8 @@ func TestCheckRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := records.Check(bytes.Clone(good), records.Limits{MaxRecord: 1999}); !errors.Is(err, records.ErrTooLarge) {
+	if _, err := records.Check(bytes.Clone(good), records.Limits{MaxRecord: 1999}); !errors.Is(err,
+		records.ErrTooLarge) {
 		t.Errorf("a record over the limit: error %v, want %v", err, records.ErrTooLarge)
 	} else if wrong := new(records.RecordError); !errors.As(err, &wrong) || wrong.Index != 3 {
 		t.Errorf("error is %v, want one of record 3", err)

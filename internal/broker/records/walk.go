@@ -47,7 +47,8 @@ func Check(data []byte, limits Limits) (Head, error) {
 		return Head{}, err
 	}
 	if head.Size != len(data) {
-		return Head{}, fmt.Errorf("%w: %d bytes follow the batch; send one batch for each partition", ErrInvalid, len(data)-head.Size)
+		return Head{}, fmt.Errorf("%w: %d bytes follow the batch; send one batch for each partition", ErrInvalid,
+			len(data)-head.Size)
 	}
 	if !intact(data) {
 		return Head{}, fmt.Errorf("%w: the checksum does not fit", ErrCorrupt)
@@ -64,7 +65,8 @@ func Check(data []byte, limits Limits) (Head, error) {
 			return fmt.Errorf("%w: %d", ErrTimestamp, r.Time)
 		}
 		if size := len(r.Key) + len(r.Value); limits.MaxRecord > 0 && size > limits.MaxRecord {
-			return fmt.Errorf("%w: key and value have %d bytes, at most %d are allowed", ErrTooLarge, size, limits.MaxRecord)
+			return fmt.Errorf("%w: key and value have %d bytes, at most %d are allowed", ErrTooLarge, size,
+				limits.MaxRecord)
 		}
 		largest = max(largest, r.Time)
 		return nil
@@ -98,7 +100,8 @@ func (h *Head) check() error {
 	case h.ProducerID < NoProducer:
 		return fmt.Errorf("%w: producer id is %d", ErrInvalid, h.ProducerID)
 	case h.ProducerID != NoProducer && (h.ProducerEpoch < 0 || h.Sequence < 0):
-		return fmt.Errorf("%w: producer %d has epoch %d and sequence %d", ErrInvalid, h.ProducerID, h.ProducerEpoch, h.Sequence)
+		return fmt.Errorf("%w: producer %d has epoch %d and sequence %d", ErrInvalid, h.ProducerID,
+			h.ProducerEpoch, h.Sequence)
 	}
 	return nil
 }
@@ -183,7 +186,8 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	case fields.failed || len(fields.data) > 0:
 		return nil, errShort
 	case bytes > MaxHeaderBytes:
-		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes, MaxHeaderBytes)
+		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes,
+			MaxHeaderBytes)
 	case delta < 0 || delta > int64(head.LastDelta):
 		return nil, fmt.Errorf("%w: offset delta is %d, the last of the batch is %d", ErrInvalid, delta, head.LastDelta)
 	}

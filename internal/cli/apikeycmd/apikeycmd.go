@@ -83,7 +83,8 @@ type delivery struct{ file, env string }
 
 func (d *delivery) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "out", "", "write the token to this `file`, in place of printing it")
-	f.StringVar(&d.env, "env-file", "", "write it as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
+	f.StringVar(&d.env, "env-file", "",
+		"write it as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
 }
 
 // hand prints a token, or writes it where only its owner can read it.
@@ -98,7 +99,8 @@ func (k *keys) hand(d delivery, token string) error {
 		failed = errors.Join(failed, contexts.WritePrivate(d.env, []byte(text)))
 	}
 	if failed != nil {
-		return hint.Add(failed, "The key is made, and its private key kept: 'freshet apikey decrypt NAME' gives the token.")
+		return hint.Add(failed,
+			"The key is made, and its private key kept: 'freshet apikey decrypt NAME' gives the token.")
 	}
 	if d.file != "" || d.env != "" {
 		return nil
@@ -148,7 +150,8 @@ PKCS #1).`,
 			pem, err := os.ReadFile(file)
 			if err != nil {
 				return hint.Add(errs.Newf(errs.NotFound, "the private key of %s is not here: %w", args[0], err),
-					"Give the file with --private-key. When it is lost the token is lost: make another with 'freshet apikey rotate %s'.", args[0])
+					"Give the file with --private-key. When it is lost the token is lost: make another with "+
+						"'freshet apikey rotate %s'.", args[0])
 			}
 			token, err := open(key, pem)
 			if err != nil {
@@ -158,7 +161,8 @@ PKCS #1).`,
 		},
 	}
 	d.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&private, "private-key", "", "`file` of the private key (default: the one that create has kept)")
+	cmd.Flags().StringVar(&private, "private-key", "",
+		"`file` of the private key (default: the one that create has kept)")
 	return cmd
 }
 
@@ -194,7 +198,8 @@ func newList(env *command.Env) *cobra.Command {
 			return k.print(list, format)
 		},
 	}
-	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
+		output.FormatName)
 	cmd.Flags().StringVar(&account, "account", "", "only those of this `account`")
 	return cmd
 }
@@ -212,13 +217,15 @@ func (k *keys) print(list []resources.Object, format output.Format) error {
 		return nil
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. 'freshet apikey create NAME --account ACCOUNT' makes one.\n", k.at.Organization)
+		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. 'freshet apikey create NAME --account "+
+			"ACCOUNT' makes one.\n", k.at.Organization)
 		return err
 	}
 	style := k.env.Style()
 	t := output.Table{
-		Columns: append(output.Columns("Name", "Account", "Instance", "State", "Ends", "Age"), output.Column{Name: "Private key", Wide: true}),
-		Wide:    format == output.FormatWide,
+		Columns: append(output.Columns("Name", "Account", "Instance", "State", "Ends", "Age"),
+			output.Column{Name: "Private key", Wide: true}),
+		Wide: format == output.FormatWide,
 		Paint: func(column int, cell string) string {
 			switch {
 			case column == 3 && cell == "Issued":
@@ -239,7 +246,8 @@ func (k *keys) print(list []resources.Object, format output.Format) error {
 			kept = file
 		}
 		t.Rows = append(t.Rows, []string{
-			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), ends(key), age(key.Text("metadata", "creationTimestamp")), kept,
+			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), ends(key),
+			age(key.Text("metadata", "creationTimestamp")), kept,
 		})
 	}
 	return t.Write(k.env.Out)

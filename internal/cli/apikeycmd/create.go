@@ -114,7 +114,8 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 // is kept before anything is sent.
 func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Duration) (string, error) {
 	if !nameForm.MatchString(name) { // it becomes part of a path
-		return "", errs.Newf(errs.Invalid, "%q cannot be the name of a key: small letters, digits, '-' and '.', at most 253", name)
+		return "", errs.Newf(errs.Invalid,
+			"%q cannot be the name of a key: small letters, digits, '-' and '.', at most 253", name)
 	}
 	file := k.keyFile(name)
 	public, err := makeKey(file)
@@ -123,7 +124,8 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 	}
 	s.EncryptionKey = map[string]string{"pem": public}
 	_, err = k.Create(ctx, resources.APIKeys, k.at.Organization, map[string]any{
-		"apiVersion": resources.APIKeys.APIVersion(), "kind": "APIKey", "metadata": map[string]any{"name": name}, "spec": s,
+		"apiVersion": resources.APIKeys.APIVersion(), "kind": "APIKey",
+		"metadata": map[string]any{"name": name}, "spec": s,
 	}, resources.WriteOptions{FieldManager: fieldManager})
 	if err != nil {
 		var refused *client.Error
@@ -131,7 +133,8 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 			err = errors.Join(err, os.Remove(file))
 		}
 		if errors.Is(err, client.ErrConflict) {
-			return "", hint.Add(err, "Choose another name, or make another key in its place with 'freshet apikey rotate %s'.", name)
+			return "", hint.Add(err,
+				"Choose another name, or make another key in its place with 'freshet apikey rotate %s'.", name)
 		}
 		return "", err
 	}
@@ -162,7 +165,8 @@ func (k *keys) issued(ctx context.Context, name string) (resources.Object, error
 	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c := key.Condition("Issued")
-		return nil, hint.Add(command.Timeoutf("key %s is made and does not work yet: %s %s", name, c.Reason, output.Clean(c.Message)),
+		return nil, hint.Add(command.Timeoutf("key %s is made and does not work yet: %s %s", name, c.Reason,
+			output.Clean(c.Message)),
 			"It works as soon as what it needs is there; 'freshet apikey decrypt %s' gives its token then.", name)
 	}
 	return key, err

@@ -42,7 +42,8 @@ func makeKey(file string) (public string, err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", err
 	}
-	if err := contexts.WritePrivate(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
+	if err := contexts.WritePrivate(file,
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
 		return "", fmt.Errorf("keeping the private key: %w", err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})), nil
@@ -57,10 +58,12 @@ func open(key resources.Object, privatePEM []byte) (string, error) {
 	text := key.Text("status", "encryptedToken", "jwe")
 	if text == "" {
 		c := key.Condition("Issued")
-		return "", hint.Add(errs.Newf(errs.Conflict, "key %s has no encrypted token: %s %s", key.Name(), c.Reason, c.Message),
+		return "", hint.Add(errs.Newf(errs.Conflict, "key %s has no encrypted token: %s %s", key.Name(),
+			c.Reason, c.Message),
 			"'freshet describe ak %s' says more.", key.Name())
 	}
-	sealed, err := jose.ParseEncryptedCompact(text, []jose.KeyAlgorithm{jose.RSA_OAEP, jose.RSA_OAEP_256}, []jose.ContentEncryption{jose.A256GCM})
+	sealed, err := jose.ParseEncryptedCompact(text, []jose.KeyAlgorithm{jose.RSA_OAEP, jose.RSA_OAEP_256},
+		[]jose.ContentEncryption{jose.A256GCM})
 	if err != nil {
 		return "", fmt.Errorf("the encrypted token of key %s cannot be read: %w", key.Name(), err)
 	}
@@ -82,7 +85,8 @@ func parsePrivate(text []byte) (*rsa.PrivateKey, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "the private key cannot be read: it has to be RSA, in PKCS #8 or PKCS #1, and not encrypted")
+		return nil, errs.New(errs.Invalid,
+			"the private key cannot be read: it has to be RSA, in PKCS #8 or PKCS #1, and not encrypted")
 	}
 	key, ok := parsed.(*rsa.PrivateKey)
 	if !ok {

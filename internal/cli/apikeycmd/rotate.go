@@ -54,7 +54,8 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 	if _, err := k.get(ctx, name); err != nil {
 		return err
 	}
-	_, err := k.Patch(ctx, k.ref(name), map[string]any{"spec": map[string]any{"revoke": true}}, resources.WriteOptions{FieldManager: fieldManager})
+	_, err := k.Patch(ctx, k.ref(name), map[string]any{"spec": map[string]any{"revoke": true}},
+		resources.WriteOptions{FieldManager: fieldManager})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,8 @@ once.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.name, "as", "", "`name` of the new key (default: the old one's with the next number)")
-	f.StringVar(&r.expires, "expires", "", "the `time` when the new one ends: 90d, 12h or a date (default: as long as the old one was for)")
+	f.StringVar(&r.expires, "expires", "",
+		"the `time` when the new one ends: 90d, 12h or a date (default: as long as the old one was for)")
 	f.DurationVar(&r.revokeAfter, "revoke-after", 0, "then wait so long and revoke the old one")
 	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long to wait until the new one works")
 	r.addFlags(f)
@@ -132,7 +134,8 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 		return err
 	}
 	if !revokes {
-		_, err := fmt.Fprintf(k.env.Err, "key %s works, and so does %s; end that with 'freshet apikey revoke %s'\n", name, old, old)
+		_, err := fmt.Fprintf(k.env.Err, "key %s works, and so does %s; end that with 'freshet apikey revoke %s'\n",
+			name, old, old)
 		return err
 	}
 	progress := k.env.Progress()

@@ -40,7 +40,10 @@ func newAuth(env *command.Env) *cobra.Command {
 }
 
 // userReviews is asked who the caller is.
-var userReviews = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview"}
+var userReviews = resources.Kind{
+	Group: "authorization.vendor.io", Version: "v1alpha1",
+	Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
+}
 
 // identity is who the server says the caller is.
 type identity struct {
@@ -80,7 +83,10 @@ func whoami(ctx context.Context, conn *client.Client) (identity, error) {
 		return identity{}, fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
 	s := review.Status
-	who := identity{Principal: s.Principal, Administrator: s.Administrator, SystemAdministrator: s.SystemAdministrator, Expires: s.ExpirationTime, Server: conn.BaseURL()}
+	who := identity{
+		Principal: s.Principal, Administrator: s.Administrator, SystemAdministrator: s.SystemAdministrator,
+		Expires: s.ExpirationTime, Server: conn.BaseURL(),
+	}
 	if len(s.Users) > 0 {
 		who.Kind, who.Name, who.Organization = s.Users[0].Kind, s.Users[0].Name, s.Users[0].Organization
 	}
@@ -180,8 +186,10 @@ func printIdentity(env *command.Env, who identity) error {
 	if who.SessionEnds != nil {
 		text += "Session until: " + who.SessionEnds.Local().Format(timeForm) + ", and longer when it is used before\n"
 	}
-	_, err := fmt.Fprintf(env.Out, "Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
-		output.Clean(who.Principal), who.Kind+":", output.Clean(who.Name), output.Clean(who.Organization), role, expires, who.Server, text)
+	_, err := fmt.Fprintf(env.Out,
+		"Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
+		output.Clean(who.Principal), who.Kind+":", output.Clean(who.Name), output.Clean(who.Organization), role,
+		expires, who.Server, text)
 	return err
 }
 
@@ -253,7 +261,10 @@ no longer takes is replaced.`,
 			if err != nil {
 				return err
 			}
-			answer := execCredential{Kind: "ExecCredential", APIVersion: kubeconfig.ExecVersion, Status: execStatus{Token: secret.Value}}
+			answer := execCredential{
+				Kind: "ExecCredential", APIVersion: kubeconfig.ExecVersion,
+				Status: execStatus{Token: secret.Value},
+			}
 			if !secret.Expiry.IsZero() {
 				answer.Status.Expires = &secret.Expiry
 			}

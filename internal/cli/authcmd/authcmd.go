@@ -10,5 +10,6 @@ import (
 
 // Commands makes the family.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InGroup(command.GroupConnect, newLogin(env), newLogout(env), newContext(env), newAuth(env), newKubeconfig(env))
+	return command.InGroup(command.GroupConnect, newLogin(env), newLogout(env), newContext(env), newAuth(env),
+		newKubeconfig(env))
 }

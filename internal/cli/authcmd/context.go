@@ -58,7 +58,8 @@ func newContextList(env *command.Env) *cobra.Command {
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return listContexts(env, format) },
 	}
-	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
+		output.FormatName)
 	return cmd
 }
 
@@ -85,19 +86,25 @@ func listContexts(env *command.Env, format output.Format) error {
 		return nil
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(env.Err, "No contexts. 'freshet login CREDENTIALS-FILE' makes one; 'freshet serve' starts a server here.\n")
+		_, err := fmt.Fprintf(env.Err,
+			"No contexts. 'freshet login CREDENTIALS-FILE' makes one; 'freshet serve' starts a server here.\n")
 		return err
 	}
 	t := output.Table{
-		Columns: append(output.Columns("Current", "Name", "Server", "Organization", "Cluster"), output.Column{Name: "Credential", Wide: true}),
-		Wide:    format == output.FormatWide,
+		Columns: append(output.Columns("Current", "Name", "Server", "Organization", "Cluster"),
+			output.Column{Name: "Credential", Wide: true}),
+		Wide: format == output.FormatWide,
 	}
 	for _, c := range all {
 		mark := ""
 		if c.Name == current {
 			mark = "*"
 		}
-		t.Rows = append(t.Rows, []string{mark, c.Name, c.Server, c.Organization, cmp.Or(c.Cluster, contexts.DefaultCluster), c.Credential.Path()})
+		t.Rows = append(t.Rows,
+			[]string{
+				mark, c.Name, c.Server, c.Organization, cmp.Or(c.Cluster, contexts.DefaultCluster),
+				c.Credential.Path(),
+			})
 	}
 	return t.Write(env.Out)
 }
@@ -138,7 +145,8 @@ func newContextUse(env *command.Env) *cobra.Command {
 }
 
 func noContext(name string) error {
-	return hint.Add(errs.Newf(errs.NotFound, "there is no context %q", name), "'freshet context list' shows those there are, 'freshet login' makes one.")
+	return hint.Add(errs.Newf(errs.NotFound, "there is no context %q", name),
+		"'freshet context list' shows those there are, 'freshet login' makes one.")
 }
 
 func newContextShow(env *command.Env) *cobra.Command {
@@ -169,8 +177,10 @@ and environment say laid over it, or the one that is named.`,
 			if format != output.FormatText {
 				return output.Value(env.Out, format, c)
 			}
-			_, err = fmt.Fprintf(env.Out, "Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
-				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster, c.Credential.Path())
+			_, err = fmt.Fprintf(env.Out,
+				"Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
+				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster,
+				c.Credential.Path())
 			return err
 		},
 	}

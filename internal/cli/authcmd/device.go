@@ -38,7 +38,8 @@ func (l *login) inBrowser(ctx context.Context) error {
 		// Nobody would have the session then.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server, output.Clean(who.Person), who.Principal, c.Name)
+	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server,
+		output.Clean(who.Person), who.Principal, c.Name)
 	return err
 }
 
@@ -68,7 +69,10 @@ func (l *login) target() (c, before contexts.Context, err error) {
 
 // askPerson shows the code, and waits until somebody has signed in.
 func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Session, error) {
-	conn, err := client.New(client.Config{BaseURL: c.Server, CA: []byte(c.CA), UserAgent: "freshet/" + version.Get().Version})
+	conn, err := client.New(client.Config{
+		BaseURL: c.Server, CA: []byte(c.CA),
+		UserAgent: "freshet/" + version.Get().Version,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +89,8 @@ func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Ses
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(l.env.Err, "To sign in, open this page in a browser, on any machine:\n\n  %s\n\nand compare the code: %s\n\n", output.Clean(d.Complete), output.Clean(d.Code))
+	_, err = fmt.Fprintf(l.env.Err, "To sign in, open this page in a browser, on any machine:\n\n  %s\n\nand "+
+		"compare the code: %s\n\n", output.Clean(d.Complete), output.Clean(d.Code))
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +118,13 @@ func openPage(ctx context.Context, page string) error {
 
 // keepSession asks who has signed in, and writes the session and the context, in
 // this order.
-func (l *login) keepSession(ctx context.Context, c *contexts.Context, before contexts.Context, s *session.Session) (identity, error) {
-	conn, err := client.New(client.Config{BaseURL: c.Server, CA: []byte(c.CA), TokenSource: client.StaticToken(s.AccessToken), UserAgent: "freshet/" + version.Get().Version})
+func (l *login) keepSession(ctx context.Context, c *contexts.Context, before contexts.Context,
+	s *session.Session,
+) (identity, error) {
+	conn, err := client.New(client.Config{
+		BaseURL: c.Server, CA: []byte(c.CA),
+		TokenSource: client.StaticToken(s.AccessToken), UserAgent: "freshet/" + version.Get().Version,
+	})
 	if err != nil {
 		return identity{}, err
 	}
@@ -129,8 +139,10 @@ func (l *login) keepSession(ctx context.Context, c *contexts.Context, before con
 	s.Principal = who.Principal
 	c.Organization = cmp.Or(l.env.Selection().Organization, who.Organization)
 	if c.Name == "" && before.Credential.Session != "" {
-		if old, err := session.Read(before.Credential.Session); err != nil || old.Principal == s.Principal && old.Server == s.Server {
-			c.Name, c.Cluster, c.Instance = before.Name, cmp.Or(c.Cluster, before.Cluster), cmp.Or(c.Instance, before.Instance)
+		if old, err := session.Read(before.Credential.Session); err != nil || old.Principal == s.Principal &&
+			old.Server == s.Server {
+			c.Name, c.Cluster, c.Instance = before.Name, cmp.Or(c.Cluster, before.Cluster),
+				cmp.Or(c.Instance, before.Instance)
 		}
 	}
 	c.Name = cmp.Or(c.Name, who.Name+"@"+who.Organization)

@@ -70,7 +70,8 @@ func (k *kubeconfigRun) run(ctx context.Context, env *command.Env) error {
 		return err
 	}
 	if !strings.HasPrefix(c.Server, "https:") {
-		return hint.Add(errs.Newf(errs.Invalid, "kubectl sends no credentials over plain HTTP, and the context's server is %s", c.Server),
+		return hint.Add(errs.Newf(errs.Invalid,
+			"kubectl sends no credentials over plain HTTP, and the context's server is %s", c.Server),
 			"Name its HTTPS address: --server https://HOST:PORT, and --ca-file FILE when its certificate authority is not a public one.")
 	}
 	o := kubeconfig.Options{
@@ -148,7 +149,9 @@ func (k *kubeconfigRun) exec(env *command.Env, c contexts.Context) (*kubeconfig.
 		e.Args = append(e.Args, "--server="+selection.Server)
 	}
 	for _, file := range [][2]string{
-		{"--ca-file=", selection.CAFile}, {"--credentials-file=", selection.CredentialsFile}, {"--token-file=", selection.TokenFile},
+		{"--ca-file=", selection.CAFile},
+		{"--credentials-file=", selection.CredentialsFile},
+		{"--token-file=", selection.TokenFile},
 	} {
 		if file[1] != "" {
 			e.Args = append(e.Args, file[0]+absolute(file[1]))

@@ -73,11 +73,14 @@ is, for one that something else renews.`,
 			withFile := len(args) > 0 || env.Flags.TokenFile != ""
 			switch {
 			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.opens):
-				return command.Usagef(cmd, "say one way to sign in: a credentials file, --token-file and --server, or --device")
+				return command.Usagef(cmd,
+					"say one way to sign in: a credentials file, --token-file and --server, or --device")
 			case !withFile && l.inPlace:
 				return command.Usagef(cmd, "--in-place needs a file")
-			case !withFile && !l.device && cmp.Or(env.Getenv("FRESHET_TOKEN_FILE"), env.Getenv("FRESHET_CREDENTIALS_FILE")) != "":
-				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE says who you are, whatever the context: unset it, or say --device")
+			case !withFile && !l.device &&
+				cmp.Or(env.Getenv("FRESHET_TOKEN_FILE"), env.Getenv("FRESHET_CREDENTIALS_FILE")) != "":
+				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE says who you are, "+
+					"whatever the context: unset it, or say --device")
 			case !withFile:
 				return l.inBrowser(cmd.Context())
 			}
@@ -104,7 +107,10 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := client.New(client.Config{BaseURL: c.Server, CA: []byte(c.CA), TokenSource: tokens, UserAgent: "freshet/" + version.Get().Version})
+	conn, err := client.New(client.Config{
+		BaseURL: c.Server, CA: []byte(c.CA), TokenSource: tokens,
+		UserAgent: "freshet/" + version.Get().Version,
+	})
 	if err != nil {
 		return err
 	}
@@ -136,7 +142,9 @@ func readAuthority(c *contexts.Context, file string) error {
 
 // secret reads what proves who one is, and says where it is good. It is nil for a
 // file that stays where it is.
-func (l *login) secret(c *contexts.Context, file string, selection contexts.Selection) ([]byte, client.TokenSource, error) {
+func (l *login) secret(c *contexts.Context, file string,
+	selection contexts.Selection,
+) ([]byte, client.TokenSource, error) {
 	path := cmp.Or(file, selection.TokenFile)
 	text, err := l.read(path)
 	if err != nil {
@@ -146,7 +154,8 @@ func (l *login) secret(c *contexts.Context, file string, selection contexts.Sele
 	if file == "" {
 		c.Server = strings.TrimRight(selection.Server, "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "an API key does not say which server it is for"), "Name it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "an API key does not say which server it is for"),
+				"Name it with --server URL.")
 		}
 		c.Credential.TokenFile = path
 		tokens = client.StaticToken(string(bytes.TrimSpace(text)))
@@ -157,10 +166,14 @@ func (l *login) secret(c *contexts.Context, file string, selection contexts.Sele
 		}
 		c.Server = strings.TrimRight(cmp.Or(selection.Server, credentials.Server()), "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "the credentials do not say which server they are for"), "Name it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "the credentials do not say which server they are for"),
+				"Name it with --server URL.")
 		}
 		c.Credential.File = path
-		tokens, err = client.ClientCredentials(client.Credentials{ClientID: credentials.ClientID, ClientSecret: credentials.ClientSecret},
+		tokens, err = client.ClientCredentials(client.Credentials{
+			ClientID:     credentials.ClientID,
+			ClientSecret: credentials.ClientSecret,
+		},
 			client.CredentialsOptions{TokenURL: c.Server + "/oauth/token", CA: []byte(c.CA)})
 		if err != nil {
 			return nil, nil, err
@@ -225,9 +238,11 @@ func explain(err error, server string) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &authority):
-		return hint.Add(err, "When the server made its certificate authority itself, give it: --ca-file DATA-DIR/tls/ca.crt")
+		return hint.Add(err,
+			"When the server made its certificate authority itself, give it: --ca-file DATA-DIR/tls/ca.crt")
 	case errors.Is(err, client.ErrUnauthenticated):
-		return hint.Add(err, "The secret is not, or no longer, good at %s. 'freshet sa credentials NAME' writes the present one.", server)
+		return hint.Add(err, "The secret is not, or no longer, good at %s. 'freshet sa credentials NAME' writes the "+
+			"present one.", server)
 	}
 	return err
 }

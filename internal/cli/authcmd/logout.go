@@ -41,7 +41,8 @@ stays as it is.`,
 				return err
 			}
 			if c.Name == "" || c.Name == contexts.LocalName {
-				return errs.New(errs.NotFound, "you are not signed in: no context is in effect that 'freshet login' made")
+				return errs.New(errs.NotFound,
+					"you are not signed in: no context is in effect that 'freshet login' made")
 			}
 			return forget(cmd.Context(), env, c.Name)
 		},
@@ -63,7 +64,8 @@ func forget(ctx context.Context, env *command.Env, name string) error {
 	if path := gone.Credential.Session; path != "" {
 		if err := session.End(ctx, path); err == nil {
 			ended = ", and the session has ended"
-		} else if _, err := fmt.Fprintf(env.Err, "Warning: the session was not ended at the server, and ends there by itself: %v\n", err); err != nil {
+		} else if _, err := fmt.Fprintf(env.Err,
+			"Warning: the session was not ended at the server, and ends there by itself: %v\n", err); err != nil {
 			return err
 		}
 	}
@@ -74,7 +76,8 @@ func forget(ctx context.Context, env *command.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone), tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
+	if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone),
+		tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Out, "context %s is gone%s\n", name, ended)

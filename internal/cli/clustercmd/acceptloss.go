@@ -102,10 +102,15 @@ lost. If you have a newer backup, restore that instead.`,
 			if err != nil {
 				return err
 			}
-			if _, err := conn.Do(cmd.Context(), &client.Request{Method: http.MethodPost, Path: path, Body: body, Header: http.Header{"Content-Type": {"application/json"}}}); err != nil {
+			if _, err := conn.Do(cmd.Context(),
+				&client.Request{
+					Method: http.MethodPost, Path: path, Body: body,
+					Header: http.Header{"Content-Type": {"application/json"}},
+				}); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "Accepted. The shard goes on within seconds; 'freshet get messagingclusters %s' says when the cluster is ready.\n", name)
+			_, err = fmt.Fprintf(env.Out, "Accepted. The shard goes on within seconds; 'freshet get "+
+				"messagingclusters %s' says when the cluster is ready.\n", name)
 			return err
 		},
 	}
@@ -124,7 +129,8 @@ func lossPath(cluster, shard string) (path, name string, err error) {
 	if _, err := strconv.ParseUint(shard, 10, 16); err != nil {
 		return "", "", errs.Newf(errs.Invalid, "%q is not a shard; write its number, from 0 on", shard)
 	}
-	return "/system/v1alpha1/shards/" + url.PathEscape(organization) + "/" + url.PathEscape(name) + "/" + shard + "/loss", name, nil
+	return "/system/v1alpha1/shards/" + url.PathEscape(organization) + "/" + url.PathEscape(name) + "/" + shard +
+		"/loss", name, nil
 }
 
 // print tells exactly what is there and what is given up.
@@ -160,12 +166,14 @@ func (l *loss) print(w io.Writer) error {
 	for _, c := range l.Copies {
 		if c.GivenUp {
 			given = true
-			fmt.Fprintf(text, "Given up: the copy of member %s, up to message %d (epoch %d)\n", c.Member, c.Position, c.Epoch)
+			fmt.Fprintf(text, "Given up: the copy of member %s, up to message %d (epoch %d)\n", c.Member,
+				c.Position, c.Epoch)
 		}
 	}
 	if l.LogMessagesLost > 0 {
 		given = true
-		fmt.Fprintf(text, "Given up: the last %d messages of the log, up to message %d\n", l.LogMessagesLost, l.Log.Last)
+		fmt.Fprintf(text, "Given up: the last %d messages of the log, up to message %d\n",
+			l.LogMessagesLost, l.Log.Last)
 	}
 	if !given {
 		fmt.Fprintln(text, "Given up: nothing that is known of")
@@ -178,7 +186,8 @@ var errNotConfirmed = errs.New(errs.Precondition, "that is not the cluster's nam
 
 // confirm asks for the cluster's name.
 func confirm(env *command.Env, name string) error {
-	if _, err := fmt.Fprintf(env.Err, "What is given up cannot be had back. Type the cluster's name (%s) to go on: ", name); err != nil {
+	if _, err := fmt.Fprintf(env.Err, "What is given up cannot be had back. Type the cluster's name (%s) to go on: ",
+		name); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(io.LimitReader(env.In, 1<<10)).ReadString('\n')

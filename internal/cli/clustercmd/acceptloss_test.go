@@ -26,9 +26,12 @@ func runAt(t *testing.T, server, in string, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	env := &command.Env{Streams: command.Streams{In: strings.NewReader(in), Out: &out, Err: &out}, Getenv: func(name string) string {
-		return map[string]string{"FRESHET_SERVER": server, "FRESHET_TOKEN_FILE": token, "HOME": t.TempDir()}[name]
-	}}
+	env := &command.Env{
+		Streams: command.Streams{In: strings.NewReader(in), Out: &out, Err: &out},
+		Getenv: func(name string) string {
+			return map[string]string{"FRESHET_SERVER": server, "FRESHET_TOKEN_FILE": token, "HOME": t.TempDir()}[name]
+		},
+	}
 	cmd := clustercmd.Commands(env)[0]
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
@@ -61,7 +64,8 @@ func TestAcceptLoss(t *testing.T) {
 				if r.URL.Path != "/system/v1alpha1/shards/acme/prod/3/loss" || c.status != 200 {
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(max(c.status, 400))
-					_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no copy of the shard is lost","code":412}`)
+					_, _ = io.WriteString(w,
+						`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no copy of the shard is lost","code":412}`)
 					return
 				}
 				if r.Method == http.MethodPost {
@@ -73,7 +77,8 @@ func TestAcceptLoss(t *testing.T) {
 			}))
 			defer server.Close()
 			out, err := runAt(t, server.URL, c.in, append([]string{"accept-loss"}, c.args...)...)
-			if c.fails == "" && c.has != "" && err != nil || c.has == "" && err == nil || err != nil && !strings.Contains(err.Error(), c.fails) {
+			if c.fails == "" && c.has != "" && err != nil || c.has == "" && err == nil || err != nil &&
+				!strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got error %v, want %q", err, c.fails)
 			}
 			if got := len(accepted) == 1 && accepted[0] == `{"from":"b","mark":"m1"}`; got != c.accepted {
@@ -83,7 +88,11 @@ func TestAcceptLoss(t *testing.T) {
 				t.Errorf("got %q, want %q", out, c.has)
 			}
 			if c.accepted {
-				for _, want := range []string{"messages 1 to 5", "copy of member a: up to message 21 (epoch 1)", "member c: it cannot be asked", "from the copy of member b", "Given up: the copy of member a, up to message 21"} {
+				for _, want := range []string{
+					"messages 1 to 5", "copy of member a: up to message 21 (epoch 1)",
+					"member c: it cannot be asked", "from the copy of member b",
+					"Given up: the copy of member a, up to message 21",
+				} {
 					if !strings.Contains(out, want) {
 						t.Errorf("got %q, want %q", out, want)
 					}

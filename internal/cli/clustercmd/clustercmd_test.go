@@ -32,7 +32,8 @@ func run(t *testing.T, args ...string) (string, error) {
 func initGroup(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "group")
-	if _, err := run(t, "init", "--output", dir, "--base-url", "https://freshet.example.com", "a=10.0.0.1", "b=b.example.com", "c=[fd00::3]"); err != nil {
+	if _, err := run(t, "init", "--output", dir, "--base-url", "https://freshet.example.com", "a=10.0.0.1",
+		"b=b.example.com", "c=[fd00::3]"); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -56,7 +57,10 @@ func TestJoinWritesAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	own, place := cfg.Members.Own()
-	want := config.Member{Name: "b", Internal: "b.example.com:7443", Etcd: "b.example.com:7380", Log: "b.example.com:7422"}
+	want := config.Member{
+		Name: "b", Internal: "b.example.com:7443", Etcd: "b.example.com:7380",
+		Log: "b.example.com:7422",
+	}
 	if own != want || place != 1 || cfg.DataDir != data || cfg.BaseURL != "https://freshet.example.com" {
 		t.Errorf("got %+v at %d in %s, want %+v", own, place, cfg.DataDir, want)
 	}
@@ -100,20 +104,44 @@ func TestRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no members":       {[]string{"init", "--base-url", "https://x"}, "who the members are"},
-		"no base URL":      {[]string{"init", "a=h", "b=i", "c=j"}, "--base-url"},
-		"two":              {[]string{"init", "--base-url", "https://x", "a=h", "b=i"}, "2 members"},
-		"same host":        {[]string{"init", "--base-url", "https://x", "a=h", "b=h", "c=j"}, "already the address"},
-		"no host":          {[]string{"init", "--base-url", "https://x", "a=", "b=h", "c=j"}, "NAME=HOST"},
-		"two addresses":    {[]string{"init", "--base-url", "https://x", "a=h:1,h:2", "b=h", "c=j"}, "has 2 addresses"},
-		"nothing of NATS":  {[]string{"init", "--base-url", "https://x", "--nats-credentials", "c", "a=h", "b=i", "c=j"}, "--nats-url"},
-		"half a pair":      {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "--nats-key-file", "k", "a=h", "b=i", "c=j"}, "go together"},
-		"a log and NATS":   {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "a=h:1,h:2,h:3", "b=i", "c=j"}, "NAME=INTERNAL,ETCD with"},
-		"no URL of NATS":   {[]string{"init", "--base-url", "https://x", "--nats-url", "n:4222", "a=h", "b=i", "c=j"}, "nats://host:port"},
-		"a secret in one":  {[]string{"init", "--base-url", "https://x", "--nats-url", "nats://me:secret@n:4222", "a=h", "b=i", "c=j"}, "credentials are a file"},
-		"no monitoring":    {[]string{"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "--nats-monitoring", "n", "a=h", "b=i", "c=j"}, "http(s)://host:port"},
-		"moved elsewhere":  {[]string{"init", "--base-url", "https://x", "--from", dir, "--external-etcd", "a=h", "b=i", "c=j"}, "do not go together"},
-		"a directory":      {[]string{"init", "--output", group, "--base-url", "https://x", "a=h", "b=i", "c=j"}, "is there already"},
+		"no members":    {[]string{"init", "--base-url", "https://x"}, "who the members are"},
+		"no base URL":   {[]string{"init", "a=h", "b=i", "c=j"}, "--base-url"},
+		"two":           {[]string{"init", "--base-url", "https://x", "a=h", "b=i"}, "2 members"},
+		"same host":     {[]string{"init", "--base-url", "https://x", "a=h", "b=h", "c=j"}, "already the address"},
+		"no host":       {[]string{"init", "--base-url", "https://x", "a=", "b=h", "c=j"}, "NAME=HOST"},
+		"two addresses": {[]string{"init", "--base-url", "https://x", "a=h:1,h:2", "b=h", "c=j"}, "has 2 addresses"},
+		"nothing of NATS": {[]string{
+			"init", "--base-url", "https://x", "--nats-credentials", "c", "a=h", "b=i",
+			"c=j",
+		}, "--nats-url"},
+		"half a pair": {[]string{
+			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222",
+			"--nats-key-file", "k", "a=h", "b=i", "c=j",
+		}, "go together"},
+		"a log and NATS": {[]string{
+			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "a=h:1,h:2,h:3",
+			"b=i", "c=j",
+		}, "NAME=INTERNAL,ETCD with"},
+		"no URL of NATS": {
+			[]string{"init", "--base-url", "https://x", "--nats-url", "n:4222", "a=h", "b=i", "c=j"},
+			"nats://host:port",
+		},
+		"a secret in one": {[]string{
+			"init", "--base-url", "https://x", "--nats-url", "nats://me:secret@n:4222", "a=h",
+			"b=i", "c=j",
+		}, "credentials are a file"},
+		"no monitoring": {[]string{
+			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222",
+			"--nats-monitoring", "n", "a=h", "b=i", "c=j",
+		}, "http(s)://host:port"},
+		"moved elsewhere": {[]string{
+			"init", "--base-url", "https://x", "--from", dir, "--external-etcd", "a=h", "b=i",
+			"c=j",
+		}, "do not go together"},
+		"a directory": {
+			[]string{"init", "--output", group, "--base-url", "https://x", "a=h", "b=i", "c=j"},
+			"is there already",
+		},
 		"no bundle":        {[]string{"join", filepath.Join(dir, "none")}, "no such file"},
 		"not a bundle":     {[]string{"join", broken}, "is not a bundle"},
 		"a broken setting": {[]string{"join", filepath.Join(group, "a.bundle"), "--config", broken}, "datadir"},
@@ -137,12 +165,17 @@ func TestInitWithNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	group := filepath.Join(dir, "group")
-	if _, err := run(t, "init", "--output", group, "--base-url", "https://freshet.example.com", "--nats-url", "tls://n1:4222", "--nats-url", "tls://n2:4222",
-		"--nats-credentials", credentials, "--nats-monitoring", "http://n1:8222", "a=10.0.0.1", "b=10.0.0.2:1,10.0.0.2:2", "c=c.example.com"); err != nil {
+	if _, err := run(t, "init", "--output", group, "--base-url", "https://freshet.example.com", "--nats-url",
+		"tls://n1:4222", "--nats-url", "tls://n2:4222",
+		"--nats-credentials", credentials, "--nats-monitoring", "http://n1:8222", "a=10.0.0.1",
+		"b=10.0.0.2:1,10.0.0.2:2", "c=c.example.com"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "freshet.yaml")
-	join := []string{"join", filepath.Join(group, "b.bundle"), "--data-dir", filepath.Join(dir, "data"), "--config", file}
+	join := []string{
+		"join", filepath.Join(group, "b.bundle"), "--data-dir", filepath.Join(dir, "data"),
+		"--config", file,
+	}
 	for range 2 { // it may be repeated
 		if _, err := run(t, join...); err != nil {
 			t.Fatal(err)
@@ -155,11 +188,15 @@ func TestInitWithNATS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.NATS{URLs: []string{"tls://n1:4222", "tls://n2:4222"}, Credentials: credentials, Monitoring: []string{"http://n1:8222"}}
+	want := config.NATS{
+		URLs: []string{"tls://n1:4222", "tls://n2:4222"}, Credentials: credentials,
+		Monitoring: []string{"http://n1:8222"},
+	}
 	if !reflect.DeepEqual(cfg.NATS, want) {
 		t.Errorf("got %+v, want %+v", cfg.NATS, want)
 	}
-	if own, _ := cfg.Members.Own(); own.Internal != "10.0.0.2:1" || own.Etcd != "10.0.0.2:2" || own.Log != "" || cfg.Members.List[0].Log != "" {
+	if own, _ := cfg.Members.Own(); own.Internal != "10.0.0.2:1" || own.Etcd != "10.0.0.2:2" || own.Log != "" ||
+		cfg.Members.List[0].Log != "" {
 		t.Errorf("got %+v, want the two addresses that were given", own)
 	}
 	text, err := os.ReadFile(file)
@@ -180,13 +217,19 @@ func TestInitFrom(t *testing.T) {
 	t.Parallel()
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "group")
 	keys := identity.NewKeyFile()
-	for name, data := range map[string][]byte{"encryption.key": keys, "admin.token": []byte("token"), "tls/ca.crt": []byte("certificate"), "tls/ca.key": []byte("key")} {
+	for name, data := range map[string][]byte{
+		"encryption.key": keys, "admin.token": []byte("token"),
+		"tls/ca.crt": []byte("certificate"), "tls/ca.key": []byte("key"),
+	} {
 		path := filepath.Join(from, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"init", "--output", dir, "--base-url", "https://freshet.example.com", "--from", from, "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3"}
+	args := []string{
+		"init", "--output", dir, "--base-url", "https://freshet.example.com", "--from", from, "a=10.0.0.1",
+		"b=10.0.0.2", "c=10.0.0.3",
+	}
 	out, err := run(t, args...)
 	if err != nil || !strings.Contains(out, "freshet migrate") || strings.Contains(out, "token") {
 		t.Fatalf("got %q, %v, want the next step and no secret", out, err)
@@ -196,7 +239,10 @@ func TestInitFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := bundle.Secrets{EncryptionKeys: keys, AdminToken: "token", ClientCA: bundle.Pair{Certificate: "certificate", Key: "key"}}
+		want := bundle.Secrets{
+			EncryptionKeys: keys, AdminToken: "token",
+			ClientCA: bundle.Pair{Certificate: "certificate", Key: "key"},
+		}
 		if !reflect.DeepEqual(part.Secrets, want) {
 			t.Errorf("%s: got other secrets than the server's", name)
 		}
@@ -209,7 +255,8 @@ func TestInitFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if later, err := group.Bundle("a", true); err != nil || later.Seed || !later.Existing {
-		t.Errorf("a machine in place of the first: got %+v, %v, want one that gets its data from the others", later.Seed, err)
+		t.Errorf("a machine in place of the first: got %+v, %v, want one that gets its data from the others",
+			later.Seed, err)
 	}
 	if err := os.Remove(filepath.Join(from, "encryption.key")); err != nil {
 		t.Fatal(err)

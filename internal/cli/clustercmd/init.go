@@ -143,7 +143,8 @@ func writeGroup(env *command.Env, dir string, group *bundle.Group) error {
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return errs.Newf(errs.Conflict, "%s is there already; choose another directory with --output, or 'freshet cluster replace' for a machine that is lost", dir)
+			return errs.Newf(errs.Conflict, "%s is there already; choose another directory with --output, or "+
+				"'freshet cluster replace' for a machine that is lost", dir)
 		}
 		return err
 	}
@@ -161,7 +162,8 @@ func writeGroup(env *command.Env, dir string, group *bundle.Group) error {
 		}
 	}
 	if group.Seed != "" {
-		_, err := fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
+		_, err := fmt.Fprintf(env.Out,
+			`%s has a bundle for each of the %d members, and group.json, from which they are made.
 
 Next, on the machine of %s, where the data of the server is or can be read, with the
 server stopped:
@@ -173,7 +175,8 @@ the bundles, and keep group.json in a safe place.
 `, dir, len(members), group.Seed)
 		return err
 	}
-	_, err := fmt.Fprintf(env.Out, `%s has a bundle for each of the %d members, and group.json, from which they are made.
+	_, err := fmt.Fprintf(env.Out,
+		`%s has a bundle for each of the %d members, and group.json, from which they are made.
 
 Next, on the machine of each member, with its own bundle:
   freshet cluster join %s.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml

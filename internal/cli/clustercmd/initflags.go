@@ -29,13 +29,20 @@ type groupFlags struct {
 
 func (g *groupFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&g.baseURL, "base-url", "", "the `URL` at which clients reach the group, the same for all members")
-	f.BoolVar(&g.ownEtcd, "external-etcd", false, "the members use an etcd of your own, which their configurations name")
-	f.StringSliceVar(&g.nats.URLs, "nats-url", nil, "`URL` of a NATS server of your own, nats://host:port or tls://host:port; may be repeated")
-	f.StringSliceVar(&g.nats.Monitoring, "nats-monitoring", nil, "monitoring `URL` of such a server, where it is seen whether it syncs; may be repeated")
-	f.StringVar(&g.nats.Credentials, "nats-credentials", "", "`file` on each member's machine with the credentials for NATS")
-	f.StringVar(&g.nats.CAFile, "nats-ca-file", "", "`file` on each member's machine with the authority of the NATS servers' certificates")
-	f.StringVar(&g.nats.CertFile, "nats-cert-file", "", "`file` on each member's machine with the certificate that is shown to NATS")
-	f.StringVar(&g.nats.KeyFile, "nats-key-file", "", "`file` on each member's machine with the key of that certificate")
+	f.BoolVar(&g.ownEtcd, "external-etcd", false,
+		"the members use an etcd of your own, which their configurations name")
+	f.StringSliceVar(&g.nats.URLs, "nats-url", nil,
+		"`URL` of a NATS server of your own, nats://host:port or tls://host:port; may be repeated")
+	f.StringSliceVar(&g.nats.Monitoring, "nats-monitoring", nil,
+		"monitoring `URL` of such a server, where it is seen whether it syncs; may be repeated")
+	f.StringVar(&g.nats.Credentials, "nats-credentials", "",
+		"`file` on each member's machine with the credentials for NATS")
+	f.StringVar(&g.nats.CAFile, "nats-ca-file", "",
+		"`file` on each member's machine with the authority of the NATS servers' certificates")
+	f.StringVar(&g.nats.CertFile, "nats-cert-file", "",
+		"`file` on each member's machine with the certificate that is shown to NATS")
+	f.StringVar(&g.nats.KeyFile, "nats-key-file", "",
+		"`file` on each member's machine with the key of that certificate")
 }
 
 // ownNATS says whether NATS runs outside the members.
@@ -47,7 +54,10 @@ func (g *groupFlags) check(cmd *cobra.Command, from string) error {
 		return command.Usagef(cmd, "--base-url is needed: the address at which clients reach the group")
 	}
 	if !g.ownNATS() {
-		for _, flag := range []string{"nats-monitoring", "nats-credentials", "nats-ca-file", "nats-cert-file", "nats-key-file"} {
+		for _, flag := range []string{
+			"nats-monitoring", "nats-credentials", "nats-ca-file", "nats-cert-file",
+			"nats-key-file",
+		} {
 			if cmd.Flags().Changed(flag) {
 				return command.Usagef(cmd, "--%s is for NATS servers of your own; name them with --nats-url", flag)
 			}
@@ -57,7 +67,8 @@ func (g *groupFlags) check(cmd *cobra.Command, from string) error {
 		return command.Usagef(cmd, "--nats-cert-file and --nats-key-file go together")
 	}
 	if from != "" && g.ownEtcd {
-		return command.Usagef(cmd, "--from and --external-etcd do not go together: 'freshet migrate' brings data into the etcd of the members")
+		return command.Usagef(cmd,
+			"--from and --external-etcd do not go together: 'freshet migrate' brings data into the etcd of the members")
 	}
 	return nil
 }
@@ -102,7 +113,8 @@ func (g *groupFlags) parseMember(arg string) (bundle.Member, error) {
 			*fields[i] = net.JoinHostPort(host, port)
 		}
 	default:
-		return bundle.Member{}, fmt.Errorf("%q has %d addresses; give NAME=HOST, or NAME=%s with host:port each", arg, len(addresses), g.form())
+		return bundle.Member{}, fmt.Errorf("%q has %d addresses; give NAME=HOST, or NAME=%s with host:port each", arg,
+			len(addresses), g.form())
 	}
 	return m, nil
 }

@@ -51,7 +51,10 @@ Nothing is started. The command can be repeated with the same bundle.`,
 			if err != nil {
 				return err
 			}
-			err = part.Install(bundle.Places{DataDir: cfg.DataDir, Bundle: cfg.BundleDir(), EncryptionKeys: cfg.EncryptionKeyFile()})
+			err = part.Install(bundle.Places{
+				DataDir: cfg.DataDir, Bundle: cfg.BundleDir(),
+				EncryptionKeys: cfg.EncryptionKeyFile(),
+			})
 			if err != nil {
 				return err
 			}
@@ -63,7 +66,8 @@ Nothing is started. The command can be repeated with the same bundle.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "the server's data `directory`, which must be empty")
-	f.StringVar(&file, "config", "freshet.yaml", "the server's configuration `file` (YAML), which is made when it is not there")
+	f.StringVar(&file, "config", "freshet.yaml",
+		"the server's configuration `file` (YAML), which is made when it is not there")
 	return cmd
 }
 
@@ -82,11 +86,14 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 	var add strings.Builder
 	switch {
 	case cfg.Members.On() && (cfg.Members.Self != want.Self || !slices.Equal(cfg.Members.List, want.List)):
-		return nil, nil, errs.Newf(errs.Conflict, "%s has other members than the bundle; take members out of it, and join again", file)
+		return nil, nil, errs.Newf(errs.Conflict,
+			"%s has other members than the bundle; take members out of it, and join again", file)
 	case cfg.BaseURL != "" && cfg.BaseURL != part.BaseURL:
-		return nil, nil, errs.Newf(errs.Conflict, "%s has baseURL %s, and the group has %s; every member needs the same", file, cfg.BaseURL, part.BaseURL)
+		return nil, nil, errs.Newf(errs.Conflict,
+			"%s has baseURL %s, and the group has %s; every member needs the same", file, cfg.BaseURL, part.BaseURL)
 	case part.NATS != nil && cfg.NATS.External() && !slices.Equal(cfg.NATS.URLs, part.NATS.URLs):
-		return nil, nil, errs.Newf(errs.Conflict, "%s has other nats.urls than the bundle; every member needs the same", file)
+		return nil, nil, errs.Newf(errs.Conflict, "%s has other nats.urls than the bundle; every member needs the same",
+			file)
 	}
 	if len(old) == 0 {
 		fmt.Fprintf(&add, "dataDir: %q\n", cfg.DataDir)

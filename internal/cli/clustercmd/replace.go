@@ -75,7 +75,8 @@ Next, on its machine, which is reached at the addresses of the old one:
 	f := cmd.Flags()
 	f.StringVar(&dir, "group", "freshet-group", "the `directory` with group.json, where the bundle is written")
 	f.StringVar(&dataDir, "data-dir", "", "data `directory` of a member that runs, to take its secrets from")
-	f.BoolVar(&onlyBundle, "only-bundle", false, "write a bundle with a new certificate and change nothing in the group")
+	f.BoolVar(&onlyBundle, "only-bundle", false,
+		"write a bundle with a new certificate and change nothing in the group")
 	return cmd
 }
 

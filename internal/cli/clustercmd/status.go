@@ -105,7 +105,11 @@ func (g *group) print(env *command.Env) error {
 		if m.Started != nil {
 			up = output.Age(time.Since(*m.Started))
 		}
-		table.Rows = append(table.Rows, []string{m.Name, state, strings.Join(g.roles(m.Name), ","), m.Version, up, fmt.Sprintf("%+.3fs", m.ClockAhead), m.Internal})
+		table.Rows = append(table.Rows,
+			[]string{
+				m.Name, state, strings.Join(g.roles(m.Name), ","), m.Version, up,
+				fmt.Sprintf("%+.3fs", m.ClockAhead), m.Internal,
+			})
 		if m.Problem != "" {
 			wrong++
 		}
@@ -145,7 +149,9 @@ func expect(cmd *cobra.Command, env *command.Env, name string) error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.Do(cmd.Context(), &client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(name) + "/replace"}); err != nil {
+	if _, err := conn.Do(cmd.Context(),
+		&client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(name) +
+			"/replace"}); err != nil {
 		return err
 	}
 	return nil

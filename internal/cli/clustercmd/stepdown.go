@@ -50,7 +50,9 @@ when that member stops.`,
 				return err
 			}
 			defer conn.Close()
-			answer, err := conn.Do(cmd.Context(), &client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(args[0]) + "/step-down"})
+			answer, err := conn.Do(cmd.Context(),
+				&client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(args[0]) +
+					"/step-down"})
 			if err != nil {
 				return err
 			}

@@ -35,13 +35,15 @@ func TestStepDown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusConflict)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the member is not live","code":409}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the member is not live","code":409}`)
 	}))
 	defer server.Close()
 	if _, err := runAt(t, server.URL, "", "step-down", "c"); err == nil || !strings.Contains(err.Error(), "not live") {
 		t.Errorf("of a member that is lost: got error %v, want that it is not live", err)
 	}
-	if _, err := runAt(t, server.URL, "", "step-down"); err == nil || !strings.Contains(err.Error(), "name of the member") {
+	if _, err := runAt(t, server.URL, "", "step-down"); err == nil ||
+		!strings.Contains(err.Error(), "name of the member") {
 		t.Errorf("without a name: got error %v, want what is missing", err)
 	}
 }

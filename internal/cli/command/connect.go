@@ -63,7 +63,9 @@ func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 
 // OnCluster makes what a command runs of what it does with a client of the chosen
 // cluster.
-func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client, given []string) error) func(*cobra.Command, []string) error {
+func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
+	given []string) error,
+) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, given []string) error {
 		c, err := e.ClusterClient(cmd.Context())
 		if err != nil {
@@ -89,13 +91,17 @@ func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, e
 		}
 		endpoint := c.Server + "/oauth/token"
 		source, err := client.ClientCredentials(
-			client.Credentials{ClientID: credentials.ClientID, ClientSecret: credentials.ClientSecret, IssuerURL: credentials.IssuerURL},
+			client.Credentials{
+				ClientID: credentials.ClientID, ClientSecret: credentials.ClientSecret,
+				IssuerURL: credentials.IssuerURL,
+			},
 			client.CredentialsOptions{TokenURL: endpoint, Audience: audience, CA: []byte(c.CA)})
 		if err != nil {
 			return nil, err
 		}
 		secret := sha256.Sum256([]byte(credentials.ClientSecret))
-		return tokencache.New(source, tokencache.Directory(e.Getenv), endpoint, credentials.ClientID, hex.EncodeToString(secret[:]), audience), nil
+		return tokencache.New(source, tokencache.Directory(e.Getenv), endpoint, credentials.ClientID,
+			hex.EncodeToString(secret[:]), audience), nil
 	}
 	return nil, hint.Add(fmt.Errorf("context %s names no credentials", c.Name), "Sign in again with 'freshet login'.")
 }
@@ -128,10 +134,12 @@ func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) 
 		defer conn.Close()
 		answer, err := conn.Do(ctx, &client.Request{
 			Method: http.MethodGet,
-			Path:   "/apis/cloud.vendor.io/v1alpha1/namespaces/" + url.PathEscape(c.Organization) + "/messagingclusters/" + url.PathEscape(c.Cluster),
+			Path: "/apis/cloud.vendor.io/v1alpha1/namespaces/" + url.PathEscape(c.Organization) +
+				"/messagingclusters/" + url.PathEscape(c.Cluster),
 		})
 		if errors.Is(err, client.ErrDenied) {
-			return "", hint.Add(err, "Say which instance the cluster belongs to: freshet login --instance NAME, or FRESHET_INSTANCE.")
+			return "", hint.Add(err,
+				"Say which instance the cluster belongs to: freshet login --instance NAME, or FRESHET_INSTANCE.")
 		}
 		if err != nil {
 			return "", err

@@ -58,9 +58,11 @@ func (e *Env) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Flags.Context, flagContext, "", "the `context` to use (FRESHET_CONTEXT)")
 	f.StringVar(&e.Flags.Server, flagServer, "", "base `URL` of the server (FRESHET_SERVER)")
 	f.StringVar(&e.Flags.CAFile, flagCAFile, "", "certificate authority to trust (PEM `file`, FRESHET_CA_FILE)")
-	f.StringVarP(&e.Flags.Organization, flagOrganization, "n", "", "the `organization`, which kubectl calls namespace (FRESHET_ORGANIZATION)")
+	f.StringVarP(&e.Flags.Organization, flagOrganization, "n", "",
+		"the `organization`, which kubectl calls namespace (FRESHET_ORGANIZATION)")
 	f.StringVar(&e.Flags.Cluster, flagCluster, "", "the `cluster` for messages and schemas (FRESHET_CLUSTER)")
-	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "", "credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
+	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "",
+		"credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
 	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
 	_ = f.MarkHidden(flagNamespace) // it exists

@@ -135,7 +135,8 @@ func CheckName(name string) error {
 	case name == LocalName:
 		return errs.Newf(errs.Invalid, "the name %s is that of the server on this machine; choose another", LocalName)
 	case !nameForm.MatchString(name):
-		return errs.Newf(errs.Invalid, "%q cannot be the name of a context: letters, digits, '.', '_', '-' and '@', at most 63", name)
+		return errs.Newf(errs.Invalid,
+			"%q cannot be the name of a context: letters, digits, '.', '_', '-' and '@', at most 63", name)
 	}
 	return nil
 }
@@ -156,7 +157,8 @@ func (c Context) validate() error {
 // CheckServer says what is wrong with the address of a server.
 func CheckServer(server string) error {
 	base, err := url.Parse(server)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil ||
+		base.RawQuery != "" || base.Fragment != "" {
 		return errs.Newf(errs.Invalid, "%q is not the address of a server: it has the form https://HOST:PORT", server)
 	}
 	return nil

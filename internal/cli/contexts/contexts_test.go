@@ -30,30 +30,60 @@ func TestResolve(t *testing.T) {
 	dir := t.TempDir()
 	data, empty := filepath.Join(dir, "data"), filepath.Join(dir, "nothing")
 	write(t, filepath.Join(data, "admin.token"), "t")
-	write(t, filepath.Join(data, "kubeconfig"), "clusters:\n- name: freshet\n  cluster: {server: 'https://127.0.0.1:8443'}\ncontexts:\n- name: freshet\n  context: {cluster: freshet, namespace: home}\ncurrent-context: freshet\n")
+	write(t, filepath.Join(data, "kubeconfig"), "clusters:\n- name: freshet\n  cluster: {server: "+
+		"'https://127.0.0.1:8443'}\ncontexts:\n- name: freshet\n  context: {cluster: freshet, namespace: home}\ncurrent-context: freshet\n")
 	plain := filepath.Join(dir, "plain") // a server without HTTPS writes no kubeconfig
 	write(t, filepath.Join(plain, "admin.token"), "t")
 	write(t, filepath.Join(plain, "admin.json"), admin)
 	credentials := write(t, filepath.Join(dir, "ci.json"), admin)
-	file := write(t, filepath.Join(dir, "contexts.yaml"), "current: work\ncontexts:\n- {name: work, server: 'https://w:1', organization: acme, cluster: east, credential: {file: /c}}\n")
+	file := write(t, filepath.Join(dir, "contexts.yaml"), "current: work\ncontexts:\n- {name: work, server: "+
+		"'https://w:1', organization: acme, cluster: east, credential: {file: /c}}\n")
 	none := filepath.Join(dir, "none.yaml")
 	tests := map[string]struct {
 		selection                          contexts.Selection
 		name, server, organization, secret string
 		cluster                            string
 	}{
-		"current":          {contexts.Selection{File: file, DataDir: data}, "work", "https://w:1", "acme", "/c", "east"},
-		"local by name":    {contexts.Selection{File: file, DataDir: data, Context: "local"}, "local", "https://127.0.0.1:8443", "home", filepath.Join(data, "admin.token"), "default"},
-		"local by itself":  {contexts.Selection{File: none, DataDir: data}, "local", "https://127.0.0.1:8443", "home", filepath.Join(data, "admin.token"), "default"},
-		"local, no HTTPS":  {contexts.Selection{File: none, DataDir: plain}, "local", "https://stream.example:8443", "acme", filepath.Join(plain, "admin.token"), "default"},
-		"laid over":        {contexts.Selection{File: file, DataDir: data, Server: "http://x/", Organization: "o", Cluster: "c"}, "work", "http://x", "o", "/c", "c"},
-		"credentials only": {contexts.Selection{File: file, DataDir: empty, CredentialsFile: credentials}, "", "https://stream.example:8443", "acme", credentials, "default"},
-		"other secret":     {contexts.Selection{File: file, DataDir: empty, Context: "work", TokenFile: "/t"}, "work", "https://w:1", "acme", "/t", "east"},
-		"all given":        {contexts.Selection{File: none, DataDir: empty, Server: "http://x", TokenFile: "/t"}, "", "http://x", "default", "/t", "default"},
+		"current": {contexts.Selection{File: file, DataDir: data}, "work", "https://w:1", "acme", "/c", "east"},
+		"local by name": {
+			contexts.Selection{File: file, DataDir: data, Context: "local"},
+			"local",
+			"https://127.0.0.1:8443", "home", filepath.Join(data, "admin.token"), "default",
+		},
+		"local by itself": {
+			contexts.Selection{File: none, DataDir: data},
+			"local", "https://127.0.0.1:8443", "home",
+			filepath.Join(data, "admin.token"), "default",
+		},
+		"local, no HTTPS": {
+			contexts.Selection{File: none, DataDir: plain},
+			"local", "https://stream.example:8443",
+			"acme", filepath.Join(plain, "admin.token"), "default",
+		},
+		"laid over": {contexts.Selection{
+			File: file, DataDir: data, Server: "http://x/", Organization: "o",
+			Cluster: "c",
+		}, "work", "http://x", "o", "/c", "c"},
+		"credentials only": {
+			contexts.Selection{File: file, DataDir: empty, CredentialsFile: credentials},
+			"",
+			"https://stream.example:8443", "acme", credentials, "default",
+		},
+		"other secret": {
+			contexts.Selection{File: file, DataDir: empty, Context: "work", TokenFile: "/t"},
+			"work",
+			"https://w:1", "acme", "/t", "east",
+		},
+		"all given": {
+			contexts.Selection{File: none, DataDir: empty, Server: "http://x", TokenFile: "/t"},
+			"",
+			"http://x", "default", "/t", "default",
+		},
 	}
 	for name, tc := range tests {
 		c, err := contexts.Resolve(tc.selection)
-		if err != nil || c.Name != tc.name || c.Server != tc.server || c.Organization != tc.organization || c.Credential.Path() != tc.secret || c.Cluster != tc.cluster {
+		if err != nil || c.Name != tc.name || c.Server != tc.server || c.Organization != tc.organization ||
+			c.Credential.Path() != tc.secret || c.Cluster != tc.cluster {
 			t.Errorf("%s: got %+v, %v; want %+v", name, c, err, tc)
 		}
 	}
@@ -74,7 +104,8 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	foreign := filepath.Join(dir, "foreign") // somebody else's trap for who calls a command there
-	write(t, filepath.Join(foreign, "kubeconfig"), "clusters:\n- name: freshet\n  cluster: {server: 'https://evil.example'}\n")
+	write(t, filepath.Join(foreign, "kubeconfig"),
+		"clusters:\n- name: freshet\n  cluster: {server: 'https://evil.example'}\n")
 	if err := os.Chmod(write(t, filepath.Join(foreign, "admin.token"), "t"), 0o644); err != nil {
 		t.Fatal(err)
 	}

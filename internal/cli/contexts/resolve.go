@@ -62,7 +62,8 @@ func Resolve(s Selection) (Context, error) {
 		c.CA = string(text)
 	}
 	if c.Server == "" {
-		return Context{}, hint.Add(errs.New(errs.Invalid, "no server is named"), "Name one with --server URL or FRESHET_SERVER.")
+		return Context{}, hint.Add(errs.New(errs.Invalid, "no server is named"),
+			"Name one with --server URL or FRESHET_SERVER.")
 	}
 	return c, CheckServer(c.Server)
 }
@@ -97,14 +98,17 @@ func Local(dataDir string) (Context, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Context{}, fmt.Errorf("looking for a server on this machine: %w", err)
 		}
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "there is no context, and no server has run in %s", dataDir),
+		return Context{}, hint.Add(errs.Newf(errs.NotFound, "there is no context, and no server has run in %s",
+			dataDir),
 			"Start one here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
 	}
 	// A server writes it for its owner alone. What others can read may have been put
 	// here by others, for whoever calls a command in this directory.
 	if info.Mode().Perm()&0o077 != 0 {
-		return Context{}, hint.Add(errs.Newf(errs.Denied, "%s can be read by others: it is not as a server leaves it", token),
-			"If the server is yours, close it with 'chmod 600 %s'; else name the server that you mean with --context.", token)
+		return Context{}, hint.Add(errs.Newf(errs.Denied, "%s can be read by others: it is not as a server leaves it",
+			token),
+			"If the server is yours, close it with 'chmod 600 %s'; else name the server that you mean with --context.",
+			token)
 	}
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
 	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))
@@ -119,7 +123,8 @@ func Local(dataDir string) (Context, error) {
 	// A server without HTTPS writes no kubeconfig.
 	credentials, credentialsErr := ReadCredentials(filepath.Join(dataDir, "admin.json"))
 	if credentialsErr != nil {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "the server of %s has not said where it listens: %w", dataDir, errors.Join(err, credentialsErr)),
+		return Context{}, hint.Add(errs.Newf(errs.NotFound, "the server of %s has not said where it listens: %w",
+			dataDir, errors.Join(err, credentialsErr)),
 			"Start it with 'freshet serve', or name it with --server URL.")
 	}
 	c.Server, c.Organization = credentials.Server(), credentials.Organization()
@@ -155,7 +160,8 @@ func ReadCredentials(path string) (Credentials, error) {
 func ParseCredentials(text []byte) (Credentials, error) {
 	var c Credentials
 	if len(text) > maxCredentials || json.Unmarshal(text, &c) != nil || c.ClientID == "" || c.ClientSecret == "" {
-		return c, hint.Add(errs.New(errs.Invalid, "this is not a credentials file: it is JSON with client_id and client_secret"),
+		return c, hint.Add(errs.New(errs.Invalid,
+			"this is not a credentials file: it is JSON with client_id and client_secret"),
 			"'freshet sa credentials NAME' writes one.")
 	}
 	return c, nil

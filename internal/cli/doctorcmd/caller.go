@@ -21,9 +21,18 @@ import (
 
 // The reviews that say who the caller is and what it may do.
 var (
-	userReviews   = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview"}
-	rulesReviews  = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview"}
-	accessReviews = resources.Kind{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
+	userReviews = resources.Kind{
+		Group: "authorization.vendor.io", Version: "v1alpha1",
+		Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
+	}
+	rulesReviews = resources.Kind{
+		Group: "authorization.vendor.io", Version: "v1alpha1",
+		Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
+	}
+	accessReviews = resources.Kind{
+		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
+		Kind: "SelfSubjectAccessReview",
+	}
 )
 
 // tokenSoon is when the end of a token is worth a word.
@@ -53,7 +62,8 @@ func (d *doctor) caller(ctx context.Context) bool {
 	}
 	var who identity
 	if err := answer.Into(&who); err != nil {
-		d.failed("token", "the server's answer cannot be read: "+err.Error(), "Is it a Freshet server of about this version?")
+		d.failed("token", "the server's answer cannot be read: "+err.Error(),
+			"Is it a Freshet server of about this version?")
 		return false
 	}
 	end := who.Status.ExpirationTime
@@ -90,7 +100,8 @@ func (d *doctor) refused(ctx context.Context, err error) bool {
 	}
 	switch {
 	case strings.Contains(text, "revoked"):
-		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Make another with 'freshet apikey create NAME --account ACCOUNT', and sign in with it: 'freshet login --token-file FILE'.")
+		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Make another with 'freshet "+
+			"apikey create NAME --account ACCOUNT', and sign in with it: 'freshet login --token-file FILE'.")
 		return false
 	case strings.Contains(text, "expired") || claims.Expires > 0 && time.Unix(claims.Expires, 0).Before(time.Now()):
 		at := ""
@@ -104,7 +115,8 @@ func (d *doctor) refused(ctx context.Context, err error) bool {
 		d.good("token", "an API key for one instance: good for messages and schemas alone")
 		return true
 	}
-	d.failed("token", "the server does not take it: "+text, "Sign in again with 'freshet login'; 'freshet context show' says where the credential comes from.")
+	d.failed("token", "the server does not take it: "+text,
+		"Sign in again with 'freshet login'; 'freshet context show' says where the credential comes from.")
 	return false
 }
 
@@ -146,9 +158,11 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 		d.good("roles", "administrator")
 		return
 	}
-	const next = "An administrator gives roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant org-readonly --to ACCOUNT'; 'freshet can-i --list' shows yours."
+	const next = "An administrator gives roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant " +
+		"org-readonly --to ACCOUNT'; 'freshet can-i --list' shows yours."
 	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
-		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind, "spec": map[string]any{"namespace": d.at.Organization},
+		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+		"spec": map[string]any{"namespace": d.at.Organization},
 	})
 	var rules struct {
 		Status struct {
@@ -165,18 +179,21 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 	total, messages := 0, false
 	for _, rule := range rules.Status.Rules {
 		total += len(rule.Permissions)
-		messages = messages || slices.ContainsFunc(rule.Permissions, func(p string) bool { return strings.HasPrefix(p, "messaging.") })
+		messages = messages ||
+			slices.ContainsFunc(rule.Permissions, func(p string) bool { return strings.HasPrefix(p, "messaging.") })
 	}
 	sees, err := d.mayGetCluster(ctx, r)
 	switch {
 	case err != nil:
 		d.failed("roles", "the server does not say what you may do: "+err.Error(), next)
 	case total == 0 || !messages && !sees:
-		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: everything is denied", who.Status.Principal, d.at.Organization), next)
+		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: everything is denied", who.Status.Principal,
+			d.at.Organization), next)
 	case !messages:
 		d.warned("roles", "no role gives access to messages or schemas", next)
 	case !sees:
-		d.warned("roles", fmt.Sprintf("you may not look at cluster %s: commands cannot find out its instance", d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
+		d.warned("roles", fmt.Sprintf("you may not look at cluster %s: commands cannot find out its instance",
+			d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
 	default:
 		d.good("roles", "%d permissions in organization %s", total, d.at.Organization)
 	}
@@ -184,8 +201,10 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 
 func (d *doctor) mayGetCluster(ctx context.Context, r *resources.Client) (bool, error) {
 	review, err := r.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
-		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind, "spec": map[string]any{"resourceAttributes": map[string]any{
-			"verb": "get", "group": resources.Group, "resource": resources.MessagingClusters.Resource, "name": d.at.Cluster, "namespace": d.at.Organization,
+		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind,
+		"spec": map[string]any{"resourceAttributes": map[string]any{
+			"verb": "get", "group": resources.Group, "resource": resources.MessagingClusters.Resource,
+			"name": d.at.Cluster, "namespace": d.at.Organization,
 		}},
 	})
 	if err != nil {
@@ -205,8 +224,10 @@ func (d *doctor) surfaces(ctx context.Context, known bool) {
 		return // the checks of the connection have used the same address
 	}
 	defer conn.Close()
-	if _, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/console/", Timeout: answerTimeout}); err != nil {
-		d.failed("console", "the console does not answer: "+err.Error(), "Is there a proxy on the way that takes only some paths?")
+	if _, err := conn.Do(ctx,
+		&client.Request{Method: http.MethodGet, Path: "/console/", Timeout: answerTimeout}); err != nil {
+		d.failed("console", "the console does not answer: "+err.Error(),
+			"Is there a proxy on the way that takes only some paths?")
 	} else {
 		d.good("console", "%s/console/", d.at.Server)
 	}
@@ -235,13 +256,17 @@ func (d *doctor) surface(check, cluster string, err error) {
 	case err == nil:
 		d.good(check, "cluster %s answers", cluster)
 	case errors.Is(err, client.ErrDenied):
-		d.warned(check, fmt.Sprintf("cluster %s denies you a list", cluster), "That may be as it should be: 'freshet can-i --list' shows what you may do there.")
+		d.warned(check, fmt.Sprintf("cluster %s denies you a list", cluster),
+			"That may be as it should be: 'freshet can-i --list' shows what you may do there.")
 	case errors.Is(err, client.ErrNotFound):
-		d.failed(check, fmt.Sprintf("there is no cluster %s", cluster), "'freshet get mc' shows those there are; choose one with --cluster and -n.")
+		d.failed(check, fmt.Sprintf("there is no cluster %s", cluster),
+			"'freshet get mc' shows those there are; choose one with --cluster and -n.")
 	case errors.Is(err, client.ErrUnauthenticated):
-		d.failed(check, fmt.Sprintf("cluster %s does not take your token: %v", cluster, err), "Use a key for its instance, or for the whole organization.")
+		d.failed(check, fmt.Sprintf("cluster %s does not take your token: %v", cluster, err),
+			"Use a key for its instance, or for the whole organization.")
 	default:
-		d.failed(check, fmt.Sprintf("cluster %s: %v", cluster, err), "'freshet describe mc' shows its condition; the log of the server says more.")
+		d.failed(check, fmt.Sprintf("cluster %s: %v", cluster, err),
+			"'freshet describe mc' shows its condition; the log of the server says more.")
 	}
 }
 

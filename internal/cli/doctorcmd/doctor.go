@@ -139,7 +139,8 @@ func (d *doctor) examine(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		d.failed("connection", err.Error(), "Start a server with 'freshet serve', or sign in to one with 'freshet login'; 'freshet context list' shows what you have.")
+		d.failed("connection", err.Error(), "Start a server with 'freshet serve', or sign in to one with 'freshet "+
+			"login'; 'freshet context list' shows what you have.")
 		return
 	}
 	if d.server(ctx) {

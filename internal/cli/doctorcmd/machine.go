@@ -54,7 +54,8 @@ func (d *doctor) configuration() bool {
 		err = cfg.Validate()
 	}
 	if err != nil {
-		d.failed("configuration", err.Error(), "Correct it; docs/reference/configuration.md has every setting, 'freshet config check FILE' checks again.")
+		d.failed("configuration", err.Error(),
+			"Correct it; docs/reference/configuration.md has every setting, 'freshet config check FILE' checks again.")
 		return false
 	}
 	d.config = cfg
@@ -83,7 +84,8 @@ func (d *doctor) directory() bool {
 	case err != nil:
 		d.failed("data format", err.Error(), "See docs/howto/upgrade.md.")
 	case older:
-		d.warned("data format", dir+" was written by an older version", "This version reads it and brings it up to date at its next start: take a backup before ('freshet backup'), since the older version may not read it then; see docs/howto/upgrade.md.")
+		d.warned("data format", dir+" was written by an older version", "This version reads it and brings it up to "+
+			"date at its next start: take a backup before ('freshet backup'), since the older version may not read it then; see docs/howto/upgrade.md.")
 	default:
 		d.good("data format", "that of this version")
 	}
@@ -92,13 +94,15 @@ func (d *doctor) directory() bool {
 
 func (d *doctor) permissions(dir string, info os.FileInfo) {
 	if info.Mode().Perm()&0o077 != 0 {
-		d.failed("data directory", fmt.Sprintf("%s can be used by others (mode %#o): it holds keys and messages", dir, info.Mode().Perm()), "Close it with 'chmod 700 "+dir+"'.")
+		d.failed("data directory", fmt.Sprintf("%s can be used by others (mode %#o): it holds keys and messages", dir,
+			info.Mode().Perm()), "Close it with 'chmod 700 "+dir+"'.")
 		return
 	}
 	for _, name := range []string{"admin.token", "admin.json", "encryption.key"} {
 		file, err := os.Stat(filepath.Join(dir, name))
 		if err == nil && file.Mode().Perm()&0o077 != 0 {
-			d.failed("data directory", fmt.Sprintf("%s can be read by others (mode %#o)", filepath.Join(dir, name), file.Mode().Perm()),
+			d.failed("data directory", fmt.Sprintf("%s can be read by others (mode %#o)", filepath.Join(dir, name),
+				file.Mode().Perm()),
 				"Close it with 'chmod 600', and replace what it holds: 'freshet admin --help'.")
 			return
 		}
@@ -129,7 +133,10 @@ func (d *doctor) running(ctx context.Context) {
 		return // the checks of the connection say so
 	}
 	defer conn.Close()
-	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/configuration", Timeout: answerTimeout})
+	answer, err := conn.Do(ctx, &client.Request{
+		Method: http.MethodGet, Path: "/system/v1alpha1/configuration",
+		Timeout: answerTimeout,
+	})
 	if err != nil {
 		return
 	}
@@ -225,7 +232,8 @@ func etcdClient(cfg *config.Etcd) (*http.Client, error) {
 }
 
 func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(endpoint, "/")+"/health", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.TrimRight(endpoint, "/")+"/health", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -255,13 +263,15 @@ func (d *doctor) addresses(ctx context.Context) {
 		{"stream", "stream.plain", c.Stream.Plain},
 		{"stream tls", "stream.tls", c.Stream.TLS},
 	} {
-		if l.address == config.Off || l.address == config.Auto || l.address == "" || strings.HasSuffix(l.address, ":0") {
+		if l.address == config.Off || l.address == config.Auto || l.address == "" ||
+			strings.HasSuffix(l.address, ":0") {
 			continue
 		}
 		check := "port " + l.name
 		if d.listen {
 			if err := reach(ctx, l.address); err != nil {
-				d.warned(check, fmt.Sprintf("a server runs on the data directory, and nothing answers at %s", l.address),
+				d.warned(check, fmt.Sprintf("a server runs on the data directory, and nothing answers at %s",
+					l.address),
 					"If it was started with other flags, all is well; else restart it, and look at its log.")
 				continue
 			}
@@ -272,9 +282,11 @@ func (d *doctor) addresses(ctx context.Context) {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			d.failed(check, l.address+" is taken by another program", fmt.Sprintf("Stop that one ('ss -ltnp' shows it), or give %s another address.", l.setting))
+			d.failed(check, l.address+" is taken by another program",
+				fmt.Sprintf("Stop that one ('ss -ltnp' shows it), or give %s another address.", l.setting))
 		case errors.Is(err, syscall.EACCES):
-			d.failed(check, l.address+" may not be used by this user", "Ports below 1024 need CAP_NET_BIND_SERVICE; 'freshet generate systemd' has it.")
+			d.failed(check, l.address+" may not be used by this user",
+				"Ports below 1024 need CAP_NET_BIND_SERVICE; 'freshet generate systemd' has it.")
 		case err != nil:
 			d.failed(check, err.Error(), fmt.Sprintf("Give %s an address of this machine.", l.setting))
 		default:

@@ -21,7 +21,8 @@ func (d *doctor) members(ctx context.Context) {
 	m := &d.config.Members
 	if !m.On() {
 		if name := bundle.MemberIn(d.config.BundleDir()); name != "" {
-			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of a group, and the configuration has no members", d.config.DataDir, name),
+			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of a group, and the "+
+				"configuration has no members", d.config.DataDir, name),
 				"Start the server with the configuration that 'freshet cluster join' wrote (--config), or choose another directory with --data-dir.")
 		}
 		return
@@ -41,11 +42,13 @@ func (d *doctor) nats(ctx context.Context) {
 	}
 	is, wrong, unsure, err := d.log(ctx, d.config)
 	if err != nil {
-		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and the credentials and certificates beside it; the server does not start without.")
+		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and the credentials and "+
+			"certificates beside it; the server does not start without.")
 		return
 	}
 	for _, each := range wrong {
-		d.failed("nats", each, "Correct that on every NATS server; members do not become ready before. See docs/howto/group.md.")
+		d.failed("nats", each,
+			"Correct that on every NATS server; members do not become ready before. See docs/howto/group.md.")
 	}
 	for _, each := range unsure {
 		d.warned("nats", each, "See docs/howto/group.md.")
@@ -67,7 +70,8 @@ func (d *doctor) bundle() *bundle.Credentials {
 	case err != nil:
 		d.failed("members", err.Error(), "Give this machine its bundle again: 'freshet cluster join BUNDLE'.")
 	case time.Until(credentials.Ends()) < certificateEnds:
-		d.warned("members", fmt.Sprintf("the certificate of member %s ends on %s", d.config.Members.Self, credentials.Ends().UTC().Format(time.DateOnly)),
+		d.warned("members", fmt.Sprintf("the certificate of member %s ends on %s", d.config.Members.Self,
+			credentials.Ends().UTC().Format(time.DateOnly)),
 			"Make bundles with new certificates, and give them to one machine after the other; see docs/howto/operate.md.")
 	default:
 		d.good("members", "this is %s of %d members", d.config.Members.Self, len(d.config.Members.List))
@@ -103,7 +107,8 @@ func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, pl
 		case err != nil:
 			whole = false
 			d.failed(check, fmt.Sprintf("%s (%s) does not answer: %v", a.address, a.what, err),
-				fmt.Sprintf("Start the server %s, open its port between the members, or correct %s; a group works while more than half of its members do.", member.Name, setting))
+				fmt.Sprintf("Start the server %s, open its port between the members, or correct %s; a group works "+
+					"while more than half of its members do.", member.Name, setting))
 		}
 	}
 	if whole {
@@ -113,7 +118,8 @@ func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, pl
 
 // greet does what a call between members begins with.
 func greet(ctx context.Context, address string, config *tls.Config) error {
-	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: config}).DialContext(ctx, "tcp", address)
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: config}).DialContext(ctx,
+		"tcp", address)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func (d *doctor) server(ctx context.Context) bool {
 	if d.at.CA != "" {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM([]byte(d.at.CA)) {
-			d.failed("certificate", "the certificate authority to trust is not a certificate", "Name a PEM file with --ca-file; a server's own is tls/ca.crt in its data directory.")
+			d.failed("certificate", "the certificate authority to trust is not a certificate",
+				"Name a PEM file with --ca-file; a server's own is tls/ca.crt in its data directory.")
 			return false
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
@@ -76,13 +77,17 @@ func (d *doctor) unreachable(err error) {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &authority):
-		next := "Name the certificate authority of the server with --ca-file (tls/ca.crt in its data directory), or sign in again with 'freshet login --ca-file FILE'."
-		d.failed("certificate", fmt.Sprintf("the certificate of %s is not from the certificate authority that you trust", d.at.Server), next)
+		next := "Name the certificate authority of the server with --ca-file (tls/ca.crt in its data directory), or " +
+			"sign in again with 'freshet login --ca-file FILE'."
+		d.failed("certificate",
+			fmt.Sprintf("the certificate of %s is not from the certificate authority that you trust", d.at.Server),
+			next)
 	case errors.As(err, &host):
 		d.failed("certificate", fmt.Sprintf("the certificate of %s is for other names: %v", d.at.Server, host),
 			"Use a name that it has, or give the server a certificate with this one (tls.hosts, or tls.certFile).")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		d.failed("certificate", fmt.Sprintf("the certificate of %s is not valid now: %v", d.at.Server, invalid), "Renew it (tls.certFile is read again by itself), or set the clock of this machine right.")
+		d.failed("certificate", fmt.Sprintf("the certificate of %s is not valid now: %v", d.at.Server, invalid),
+			"Renew it (tls.certFile is read again by itself), or set the clock of this machine right.")
 	default:
 		d.failed("connection", fmt.Sprintf("%s does not answer: %v", d.at.Server, err),
 			"Does the server run, and is the address right? 'freshet context show' says where it comes from; look at firewalls and proxies on the way.")
@@ -91,7 +96,8 @@ func (d *doctor) unreachable(err error) {
 
 func (d *doctor) certificate(state *tls.ConnectionState) {
 	if state == nil {
-		d.warned("certificate", d.at.Server+" is reached without TLS: tokens cross the network in the clear", "Use the https address, unless the server is on this machine.")
+		d.warned("certificate", d.at.Server+" is reached without TLS: tokens cross the network in the clear",
+			"Use the https address, unless the server is on this machine.")
 		return
 	}
 	if len(state.PeerCertificates) == 0 {
@@ -111,7 +117,8 @@ func (d *doctor) certificate(state *tls.ConnectionState) {
 func (d *doctor) clock(date string, before, after time.Time) {
 	moment, err := http.ParseTime(date)
 	if err != nil {
-		d.warned("clock", "the server does not say what time it has", "Look for a proxy on the way that takes the header Date away.")
+		d.warned("clock", "the server does not say what time it has",
+			"Look for a proxy on the way that takes the header Date away.")
 		return
 	}
 	var skew time.Duration
@@ -149,7 +156,8 @@ func (d *doctor) health(status int, body string) {
 	case status == http.StatusOK:
 		d.good("health", "ready, %d checks passed, etcd and the engines of the clusters among them", passed)
 	case len(bad) == 0:
-		d.failed("health", fmt.Sprintf("the server is not ready: it answers %d", status), "Wait until it has started; its log says what it waits for.")
+		d.failed("health", fmt.Sprintf("the server is not ready: it answers %d", status),
+			"Wait until it has started; its log says what it waits for.")
 	default:
 		d.failed("health", "the server is not ready: "+strings.Join(bad, ", "),
 			"Its log says why: etcd is the store of resources, clusters are those of messages; see docs/howto/operate.md and docs/howto/damage.md.")
@@ -164,14 +172,18 @@ func (d *doctor) versions(ctx context.Context, conn *client.Client) {
 	var shown struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/version", Timeout: answerTimeout, MaxResponse: maxAnswer})
+	answer, err := conn.Do(ctx, &client.Request{
+		Method: http.MethodGet, Path: "/version", Timeout: answerTimeout,
+		MaxResponse: maxAnswer,
+	})
 	if err == nil {
 		err = answer.JSON(&shown)
 	}
 	_, theirs, found := strings.Cut(shown.GitVersion, "+freshet.")
 	switch {
 	case err != nil:
-		d.warned("version", "the server does not say which version it is: "+err.Error(), "Look for a proxy on the way that takes only some paths.")
+		d.warned("version", "the server does not say which version it is: "+err.Error(),
+			"Look for a proxy on the way that takes only some paths.")
 	case !found:
 		d.warned("version", fmt.Sprintf("this program is %s, the server an older one, or none of ours", own), next)
 	case theirs != own:

@@ -42,7 +42,8 @@ completion of commands for a shell. They use the metrics and settings of this ve
 		Args: command.NoArgs,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env), newCompletion(env))
+	cmd.AddCommand(newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
+		newCompletion(env))
 	return command.InGroup(command.GroupServer, command.Offline(cmd)...)
 }
 
@@ -65,7 +66,8 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_~\[\]-]+$`)
 
 func check(cmd *cobra.Command, flag, value string) error {
 	if !plain.MatchString(value) {
-		return command.Usagef(cmd, "--%s takes letters, digits and the signs of addresses and paths, not %q", flag, value)
+		return command.Usagef(cmd, "--%s takes letters, digits and the signs of addresses and paths, not %q", flag,
+			value)
 	}
 	return nil
 }
@@ -200,9 +202,10 @@ nothing besides.`,
 func newCompletion(env *command.Env) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:       "completion SHELL",
-		Short:     "Write the completion of commands for a shell",
-		Long:      `Write the completion of commands for a shell: ` + strings.Join(shells, ", ") + `. 'freshet completion' does the same.`,
+		Use:   "completion SHELL",
+		Short: "Write the completion of commands for a shell",
+		Long: `Write the completion of commands for a shell: ` + strings.Join(shells, ", ") +
+			`. 'freshet completion' does the same.`,
 		ValidArgs: shells,
 		Example: `  # in this shell
   source <(freshet generate completion bash)
@@ -225,7 +228,8 @@ func newCompletion(env *command.Env) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(env.Out)
 			}
-			return command.Usagef(cmd, "there is no completion for %q: take %s", args[0], fmt.Sprintf("%s or %s", strings.Join(shells[:3], ", "), shells[3]))
+			return command.Usagef(cmd, "there is no completion for %q: take %s", args[0],
+				fmt.Sprintf("%s or %s", strings.Join(shells[:3], ", "), shells[3]))
 		},
 	}
 }

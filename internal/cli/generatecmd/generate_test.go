@@ -30,7 +30,8 @@ func generate(t *testing.T, args ...string) (string, error) {
 var (
 	named = regexp.MustCompile(`freshet_[a-z_]+`)
 	// The reference shortens the second name of a pair: `freshet_x_messages_total`, `…_bytes_total`.
-	short = regexp.MustCompile("`freshet_namespace_(produced|delivered)_messages_total`, `…_(produced|delivered)_bytes_total`")
+	short = regexp.MustCompile(
+		"`freshet_namespace_(produced|delivered)_messages_total`, `…_(produced|delivered)_bytes_total`")
 )
 
 // TestMetricsExist: every metric that the texts name is in the reference.
@@ -88,7 +89,8 @@ func TestTextsAreWellFormed(t *testing.T) {
 		t.Error("the dashboard is not JSON")
 	}
 	text, err = generate(t, "systemd", "--config", "/etc/freshet.yaml")
-	if err != nil || !strings.Contains(text, "\nExecStart=/usr/local/bin/freshet serve --data-dir /var/lib/freshet --config /etc/freshet.yaml\n") {
+	if err != nil || !strings.Contains(text,
+		"\nExecStart=/usr/local/bin/freshet serve --data-dir /var/lib/freshet --config /etc/freshet.yaml\n") {
 		t.Errorf("got %v\n%s", err, text)
 	}
 }

@@ -82,11 +82,15 @@ organization, which cannot be changed later.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			account, err := ready(ctx, r, resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
+			account, err := ready(ctx, r, resources.Ref{
+				Kind: resources.ServiceAccounts, Organization: at.Organization,
+				Name: args[0],
+			})
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(env.Out, "service account %s created in organization %s\n", args[0], at.Organization); err != nil || out == "" {
+			if _, err := fmt.Fprintf(env.Out, "service account %s created in organization %s\n", args[0],
+				at.Organization); err != nil || out == "" {
 				return err
 			}
 			return writeCredentials(env, account.Text("status", "privateKeyData"), out)
@@ -140,14 +144,18 @@ ORGANIZATION-NAME.json unless --out says another. 'freshet login' takes it.`,
 			if err != nil {
 				return err
 			}
-			account, err := r.Get(cmd.Context(), resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
+			account, err := r.Get(cmd.Context(),
+				resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
 			if errors.Is(err, client.ErrNotFound) {
-				return hint.Add(err, "'freshet get sa' lists the accounts of organization %s, 'freshet sa create' makes one.", at.Organization)
+				return hint.Add(err,
+					"'freshet get sa' lists the accounts of organization %s, 'freshet sa create' makes one.",
+					at.Organization)
 			}
 			if err != nil {
 				return err
 			}
-			return writeCredentials(env, account.Text("status", "privateKeyData"), cmp.Or(out, at.Organization+"-"+args[0]+".json"))
+			return writeCredentials(env, account.Text("status", "privateKeyData"),
+				cmp.Or(out, at.Organization+"-"+args[0]+".json"))
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the `file` to write, or - for standard output")
@@ -190,7 +198,8 @@ credentials too.`,
 		},
 	}
 	cmd.Flags().StringVar(&k.out, "out", "", "the `file` to write (default ORGANIZATION-NAME.json)")
-	cmd.Flags().DurationVar(&k.overlap, "overlap", 24*time.Hour, "how long the old ones go on working; 0s ends them at once")
+	cmd.Flags().DurationVar(&k.overlap, "overlap", 24*time.Hour,
+		"how long the old ones go on working; 0s ends them at once")
 	cmd.Flags().BoolVar(&k.end, "end-replaced", false, "make nothing new, and end those that were replaced")
 	return cmd
 }
@@ -208,8 +217,14 @@ func (k *rotation) run(ctx context.Context, name string) error {
 	if own.ClientSecret != "" {
 		spec["clientSecret"] = own.ClientSecret
 	}
-	answer, err := r.Post(ctx, resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: name}, "rotate",
-		map[string]any{"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "CredentialsRotation", "spec": spec})
+	answer, err := r.Post(ctx, resources.Ref{
+		Kind: resources.ServiceAccounts, Organization: at.Organization,
+		Name: name,
+	}, "rotate",
+		map[string]any{
+			"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "CredentialsRotation",
+			"spec": spec,
+		})
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,14 @@ import (
 
 // The reviews that answer what the caller may do.
 var (
-	accessReviews = resources.Kind{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}
-	rulesReviews  = resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview"}
+	accessReviews = resources.Kind{
+		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
+		Kind: "SelfSubjectAccessReview",
+	}
+	rulesReviews = resources.Kind{
+		Group: "authorization.vendor.io", Version: "v1alpha1",
+		Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
+	}
 )
 
 // exitNo is the exit code of the answer no: denied.
@@ -104,7 +110,8 @@ func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer s
 	}
 	found := resources.Find(kinds, word)
 	if len(found) != 1 {
-		return false, "", hint.Add(errs.Newf(errs.NotFound, "the server has no kind %q", word), "'freshet get all' shows kinds that there are, with their names.")
+		return false, "", hint.Add(errs.Newf(errs.NotFound, "the server has no kind %q", word),
+			"'freshet get all' shows kinds that there are, with their names.")
 	}
 	attributes := map[string]any{"verb": verb, "group": found[0].Group, "resource": found[0].Resource}
 	if name != "" {
@@ -114,7 +121,8 @@ func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer s
 		attributes["namespace"] = a.organization
 	}
 	review, err := a.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
-		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind, "spec": map[string]any{"resourceAttributes": attributes},
+		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind,
+		"spec": map[string]any{"resourceAttributes": attributes},
 	})
 	if err != nil {
 		return false, "", err
@@ -141,7 +149,8 @@ type rule struct {
 
 func (a asking) rules(ctx context.Context) ([]rule, error) {
 	review, err := a.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
-		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind, "spec": map[string]any{"namespace": a.organization},
+		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+		"spec": map[string]any{"namespace": a.organization},
 	})
 	if err != nil {
 		return nil, err
@@ -239,7 +248,8 @@ func (a asking) list(ctx context.Context) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintf(a.env.Err, "You may do nothing in organization %s. An administrator gives roles with 'freshet grant'.\n", a.organization)
+		_, err := fmt.Fprintf(a.env.Err, "You may do nothing in organization %s. An administrator gives roles with "+
+			"'freshet grant'.\n", a.organization)
 		return err
 	}
 	return t.Write(a.env.Out)

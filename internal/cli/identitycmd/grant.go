@@ -20,8 +20,14 @@ import (
 
 // The kinds of roles: predefined, and an organization's own.
 var (
-	clusterRoles = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "clusterroles", Kind: "ClusterRole"}
-	ownRoles     = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role", Namespaced: true}
+	clusterRoles = resources.Kind{
+		Group: resources.Group, Version: resources.Version, Resource: "clusterroles",
+		Kind: "ClusterRole",
+	}
+	ownRoles = resources.Kind{
+		Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role",
+		Namespaced: true,
+	}
 )
 
 // grant is one run of grant.
@@ -118,14 +124,16 @@ func (g *grant) run(ctx context.Context, role string) error {
 	} else if c := binding.Condition("Ready"); c.Status == "False" {
 		return fmt.Errorf("role binding %s is not in force: %s %s", g.name, c.Reason, c.Message)
 	}
-	_, err = fmt.Fprintf(g.env.Out, "role binding %s: %s to %s on %s%s\n", g.name, role, strings.Join(g.to, ", "), where, suffix)
+	_, err = fmt.Fprintf(g.env.Out, "role binding %s: %s to %s on %s%s\n", g.name, role, strings.Join(g.to, ", "),
+		where, suffix)
 	return err
 }
 
 // parseSubjects reads who gets the role.
 func parseSubjects(words []string) ([]map[string]any, error) {
 	kinds := map[string]string{
-		"sa": "ServiceAccount", "serviceaccount": "ServiceAccount", "user": "User", "usr": "User", "users": "User", "serviceaccounts": "ServiceAccount",
+		"sa": "ServiceAccount", "serviceaccount": "ServiceAccount", "user": "User", "usr": "User", "users": "User",
+		"serviceaccounts": "ServiceAccount",
 	}
 	var subjects []map[string]any
 	for _, text := range words {
@@ -135,7 +143,8 @@ func parseSubjects(words []string) ([]map[string]any, error) {
 		}
 		kind := kinds[strings.ToLower(word)]
 		if kind == "" || name == "" {
-			return nil, hint.Add(errs.Newf(errs.Invalid, "--to does not take %q", text), "It takes the name of a service account, sa/NAME or user/NAME.")
+			return nil, hint.Add(errs.Newf(errs.Invalid, "--to does not take %q", text),
+				"It takes the name of a service account, sa/NAME or user/NAME.")
 		}
 		subjects = append(subjects, map[string]any{"apiGroup": resources.Group, "kind": kind, "name": name})
 	}
@@ -148,11 +157,15 @@ func (g *grant) known(ctx context.Context, r *resources.Client, organization str
 	for _, s := range subjects {
 		kind := resources.ServiceAccounts
 		if s["kind"] == "User" {
-			kind = resources.Kind{Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User", Namespaced: true}
+			kind = resources.Kind{
+				Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User",
+				Namespaced: true,
+			}
 		}
 		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
 		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
-			if _, err := fmt.Fprintf(g.env.Err, "Warning: there is no %s in organization %s yet; the role is for whoever gets the name.\n", ref, organization); err != nil {
+			if _, err := fmt.Fprintf(g.env.Err, "Warning: there is no %s in organization %s yet; the role is for "+
+				"whoever gets the name.\n", ref, organization); err != nil {
 				return err
 			}
 		}
@@ -175,7 +188,8 @@ func roleKind(ctx context.Context, r *resources.Client, organization, role strin
 			return "", err
 		}
 	}
-	return "", hint.Add(errs.Newf(errs.NotFound, "there is no role %q, neither predefined nor in organization %s", role, organization),
+	return "", hint.Add(errs.Newf(errs.NotFound, "there is no role %q, neither predefined nor in organization %s", role,
+		organization),
 		"'freshet get clusterroles' and 'freshet get roles' list those there are.")
 }
 

@@ -152,9 +152,11 @@ says what is in it: delete that first.`,
 			if err != nil {
 				return err
 			}
-			err = r.Delete(cmd.Context(), resources.Ref{Kind: resources.Organizations, Name: args[0]}, resources.DeleteOptions{GracePeriod: -1})
+			err = r.Delete(cmd.Context(), resources.Ref{Kind: resources.Organizations, Name: args[0]},
+				resources.DeleteOptions{GracePeriod: -1})
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet get all -n %s' shows what it holds; 'freshet delete KIND --all -n %s' empties it.", args[0], args[0])
+				return hint.Add(err, "'freshet get all -n %s' shows what it holds; 'freshet delete KIND --all -n "+
+					"%s' empties it.", args[0], args[0])
 			}
 			if err != nil {
 				return err

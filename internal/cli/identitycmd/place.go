@@ -40,7 +40,8 @@ func parsePlace(words []string) (place, error) {
 	p := place{}
 	set := func(word, value string) error {
 		if before, ok := p[word]; ok && before != value {
-			return errs.Newf(errs.Invalid, "--on says %s=%s and %s=%s; one binding holds for one place", word, before, word, value)
+			return errs.Newf(errs.Invalid, "--on says %s=%s and %s=%s; one binding holds for one place", word,
+				before, word, value)
 		}
 		p[word] = value
 		return nil
@@ -53,12 +54,16 @@ func parsePlace(words []string) (place, error) {
 				"It takes instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=, account= or key= and a name, or a prefix and *.")
 		}
 		parts := strings.Split(value, "/")
-		names := map[string][]string{"topic": {"tenant", "namespace", "topic"}, "namespace": {"tenant", "namespace"}}[word]
+		names := map[string][]string{
+			"topic":     {"tenant", "namespace", "topic"},
+			"namespace": {"tenant", "namespace"},
+		}[word]
 		switch {
 		case len(parts) == 1 || names == nil:
 			names, parts = []string{word}, []string{value}
 		case len(parts) != len(names):
-			return nil, errs.Newf(errs.Invalid, "%q is not a %s: write the name alone, or %s", value, word, strings.ToUpper(strings.Join(names, "/")))
+			return nil, errs.Newf(errs.Invalid, "%q is not a %s: write the name alone, or %s", value, word,
+				strings.ToUpper(strings.Join(names, "/")))
 		}
 		for i, name := range names {
 			if err := set(name, parts[i]); err != nil {

@@ -26,7 +26,15 @@ func TestParsePlace(t *testing.T) {
 			t.Errorf("%s: got %s, %v; want %s", words, got, err, want)
 		}
 	}
-	for _, words := range [][]string{{"topic"}, {"topic="}, {"planet=earth"}, {"topic=a/b"}, {"namespace=a/b/c"}, {"topic=t1", "topic=t2"}, {"tenant=x", "topic=y/z/t"}} {
+	for _, words := range [][]string{
+		{"topic"},
+		{"topic="},
+		{"planet=earth"},
+		{"topic=a/b"},
+		{"namespace=a/b/c"},
+		{"topic=t1", "topic=t2"},
+		{"tenant=x", "topic=y/z/t"},
+	} {
 		if p, err := parsePlace(words); err == nil {
 			t.Errorf("%v: got %v, want an error", words, p)
 		}

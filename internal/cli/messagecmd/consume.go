@@ -70,7 +70,8 @@ without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.subscription, "subscription", "s", "", "`name` of the subscription")
-	f.StringVar(&o.createFrom, "create-from", "", "make the subscription when there is none, at this `position`: earliest, latest, a time, a duration ago or a message id")
+	f.StringVar(&o.createFrom, "create-from", "", "make the subscription when there is none, at this `position`: "+
+		"earliest, latest, a time, a duration ago or a message id")
 	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")
 	f.IntVarP(&o.count, "count", "c", 0, "end after this `number` of messages")
 	f.DurationVar(&o.wait, "wait", time.Second, "how long to wait for the next message without --follow")
@@ -78,7 +79,8 @@ without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
 	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long others wait for the messages of a command that has died")
 	f.StringVar(&o.exec, "exec", "", "run this shell `command` for each message")
 	f.IntVar(&o.workers, "workers", 1, "how many commands of --exec run at a time")
-	f.DurationVar(&o.nackDelay, "nack-delay", time.Second, "how long a message whose command failed waits before it comes again")
+	f.DurationVar(&o.nackDelay, "nack-delay", time.Second,
+		"how long a message whose command failed waits before it comes again")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -131,7 +133,8 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 		err = o.print(cmd.Context(), env, sub, p)
 	}
 	if errors.Is(err, client.ErrNotFound) {
-		return hint.Add(err, "'freshet subscription create %s %s --from earliest' makes it, or add --create-from earliest here.", topic.ShortName(), o.subscription)
+		return hint.Add(err, "'freshet subscription create %s %s --from earliest' makes it, or add --create-from "+
+			"earliest here.", topic.ShortName(), o.subscription)
 	}
 	return err
 }
@@ -172,7 +175,9 @@ func (o *consumeOptions) patience() time.Duration {
 }
 
 // print prints messages and acknowledges each when it is printed.
-func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription, p *printer) (err error) {
+func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription,
+	p *printer,
+) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newIdle(o.patience(), cancel)
@@ -239,6 +244,7 @@ func (r *rate) count() int { return r.meter.Count() }
 func (r *rate) end(err error) {
 	r.progress.Clear()
 	if n := r.count(); err == nil && output.IsTerminal(r.env.Err) && (n == 0 || !output.IsTerminal(r.env.Out)) {
-		_, _ = fmt.Fprintf(r.env.Err, "%s in %.1f s\n", output.Number(n, "message"), time.Since(r.begin).Seconds()) // a courtesy
+		// a courtesy
+		_, _ = fmt.Fprintf(r.env.Err, "%s in %.1f s\n", output.Number(n, "message"), time.Since(r.begin).Seconds())
 	}
 }

@@ -44,7 +44,8 @@ func deadLetterTopic(ctx context.Context, c *client.Client, topic, subscription 
 		return nil, err
 	}
 	if dead == nil {
-		return nil, hint.Add(fmt.Errorf("subscription %s of %s never gives up, so it has no dead letters", subscription, topic),
+		return nil, hint.Add(fmt.Errorf("subscription %s of %s never gives up, so it has no dead letters",
+			subscription, topic),
 			"'freshet subscription create --max-redeliver N' makes one that does.")
 	}
 	return dead, nil

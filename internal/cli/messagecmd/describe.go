@@ -135,10 +135,15 @@ func (d *topicDescription) write(w io.Writer) error {
 		return err
 	}
 	if len(d.Reading) > 0 {
-		table := output.Table{Columns: output.Columns("Subscription", "Backlog", "Bytes", "Leased", "Delayed", "Waiting")}
+		table := output.Table{Columns: output.Columns("Subscription", "Backlog", "Bytes", "Leased",
+			"Delayed", "Waiting")}
 		for _, name := range slices.Sorted(maps.Keys(d.Reading)) {
 			s := d.Reading[name]
-			table.Rows = append(table.Rows, []string{name, number(s.Backlog), bytesWord(s.Bytes), number(s.Leased), number(s.Delayed), strconv.Itoa(s.Waiting)})
+			table.Rows = append(table.Rows,
+				[]string{
+					name, number(s.Backlog), bytesWord(s.Bytes), number(s.Leased), number(s.Delayed),
+					strconv.Itoa(s.Waiting),
+				})
 		}
 		if err := writeTable(w, &table); err != nil {
 			return err

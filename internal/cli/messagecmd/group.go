@@ -36,7 +36,8 @@ to speak the stream protocol.`,
 	}
 	var tenant string
 	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "the group's `tenant`; public when not given, all for list")
-	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant), newGroupDelete(env, &tenant))
+	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
+		newGroupDelete(env, &tenant))
 	return cmd
 }
 
@@ -44,7 +45,8 @@ to speak the stream protocol.`,
 func withoutStream(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.Message, "stream protocol") {
-		return hint.Add(err, "Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
+		return hint.Add(err,
+			"Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
 	}
 	return err
 }

@@ -41,7 +41,9 @@ type inMessage struct {
 
 // read yields messages: one without a value, those on the command line, those in
 // files, or those on standard input.
-func (in *input) read(ctx context.Context, stdin io.Reader, messages []string, nullValue bool) iter.Seq2[inMessage, error] {
+func (in *input) read(ctx context.Context, stdin io.Reader, messages []string,
+	nullValue bool,
+) iter.Seq2[inMessage, error] {
 	return func(yield func(inMessage, error) bool) {
 		switch {
 		case nullValue:

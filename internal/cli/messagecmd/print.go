@@ -37,7 +37,8 @@ type printOptions struct {
 
 func (o *printOptions) addFlags(cmd *cobra.Command) {
 	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON, output.FormatName)
-	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "show payloads as JSON by a schema: `registry` (the id in front of them), topic (the topic's own schema) or none")
+	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "show payloads as JSON by a schema: `registry` (the id in "+
+		"front of them), topic (the topic's own schema) or none")
 	cmd.Flags().BoolVarP(&o.null, "null", "0", false, "end messages with a zero byte instead of a line break")
 }
 
@@ -50,7 +51,9 @@ type printer struct {
 	decode   func(context.Context, *client.Received) ([]byte, error) // nil when payloads stay as they are
 }
 
-func (o *printOptions) printer(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic) (*printer, error) {
+func (o *printOptions) printer(cmd *cobra.Command, env *command.Env, c *client.Client,
+	topic *client.Topic,
+) (*printer, error) {
 	p := &printer{w: env.Out, end: "\n", format: o.format, terminal: output.IsTerminal(env.Out)}
 	if o.null {
 		p.end = "\x00"
@@ -96,7 +99,8 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 		}
 		line = text
 	case output.FormatWide:
-		line = fmt.Appendf(nil, "%s  %s  %s  %s", r.PublishTime.UTC().Format("2006-01-02T15:04:05.000Z"), r.StringID, keyWord(r), value)
+		line = fmt.Appendf(nil, "%s  %s  %s  %s", r.PublishTime.UTC().Format("2006-01-02T15:04:05.000Z"), r.StringID,
+			keyWord(r), value)
 	case output.FormatName:
 		line = []byte(r.StringID)
 	default:

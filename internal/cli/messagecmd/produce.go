@@ -78,16 +78,20 @@ nullValue.`,
 
 func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.files, "file", "f", nil, "`file` whose whole content is one message, - for standard input; may be given several times")
+	f.StringArrayVarP(&o.files, "file", "f", nil,
+		"`file` whose whole content is one message, - for standard input; may be given several times")
 	f.BoolVarP(&o.zero, "null", "0", false, "messages on standard input end with a zero byte instead of a line break")
-	f.StringVar(&o.form, "input", inputLines, "what a line of standard input is: `lines` (a message) or json (an object)")
+	f.StringVar(&o.form, "input", inputLines,
+		"what a line of standard input is: `lines` (a message) or json (an object)")
 	f.StringVar(&o.separator, "key-separator", "", "`text` between the key and the message on each line")
 	f.StringVarP(&o.key, "key", "k", "", "the key, which chooses the partition")
 	f.StringArrayVar(&o.properties, "property", nil, "a property, as `name=value`; may be given several times")
 	f.StringVar(&o.eventTime, "event-time", "", "when it happened, as RFC 3339 `time`")
 	f.DurationVar(&o.delay, "delay", 0, "nobody gets the messages before this `duration` has passed")
-	f.BoolVar(&o.nullValue, "null-value", false, "one message without a value, which deletes --key from a compacted topic")
-	f.StringVar(&o.idempotencyKey, "idempotency-key", "", "`key` under which a second attempt is a duplicate; for one message")
+	f.BoolVar(&o.nullValue, "null-value", false,
+		"one message without a value, which deletes --key from a compacted topic")
+	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
+		"`key` under which a second attempt is a duplicate; for one message")
 	f.StringVar(&o.encode, "encode", codeNone, "encode JSON by a schema: `registry`, topic or none")
 	f.StringVar(&o.subject, "subject", "", "`subject` of --encode registry; TOPIC-value by default")
 	f.StringVar(&o.producer, "producer", "", "`name` of the producer, which consumers see")
@@ -153,7 +157,9 @@ func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(con
 }
 
 // run sends the messages.
-func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic, messages []string) (err error) {
+func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic,
+	messages []string,
+) (err error) {
 	// A topic or a server that is not there is told before anything is read.
 	if _, err := topic.Partitions(cmd.Context()); err != nil {
 		return err

@@ -68,7 +68,8 @@ delivered before has to be named by the receipt of its delivery, which
 			ids := given[2:]
 			err := c.Topic(given[0]).Subscription(given[1]).Nack(cmd.Context(), delay, ids...)
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "A message that is not on lease comes by itself; 'freshet subscription reset' delivers again what was acknowledged.")
+				return hint.Add(err, "A message that is not on lease comes by itself; 'freshet subscription reset' "+
+					"delivers again what was acknowledged.")
 			}
 			if err != nil {
 				return err

@@ -93,9 +93,11 @@ otherwise. The topic is made, too, where there is none and its namespace allows 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "latest", "where to begin: earliest, latest, a time, a duration ago or a message `position`")
+	f.StringVar(&from, "from", "latest",
+		"where to begin: earliest, latest, a time, a duration ago or a message `position`")
 	f.DurationVar(&timeout, "ack-timeout", 0, "lease of its messages, 1s to 12h; 30s when not given")
-	f.IntVar(&maxRedeliver, "max-redeliver", 0, "move a message that was delivered this `number` of times again to the dead letters")
+	f.IntVar(&maxRedeliver, "max-redeliver", 0,
+		"move a message that was delivered this `number` of times again to the dead letters")
 	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters; TOPIC-NAME-DLQ when not given")
 	f.BoolVar(&ifNotExists, "if-not-exists", false, "a subscription that is there already is no error")
 	return cmd
@@ -176,7 +178,8 @@ from it on is delivered, again where it was before. Leases end.`,
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if to == "" {
-				return command.Usagef(cmd, "say where to: --to earliest, latest, a time, a duration ago or a message id")
+				return command.Usagef(cmd,
+					"say where to: --to earliest, latest, a time, a duration ago or a message id")
 			}
 			at, err := position(cmd, "to", to)
 			if err != nil {

@@ -59,16 +59,20 @@ any from those that have one. It goes on until interrupted, and over broken line
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "latest", "where to begin: earliest, latest, a time, a duration ago or a message `position`")
+	f.StringVar(&from, "from", "latest",
+		"where to begin: earliest, latest, a time, a duration ago or a message `position`")
 	f.StringVarP(&key, "key", "k", "", "only messages with this `key`")
 	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages")
-	f.BoolVar(&noFollow, "no-follow", false, "end when everything that is there was shown, from the earliest unless --from is given")
+	f.BoolVar(&noFollow, "no-follow", false,
+		"end when everything that is there was shown, from the earliest unless --from is given")
 	o.addFlags(cmd)
 	return cmd
 }
 
 // printEach prints messages that pass a filter, as many as wanted.
-func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool), filter func(*client.Received) bool, count int) (err error) {
+func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool),
+	filter func(*client.Received) bool, count int,
+) (err error) {
 	rate := newRate(env)
 	defer func() { rate.end(err) }()
 	for message, err := range messages {

@@ -74,7 +74,8 @@ later, which moves keys.`,
 				return err
 			}
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists makes this no error.", given[0])
+				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists makes this no error.",
+					given[0])
 			}
 			if err != nil {
 				return err

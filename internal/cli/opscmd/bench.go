@@ -93,7 +93,8 @@ func (o *benchOptions) addFlags(cmd *cobra.Command, count, workers int) {
 
 func (o *benchOptions) addSize(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.size, "size", 1024, "`bytes` of each message")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "use this `topic`, which stays, in place of one that is made and removed")
+	cmd.Flags().StringVar(&o.topic, "topic", "",
+		"use this `topic`, which stays, in place of one that is made and removed")
 }
 
 func (o *benchOptions) check(cmd *cobra.Command) error {
@@ -113,7 +114,9 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 // measure makes calls, workers at a time, until there were enough or the time is
 // over. call is given its number and how many things it may do, per at most; it says
 // how many it did.
-func (o *benchOptions) measure(ctx context.Context, name string, per int, call func(ctx context.Context, n, most int) (int, error)) (*result, error) {
+func (o *benchOptions) measure(ctx context.Context, name string, per int,
+	call func(ctx context.Context, n, most int) (int, error),
+) (*result, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	progress := o.env.Progress()
@@ -179,7 +182,8 @@ func (o *benchOptions) showProgress(p *output.Progress, name string, m *output.M
 	const width = 30
 	part := min(1, max(float64(m.Count())/float64(o.count), since.Seconds()/o.limit.Seconds()))
 	full := int(math.Round(part * width))
-	p.Printf("%s %s%s %3.0f %%  %d, %.0f/s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100, m.Count(), m.PerSecond())
+	p.Printf("%s %s%s %3.0f %%  %d, %.0f/s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100,
+		m.Count(), m.PerSecond())
 }
 
 func (r *result) finish(took time.Duration) {
@@ -214,7 +218,8 @@ func (o *benchOptions) show(r *result) error {
 	if r.MBPerSecond > 0 {
 		throughput = fmt.Sprintf(", %.2f MB/s", r.MBPerSecond)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d calls at a time)\ncalls: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
+	_, err := fmt.Fprintf(o.env.Out, "%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d calls at a time)\ncalls: p50 "+
+		"%.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
 		r.Name, r.Count, r.Seconds, r.Errors, r.PerSecond, throughput, r.Workers, r.P50, r.P90, r.P99, r.Max)
 	return err
 }

@@ -123,7 +123,8 @@ func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
 	}
 	if o.topic != "" { // else it goes with the topic
 		defer func() {
-			_ = removing(ctx, func(ctx context.Context) error { return sub.Delete(ctx, true) }) // what was measured counts
+			// what was measured counts
+			_ = removing(ctx, func(ctx context.Context) error { return sub.Delete(ctx, true) })
 		}()
 	}
 	fill := *o
@@ -186,7 +187,8 @@ func (o *benchOptions) registry(ctx context.Context) error {
 	defer c.Close()
 	registry, subject := schemas.New(c), temporary()
 	r, err := o.measure(ctx, "registry", 1, func(ctx context.Context, n, _ int) (int, error) {
-		text := fmt.Sprintf(`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},{"name":"f%d","type":"string","default":""}]}`, n)
+		text := fmt.Sprintf(
+			`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},{"name":"f%d","type":"string","default":""}]}`, n)
 		id, err := registry.Register(ctx, subject, schemas.Schema{Type: schemas.Avro, Text: text})
 		if err != nil {
 			return 0, err

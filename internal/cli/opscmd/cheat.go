@@ -53,7 +53,8 @@ func newCheat(env *command.Env) *cobra.Command {
 				return err
 			}
 			if !slices.Contains(names, args[0]) {
-				return hint.Add(fmt.Errorf("there is no sheet %q", args[0]), "There are: %s.", strings.Join(names, ", "))
+				return hint.Add(fmt.Errorf("there is no sheet %q", args[0]), "There are: %s.",
+					strings.Join(names, ", "))
 			}
 			text, err := sheets.ReadFile("cheat/" + args[0] + ".txt")
 			if err != nil {

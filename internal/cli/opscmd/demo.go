@@ -91,7 +91,8 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	defer cancel()
 	if err := d.make(making); err != nil {
 		if errors.Is(err, client.ErrDenied) {
-			return hint.Add(err, "The example takes a system administrator: run it beside the server, or with --credentials-file admin.json.")
+			return hint.Add(err, "The example takes a system administrator: run it beside the server, or with "+
+				"--credentials-file admin.json.")
 		}
 		return err
 	}
@@ -106,7 +107,8 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	if err := shop.open(making); err != nil {
 		return err
 	}
-	if err := d.say("organization %s has cluster %s with the topics %s and %s", d.organization, demoCluster, demoOrders, demoParcels); err != nil {
+	if err := d.say("organization %s has cluster %s with the topics %s and %s", d.organization, demoCluster, demoOrders,
+		demoParcels); err != nil {
 		return err
 	}
 	if d.period > 0 {
@@ -114,7 +116,8 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 			return err
 		}
 	}
-	return d.say("look at it: %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode registry'; take it away with 'freshet demo --remove'",
+	return d.say("look at it: %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
+		"registry'; take it away with 'freshet demo --remove'",
 		conn.BaseURL(), demoOrders, d.organization, demoCluster)
 }
 
@@ -125,7 +128,8 @@ func (d *demo) make(ctx context.Context) error {
 	}
 	objects := []resources.Object{
 		d.object(resources.MessagingInstances, demoInstance, nil),
-		d.object(resources.MessagingClusters, demoCluster, map[string]any{"instanceName": demoInstance, "location": "local", "broker": map[string]any{}}),
+		d.object(resources.MessagingClusters, demoCluster,
+			map[string]any{"instanceName": demoInstance, "location": "local", "broker": map[string]any{}}),
 		d.object(resources.ServiceAccounts, "storefront", nil),
 		d.object(resources.ServiceAccounts, "warehouse", nil),
 		d.binding("topic-producer", "storefront"),
@@ -133,17 +137,22 @@ func (d *demo) make(ctx context.Context) error {
 		d.binding("org-readonly", "warehouse"),
 	}
 	kinds := map[string]resources.Kind{}
-	for _, k := range []resources.Kind{resources.MessagingInstances, resources.MessagingClusters, resources.ServiceAccounts, resources.RoleBindings} {
+	for _, k := range []resources.Kind{
+		resources.MessagingInstances, resources.MessagingClusters,
+		resources.ServiceAccounts, resources.RoleBindings,
+	} {
 		kinds[k.Kind] = k
 	}
 	for _, o := range objects {
 		ref := resources.Ref{Kind: kinds[o.Kind()], Organization: d.organization, Name: o.Name()}
-		if _, err := d.resources.Apply(ctx, ref, o, resources.WriteOptions{FieldManager: fieldManager, Force: true}); err != nil {
+		if _, err := d.resources.Apply(ctx, ref, o,
+			resources.WriteOptions{FieldManager: fieldManager, Force: true}); err != nil {
 			return fmt.Errorf("making %s: %w", ref, err)
 		}
 	}
 	ref := resources.Ref{Kind: resources.MessagingClusters, Organization: d.organization, Name: demoCluster}
-	_, err := d.resources.Wait(ctx, ref, func(o resources.Object) (bool, error) { return o != nil && o.Condition("Ready").Status == "True", nil })
+	_, err := d.resources.Wait(ctx, ref,
+		func(o resources.Object) (bool, error) { return o != nil && o.Condition("Ready").Status == "True", nil })
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", ref, err)
 	}
@@ -164,13 +173,17 @@ func (d *demo) own(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.Text("metadata", "labels", demoLabel) != demoOwner:
-		return hint.Add(fmt.Errorf("there is an organization %s that this command has not made", d.organization), "Choose another name with --name.")
+		return hint.Add(fmt.Errorf("there is an organization %s that this command has not made", d.organization),
+			"Choose another name with --name.")
 	}
 	return nil
 }
 
 func (d *demo) object(kind resources.Kind, name string, spec map[string]any) resources.Object {
-	o := resources.Object{"apiVersion": kind.APIVersion(), "kind": kind.Kind, "metadata": map[string]any{"name": name, "namespace": d.organization}}
+	o := resources.Object{
+		"apiVersion": kind.APIVersion(), "kind": kind.Kind,
+		"metadata": map[string]any{"name": name, "namespace": d.organization},
+	}
 	if spec != nil {
 		o["spec"] = spec
 	}
@@ -199,14 +212,17 @@ func (d *demo) remove(ctx context.Context) error {
 	}
 	for _, r := range []resources.Ref{
 		ref(resources.MessagingClusters, demoCluster), ref(resources.MessagingInstances, demoInstance),
-		ref(resources.RoleBindings, "topic-producer.storefront"), ref(resources.RoleBindings, "topic-consumer.warehouse"), ref(resources.RoleBindings, "org-readonly.warehouse"),
+		ref(resources.RoleBindings, "topic-producer.storefront"),
+		ref(resources.RoleBindings, "topic-consumer.warehouse"), ref(resources.RoleBindings, "org-readonly.warehouse"),
 		ref(resources.ServiceAccounts, "storefront"), ref(resources.ServiceAccounts, "warehouse"), organization,
 	} {
 		err := d.resources.Delete(ctx, r, resources.DeleteOptions{GracePeriod: -1})
 		if err != nil && !errors.Is(err, client.ErrNotFound) {
-			return hint.Add(fmt.Errorf("removing %s: %w", r, err), "'freshet get all -n %s' shows what is there; what others have put there they have to remove.", d.organization)
+			return hint.Add(fmt.Errorf("removing %s: %w", r, err), "'freshet get all -n %s' shows what is there; "+
+				"what others have put there they have to remove.", d.organization)
 		}
-		if _, err := d.resources.Wait(ctx, r, func(o resources.Object) (bool, error) { return o == nil, nil }); err != nil {
+		if _, err := d.resources.Wait(ctx, r,
+			func(o resources.Object) (bool, error) { return o == nil, nil }); err != nil {
 			return fmt.Errorf("waiting until %s is gone: %w", r, err)
 		}
 	}

@@ -42,11 +42,13 @@ func (r *result) svg() []byte {
 	}
 	for i := range 6 {
 		at := time.Duration(float64(i) / 5 * r.Seconds * float64(time.Second))
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.1f s</text>`+"\n", x(at), plotHeight-plotBottom+20, at.Seconds())
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.1f s</text>`+"\n", x(at),
+			plotHeight-plotBottom+20, at.Seconds())
 	}
 	step := max(1, (len(r.samples)+plotPoints-1)/plotPoints)
 	for i := 0; i < len(r.samples); i += step {
-		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="1.6" fill="#2563eb" fill-opacity="0.5"/>`+"\n", x(r.samples[i].at), y(milliseconds(r.samples[i].took)))
+		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="1.6" fill="#2563eb" fill-opacity="0.5"/>`+"\n",
+			x(r.samples[i].at), y(milliseconds(r.samples[i].took)))
 	}
 	for _, q := range []struct {
 		name  string
@@ -54,7 +56,8 @@ func (r *result) svg() []byte {
 		color string
 	}{{"p50", r.P50, "#16a34a"}, {"p99", r.P99, "#dc2626"}} {
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end" fill="%s">%s %.1f ms</text>`+"\n",
-			plotLeft, plotWidth-plotRight, y(q.ms), y(q.ms), q.color, plotWidth-plotRight-4, y(q.ms)-4, q.color, q.name, q.ms)
+			plotLeft, plotWidth-plotRight, y(q.ms), y(q.ms), q.color, plotWidth-plotRight-4, y(q.ms)-4,
+			q.color, q.name, q.ms)
 	}
 	b.WriteString("</svg>\n")
 	return []byte(b.String())

@@ -41,15 +41,18 @@ func (s *shop) open(ctx context.Context) error {
 	registry := schemas.New(s.conn)
 	s.codec = schemas.NewCodec(registry)
 	for topic, schema := range map[string]string{demoOrders: orderSchema, demoParcels: parcelSchema} {
-		if err := s.conn.Topic(topic).Create(ctx, client.TopicOptions{Partitions: 3}); err != nil && !errors.Is(err, client.ErrConflict) {
+		if err := s.conn.Topic(topic).Create(ctx, client.TopicOptions{Partitions: 3}); err != nil &&
+			!errors.Is(err, client.ErrConflict) {
 			return fmt.Errorf("making topic %s: %w", topic, err)
 		}
-		if _, err := registry.Register(ctx, schemas.SubjectForValue(topic), schemas.Schema{Type: schemas.Avro, Text: schema}); err != nil {
+		if _, err := registry.Register(ctx, schemas.SubjectForValue(topic),
+			schemas.Schema{Type: schemas.Avro, Text: schema}); err != nil {
 			return fmt.Errorf("registering the schema of %s: %w", topic, err)
 		}
 	}
 	for _, name := range []string{"warehouse", "billing"} {
-		err := s.conn.Topic(demoOrders).Subscription(name).Create(ctx, client.SubscriptionOptions{From: client.Earliest})
+		err := s.conn.Topic(demoOrders).Subscription(name).Create(ctx,
+			client.SubscriptionOptions{From: client.Earliest})
 		if err != nil && !errors.Is(err, client.ErrConflict) {
 			return fmt.Errorf("making subscription %s: %w", name, err)
 		}
@@ -65,7 +68,8 @@ func (s *shop) trade(ctx context.Context) error {
 	go func() { shipping <- s.ship(ctx) }()
 	err := s.sell(ctx)
 	cancel()
-	return errors.Join(err, <-shipping, s.say("%d orders were taken, %d were shipped", s.taken.Load(), s.shipped.Load()))
+	return errors.Join(err, <-shipping,
+		s.say("%d orders were taken, %d were shipped", s.taken.Load(), s.shipped.Load()))
 }
 
 // ended says whether an error is only the end of the time.
@@ -81,7 +85,11 @@ func (s *shop) sell(ctx context.Context) error {
 		order := newOrder()
 		value, err := s.encode(ctx, demoOrders, order)
 		if err == nil {
-			err = producer.Send(ctx, client.Message{Value: value, Key: fmt.Sprint(order["customer"]), EventTime: time.Now(), Properties: map[string]string{"source": "storefront"}},
+			err = producer.Send(ctx,
+				client.Message{
+					Value: value, Key: fmt.Sprint(order["customer"]), EventTime: time.Now(),
+					Properties: map[string]string{"source": "storefront"},
+				},
 				func(_ client.Produced, err error) {
 					if err == nil {
 						s.taken.Add(1)
@@ -121,7 +129,11 @@ func (s *shop) ship(ctx context.Context) error {
 		}
 		var value []byte
 		if err == nil {
-			value, err = s.encode(ctx, demoParcels, map[string]any{"order": bought.ID, "carrier": pick("post", "courier", "bicycle"), "at": time.Now().UnixMilli()})
+			value, err = s.encode(ctx, demoParcels,
+				map[string]any{
+					"order": bought.ID, "carrier": pick("post", "courier", "bicycle"),
+					"at": time.Now().UnixMilli(),
+				})
 		}
 		if err == nil {
 			_, err = parcels.Produce(ctx, client.Message{Value: value, Key: bought.ID})
@@ -154,11 +166,15 @@ func newOrder() map[string]any {
 	total := 0
 	for range 1 + rand.IntN(3) { //nolint:gosec // an example
 		quantity, cents := 1+rand.IntN(3), 299+100*rand.IntN(80) //nolint:gosec // an example
-		items = append(items, map[string]any{"article": pick("teapot", "cup", "saucer", "kettle", "tin", "spoon"), "quantity": quantity, "cents": cents})
+		items = append(items, map[string]any{
+			"article":  pick("teapot", "cup", "saucer", "kettle", "tin", "spoon"),
+			"quantity": quantity, "cents": cents,
+		})
 		total += quantity * cents
 	}
 	return map[string]any{
 		"id": fmt.Sprintf("%d-%06d", time.Now().Unix(), rand.IntN(1_000_000)), "customer": fmt.Sprintf("customer-%d", 1+rand.IntN(50)), //nolint:gosec // an example
-		"country": pick("DE", "FR", "GB", "JP", "NL", "US"), "items": items, "total": total, "at": time.Now().UnixMilli(),
+		"country": pick("DE", "FR", "GB", "JP", "NL", "US"), "items": items, "total": total,
+		"at": time.Now().UnixMilli(),
 	}
 }

@@ -196,7 +196,8 @@ func (s *status) count(ctx context.Context, o *overview) error {
 			o.Clusters.Ready++
 			continue
 		}
-		o.Problem = append(o.Problem, fmt.Sprintf("cluster %s/%s is not ready: %s", c.Organization(), c.Name(), c.Condition("Ready").Message))
+		o.Problem = append(o.Problem,
+			fmt.Sprintf("cluster %s/%s is not ready: %s", c.Organization(), c.Name(), c.Condition("Ready").Message))
 	}
 	return nil
 }
@@ -209,9 +210,13 @@ func (s *status) measure(o *overview, now *scrape) {
 		o.Started = &moment
 	}
 	if o.Clusters != nil {
-		o.Clusters.Topics, o.Clusters.Subjects = int(now.sum("freshet_messaging_topics")), int(now.sum("freshet_registry_subjects", "state", "active"))
+		o.Clusters.Topics, o.Clusters.Subjects = int(now.sum("freshet_messaging_topics")),
+			int(now.sum("freshet_registry_subjects", "state", "active"))
 	}
-	o.Messages = &messageCounts{Backlog: int64(now.sum("freshet_namespace_backlog_messages")), OldestAgeSeconds: now.most("freshet_namespace_oldest_unacknowledged_age_seconds")}
+	o.Messages = &messageCounts{
+		Backlog:          int64(now.sum("freshet_namespace_backlog_messages")),
+		OldestAgeSeconds: now.most("freshet_namespace_oldest_unacknowledged_age_seconds"),
+	}
 	if s.before != nil {
 		o.Messages.ProducedPerSecond = now.rate(s.before, "freshet_namespace_produced_messages_total")
 		o.Messages.DeliveredPerSecond = now.rate(s.before, "freshet_namespace_delivered_messages_total")
@@ -264,8 +269,10 @@ func (s *status) print(o *overview, watch bool) error {
 		}
 	}
 	if m := o.Messages; m != nil {
-		line("Messages", "%.1f/s in, %.1f/s out, %.1f requests/s", m.ProducedPerSecond, m.DeliveredPerSecond, m.RequestsPerSecond)
-		line("Backlog", "%d messages, the oldest %s old", m.Backlog, output.Age(time.Duration(m.OldestAgeSeconds)*time.Second))
+		line("Messages", "%.1f/s in, %.1f/s out, %.1f requests/s", m.ProducedPerSecond, m.DeliveredPerSecond,
+			m.RequestsPerSecond)
+		line("Backlog", "%d messages, the oldest %s old", m.Backlog,
+			output.Age(time.Duration(m.OldestAgeSeconds)*time.Second))
 	} else {
 		line("Messages", "not shown: that takes the role metrics-viewer")
 	}

@@ -15,7 +15,8 @@ import (
 func TestTable(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	table := output.Table{Columns: append(output.Columns("Name", "Ready"), output.Column{Name: "Where", Wide: true}, output.Column{Name: "Age"})}
+	table := output.Table{Columns: append(output.Columns("Name", "Ready"), output.Column{Name: "Where", Wide: true},
+		output.Column{Name: "Age"})}
 	table.Rows = [][]string{{"a", "True", "here", "1s"}, {"longer name", "", "there", ""}}
 	if err := table.Write(&b); err != nil {
 		t.Fatal(err)
@@ -42,8 +43,12 @@ func TestTextCannotSteerTheTerminal(t *testing.T) {
 	if err := output.Diff(&diff, output.Style{}, "a", "b", "", evil); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"table": table.String(), "text": output.Clean(evil), "diff": diff.String()} {
-		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x9b || r == 0x202e }); i >= 0 {
+	for name, text := range map[string]string{
+		"table": table.String(), "text": output.Clean(evil),
+		"diff": diff.String(),
+	} {
+		if i := strings.IndexFunc(text,
+			func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x9b || r == 0x202e }); i >= 0 {
 			t.Errorf("%s: %q has a control character at %d", name, text, i)
 		}
 	}
@@ -116,7 +121,8 @@ func TestMeterIsOfNow(t *testing.T) {
 func TestAge(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
-		"0s": -time.Second, "90s": 90 * time.Second, "5m3s": 303 * time.Second, "100m": 100 * time.Minute, "30h": 30 * time.Hour, "9d": 220 * time.Hour,
+		"0s": -time.Second, "90s": 90 * time.Second, "5m3s": 303 * time.Second, "100m": 100 * time.Minute,
+		"30h": 30 * time.Hour, "9d": 220 * time.Hour,
 	} {
 		if got := output.Age(d); got != want {
 			t.Errorf("%s: got %s, want %s", d, got, want)

@@ -58,7 +58,8 @@ func Clean(text string) string { return clean(text, "\n\t") }
 
 func clean(text, keep string) string {
 	bad := func(r rune) bool {
-		return r == utf8.RuneError || (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) && !strings.ContainsRune(keep, r)
+		return r == utf8.RuneError || (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) &&
+			!strings.ContainsRune(keep, r)
 	}
 	if !strings.ContainsFunc(text, bad) {
 		return text

@@ -26,7 +26,8 @@ func Markdown(tree []Command) map[string]string {
 		}
 		pages[page] += section(c, len(words)-1)
 	}
-	index.WriteString("\n## Flags that choose a server\n\nEvery command that speaks to a server takes them.\n\n" + flagTable(root.Flags))
+	index.WriteString("\n## Flags that choose a server\n\nEvery command that speaks to a server takes them.\n\n" +
+		flagTable(root.Flags))
 	pages["README.md"] = index.String()
 	return pages
 }

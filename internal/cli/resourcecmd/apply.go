@@ -66,7 +66,8 @@ are, whatever becomes of the others.`,
 	fileFlags(f, &a.files, &a.recursive)
 	dryRunFlag(f, &a.options.DryRun)
 	f.BoolVar(&a.options.Force, "force-conflicts", false, "take over fields that another manager owns")
-	f.StringVar(&a.options.FieldManager, "field-manager", fieldManager, "`name` of who owns the fields that are applied")
+	f.StringVar(&a.options.FieldManager, "field-manager", fieldManager,
+		"`name` of who owns the fields that are applied")
 	f.BoolVar(&a.wait, "wait", false, "wait until they are ready")
 	f.DurationVar(&a.timeout, "timeout", time.Minute, "how long to wait")
 	output.AddFlag(f, &a.format, output.FormatName, output.FormatJSON, output.FormatYAML)
@@ -74,7 +75,8 @@ are, whatever becomes of the others.`,
 }
 
 func fileFlags(f *pflag.FlagSet, files *[]string, recursive *bool) {
-	f.StringSliceVarP(files, "filename", "f", nil, "`file`, folder, or - for standard input; more than once if you like")
+	f.StringSliceVarP(files, "filename", "f", nil,
+		"`file`, folder, or - for standard input; more than once if you like")
 	f.BoolVarP(recursive, "recursive", "R", false, "look into the folders of a folder too")
 }
 
@@ -168,7 +170,8 @@ func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string
 func explainConflict(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && errors.Is(err, client.ErrConflict) && refused.Reason == "Conflict" {
-		return hint.Add(err, "Leave the field to its owner by taking it out of the file, or take it over with --force-conflicts.")
+		return hint.Add(err,
+			"Leave the field to its owner by taking it out of the file, or take it over with --force-conflicts.")
 	}
 	return err
 }

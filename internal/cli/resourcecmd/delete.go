@@ -49,7 +49,10 @@ cloud.vendor.io/destroy-protected is refused.`,
 			if (len(args) > 0) == (len(d.files) > 0) {
 				return command.Usagef(cmd, "say what: KIND NAME, KIND/NAME, or -f FILE")
 			}
-			policies := map[string]string{"": "", "background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
+			policies := map[string]string{
+				"": "", "background": "Background", "foreground": "Foreground",
+				"orphan": "Orphan",
+			}
 			policy, ok := policies[strings.ToLower(d.cascade)]
 			if !ok {
 				return command.Usagef(cmd, "--cascade takes background, foreground or orphan, not %q", d.cascade)
@@ -101,7 +104,8 @@ func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, er
 		return nil, command.Usagef(cmd, "name what to delete, or say --all or -l LABELS")
 	}
 	err = each(what.kinds, func(kind resources.Kind) error {
-		objects, err := d.List(cmd.Context(), kind, d.ref(kind, "").Organization, resources.ListOptions{LabelSelector: d.selector})
+		objects, err := d.List(cmd.Context(), kind, d.ref(kind, "").Organization,
+			resources.ListOptions{LabelSelector: d.selector})
 		for _, o := range objects {
 			refs = append(refs, d.ref(kind, o.Name()))
 		}

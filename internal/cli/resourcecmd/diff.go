@@ -68,7 +68,8 @@ func (d *diff) run(ctx context.Context, all []manifest) error {
 			return nil
 		}
 		differs = true
-		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" as it is", m.ref.String()+" as it would be", before, after)
+		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" as it is", m.ref.String()+" as it would be",
+			before, after)
 	})
 	if err == nil && differs {
 		return command.Quietly(1)

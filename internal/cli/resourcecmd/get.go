@@ -59,13 +59,15 @@ for organizations. The table is the server's own.`,
 		},
 	}
 	f := cmd.Flags()
-	output.AddFlag(f, &g.format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML, output.FormatName)
+	output.AddFlag(f, &g.format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
+		output.FormatName)
 	f.BoolVarP(&g.watch, "watch", "w", false, "go on and show every change")
 	f.BoolVarP(&g.everywhere, "all-organizations", "A", false, "of all organizations that you may see")
 	f.BoolVar(&g.everywhere, "all-namespaces", false, "")
 	_ = f.MarkHidden("all-namespaces") // what kubectl calls it; it exists
 	f.StringVarP(&g.list.LabelSelector, "selector", "l", "", "only those with these `labels`, such as team=web")
-	f.StringVar(&g.list.FieldSelector, "field-selector", "", "only those with these `fields`, such as spec.instanceName=prod")
+	f.StringVar(&g.list.FieldSelector, "field-selector", "",
+		"only those with these `fields`, such as spec.instanceName=prod")
 	f.BoolVar(&g.noHeaders, "no-headers", false, "leave out the headings of a table")
 	f.BoolVar(&g.managed, "show-managed-fields", false, "with -o yaml and json, show who owns which field")
 	return cmd
@@ -185,7 +187,8 @@ func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 	var order []resources.Kind
 	rows := map[string]*resources.Table{}
 	err := each(refs, func(ref resources.Ref) error {
-		table, err := g.Table(ctx, ref.Kind, ref.Organization, resources.ListOptions{FieldSelector: resources.Name(ref.Name)})
+		table, err := g.Table(ctx, ref.Kind, ref.Organization,
+			resources.ListOptions{FieldSelector: resources.Name(ref.Name)})
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,8 @@ func filesOf(path string, recursive bool) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = hint.Add(errs.Newf(errs.NotFound, "%s has no .yaml, .yml or .json file", path), "-R looks into its folders too.")
+		err = hint.Add(errs.Newf(errs.NotFound, "%s has no .yaml, .yml or .json file", path),
+			"-R looks into its folders too.")
 	}
 	return files, err
 }
@@ -164,18 +165,21 @@ func (s *session) manifest(object resources.Object) (manifest, error) {
 	switch {
 	case object.Kind() == "" || object.APIVersion() == "":
 		return manifest{}, hint.Add(errs.New(errs.Invalid, "the object has no kind or no apiVersion"),
-			"Objects of the service begin with 'apiVersion: %s/%s' and 'kind: ServiceAccount' or another.", resources.Group, resources.Version)
+			"Objects of the service begin with 'apiVersion: %s/%s' and 'kind: ServiceAccount' or another.",
+			resources.Group, resources.Version)
 	case object.Name() == "" && object.Text("metadata", "generateName") == "":
 		return manifest{}, errs.Newf(errs.Invalid, "the %s has no metadata.name", object.Kind())
 	}
 	kind, ok := resources.Of(s.kinds, object)
 	if !ok {
-		return manifest{}, errs.Newf(errs.NotFound, "the server has no kind %s in %s", object.Kind(), object.APIVersion())
+		return manifest{}, errs.Newf(errs.NotFound, "the server has no kind %s in %s", object.Kind(),
+			object.APIVersion())
 	}
 	ref := s.ref(kind, object.Name())
 	if named := object.Organization(); kind.Namespaced && named != "" {
 		if chosen := s.env.Selection().Organization; chosen != "" && chosen != named {
-			return manifest{}, errs.Newf(errs.Invalid, "%s is of organization %s, and %s was asked for", ref, named, chosen)
+			return manifest{}, errs.Newf(errs.Invalid, "%s is of organization %s, and %s was asked for", ref,
+				named, chosen)
 		}
 		ref.Organization = named
 	}

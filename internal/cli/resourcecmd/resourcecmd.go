@@ -57,7 +57,8 @@ func (s *session) find(word string) ([]resources.Kind, error) {
 	if near := s.near(word); len(near) > 0 {
 		return nil, hint.Add(err, "Did you mean %s?", strings.Join(near, " or "))
 	}
-	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' shows what there is.", strings.Join(s.words()[:4], ", "))
+	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' shows what there is.",
+		strings.Join(s.words()[:4], ", "))
 }
 
 // words are the names of all kinds that can be read.
@@ -77,7 +78,8 @@ func (s *session) near(word string) []string {
 	if len(word) < enough {
 		return nil
 	}
-	return slices.DeleteFunc(s.words(), func(name string) bool { return !strings.Contains(name, strings.ToLower(word[:enough])) })
+	return slices.DeleteFunc(s.words(),
+		func(name string) bool { return !strings.Contains(name, strings.ToLower(word[:enough])) })
 }
 
 // selected is what a command line names: all of some kinds, or single objects.
@@ -128,7 +130,8 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 func (s *session) one(ctx context.Context, ref resources.Ref) (resources.Object, error) {
 	object, err := s.Get(ctx, ref)
 	if errors.Is(err, client.ErrNotFound) {
-		return nil, hint.Add(err, "'freshet get %s' lists those there are in organization %s.", ref.Kind.Resource, s.at.Organization)
+		return nil, hint.Add(err, "'freshet get %s' lists those there are in organization %s.", ref.Kind.Resource,
+			s.at.Organization)
 	}
 	return object, err
 }

@@ -86,15 +86,22 @@ func parseGoal(cmd *cobra.Command, text string) (goal, error) {
 	case text == "delete":
 		return gone, nil
 	case text == "create":
-		return goal{"exists", func(o resources.Object) bool { return o != nil }, func(resources.Object) string { return "it does not exist" }}, nil
+		return goal{
+			"exists", func(o resources.Object) bool { return o != nil },
+			func(resources.Object) string { return "it does not exist" },
+		}, nil
 	case form == "condition" && condition != "":
 		name, value, _ := strings.Cut(condition, "=")
 		return conditionIs(name, cmp.Or(value, "True")), nil
 	}
-	return goal{}, command.Usagef(cmd, "--for takes condition=NAME, condition=NAME=VALUE, create or delete, not %q", text)
+	return goal{}, command.Usagef(cmd, "--for takes condition=NAME, condition=NAME=VALUE, create or delete, not %q",
+		text)
 }
 
-var gone = goal{"is gone", func(o resources.Object) bool { return o == nil }, func(resources.Object) string { return "it still exists" }}
+var gone = goal{
+	"is gone", func(o resources.Object) bool { return o == nil },
+	func(resources.Object) string { return "it still exists" },
+}
 
 func conditionIs(name, value string) goal {
 	return goal{

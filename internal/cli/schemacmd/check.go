@@ -40,36 +40,38 @@ exist takes any valid schema.`,
   if freshet schema check orders-value broken.avsc; then echo "fine"; else echo "better not"; fi`,
 		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: in.onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
-			var found *schemas.Compatibility
-			var err error
-			if against == "" {
-				found, err = r.Check(cmd.Context(), subject, schema)
-			} else {
-				var version int
-				if version, err = parseVersion(against); err != nil {
-					return command.Usagef(cmd, "--against: %w", err)
+		RunE: in.onRegistry(env,
+			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
+				var found *schemas.Compatibility
+				var err error
+				if against == "" {
+					found, err = r.Check(cmd.Context(), subject, schema)
+				} else {
+					var version int
+					if version, err = parseVersion(against); err != nil {
+						return command.Usagef(cmd, "--against: %w", err)
+					}
+					found, err = r.CheckVersion(cmd.Context(), subject, version, schema)
 				}
-				found, err = r.CheckVersion(cmd.Context(), subject, version, schema)
-			}
-			if err != nil {
-				return err
-			}
-			if found.Level == "" { // it is told with reasons only
-				if found.Level, err = r.Level(cmd.Context(), subject); err != nil && !errors.Is(err, client.ErrNotFound) {
+				if err != nil {
 					return err
 				}
-			}
-			if format != output.FormatText {
-				err = output.Value(env.Out, format, found)
-			} else {
-				err = printCheck(env.Out, env.Style(), subject, found)
-			}
-			if err == nil && !found.Compatible {
-				err = errIncompatible
-			}
-			return err
-		}),
+				if found.Level == "" { // it is told with reasons only
+					if found.Level, err = r.Level(cmd.Context(), subject); err != nil &&
+						!errors.Is(err, client.ErrNotFound) {
+						return err
+					}
+				}
+				if format != output.FormatText {
+					err = output.Value(env.Out, format, found)
+				} else {
+					err = printCheck(env.Out, env.Style(), subject, found)
+				}
+				if err == nil && !found.Compatible {
+					err = errIncompatible
+				}
+				return err
+			}),
 	}
 	cmd.Flags().StringVar(&against, "against", "", "compare with this `version` alone")
 	in.addFlags(cmd)
@@ -113,27 +115,29 @@ func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    "
 
 // advices say what can be done about the commonest problems.
 var advices = map[string]string{
-	"READER_FIELD_MISSING_DEFAULT_VALUE":              "Give the field a default: data without it can be read then.",
-	"MISSING_ENUM_SYMBOLS":                            "Keep the symbols, or give the enum a default.",
-	"TYPE_MISMATCH":                                   "Keep the type, or add a field with the new one.",
-	"NAME_MISMATCH":                                   "Keep the name, or add the old one as an alias.",
-	"MISSING_UNION_BRANCH":                            "Keep all branches of the union.",
-	"FIXED_SIZE_MISMATCH":                             "Keep the size, or add a field of a new type.",
-	"FIELD_SCALAR_KIND_CHANGED":                       "Keep the type of the field, or add one with a new number.",
-	"FIELD_KIND_CHANGED":                              "Keep the type of the field, or add one with a new number.",
-	"FIELD_NAMED_TYPE_CHANGED":                        "Keep the type of the field, or add one with a new number.",
-	"REQUIRED_FIELD_ADDED":                            "Make the field optional.",
-	"REQUIRED_FIELD_REMOVED":                          "Keep the field, which old readers require.",
-	"MESSAGE_REMOVED":                                 "Keep the message, or move it to the level NONE for this change.",
-	"PACKAGE_CHANGED":                                 "Keep the package, or use another subject.",
-	"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL":   "Make the property optional and the content model closed (additionalProperties: false), or give it a default.",
+	"READER_FIELD_MISSING_DEFAULT_VALUE": "Give the field a default: data without it can be read then.",
+	"MISSING_ENUM_SYMBOLS":               "Keep the symbols, or give the enum a default.",
+	"TYPE_MISMATCH":                      "Keep the type, or add a field with the new one.",
+	"NAME_MISMATCH":                      "Keep the name, or add the old one as an alias.",
+	"MISSING_UNION_BRANCH":               "Keep all branches of the union.",
+	"FIXED_SIZE_MISMATCH":                "Keep the size, or add a field of a new type.",
+	"FIELD_SCALAR_KIND_CHANGED":          "Keep the type of the field, or add one with a new number.",
+	"FIELD_KIND_CHANGED":                 "Keep the type of the field, or add one with a new number.",
+	"FIELD_NAMED_TYPE_CHANGED":           "Keep the type of the field, or add one with a new number.",
+	"REQUIRED_FIELD_ADDED":               "Make the field optional.",
+	"REQUIRED_FIELD_REMOVED":             "Keep the field, which old readers require.",
+	"MESSAGE_REMOVED":                    "Keep the message, or move it to the level NONE for this change.",
+	"PACKAGE_CHANGED":                    "Keep the package, or use another subject.",
+	"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "Make the property optional and the content model closed " +
+		"(additionalProperties: false), or give it a default.",
 	"REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": "Make the property optional, or give it a default.",
-	"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL":   "Old data may hold such a property of any type: close the content model (additionalProperties: false) first.",
-	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL":      "Keep the property, or let additionalProperties cover it.",
-	"REQUIRED_ATTRIBUTE_ADDED":                        "Leave the property optional, or give it a default.",
-	"TYPE_NARROWED":                                   "Keep the wider type.",
-	"TYPE_CHANGED":                                    "Keep the type, or add a property with the new one.",
-	"ENUM_ARRAY_NARROWED":                             "Keep the values that old data may have.",
+	"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "Old data may hold such a property of any type: close the " +
+		"content model (additionalProperties: false) first.",
+	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": "Keep the property, or let additionalProperties cover it.",
+	"REQUIRED_ATTRIBUTE_ADDED":                   "Leave the property optional, or give it a default.",
+	"TYPE_NARROWED":                              "Keep the wider type.",
+	"TYPE_CHANGED":                               "Keep the type, or add a property with the new one.",
+	"ENUM_ARRAY_NARROWED":                        "Keep the values that old data may have.",
 }
 
 func newDiff(env *command.Env) *cobra.Command {

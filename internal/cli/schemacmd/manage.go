@@ -140,7 +140,8 @@ already is passed over, so it can be repeated. It needs the right to write every
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d versions and %d levels written, %d lines were known\n", done.Versions, done.Levels, done.Known)
+			_, err = fmt.Fprintf(env.Out, "%d versions and %d levels written, %d lines were known\n", done.Versions,
+				done.Levels, done.Known)
 			return err
 		},
 	}

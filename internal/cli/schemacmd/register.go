@@ -36,32 +36,33 @@ stays as it is. A change that the subject's level does not allow is refused.`,
   echo '"string"' | freshet schema register notes-value - -o name`,
 		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
-		RunE: in.onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
-			register := r.Register
-			if normalize {
-				register = r.RegisterNormalized
-			}
-			id, err := register(cmd.Context(), subject, schema)
-			if errors.Is(err, client.ErrConflict) {
-				return explain(cmd, env, r, subject, schema, err)
-			}
-			if err != nil {
+		RunE: in.onRegistry(env,
+			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
+				register := r.Register
+				if normalize {
+					register = r.RegisterNormalized
+				}
+				id, err := register(cmd.Context(), subject, schema)
+				if errors.Is(err, client.ErrConflict) {
+					return explain(cmd, env, r, subject, schema, err)
+				}
+				if err != nil {
+					return err
+				}
+				if format == output.FormatName {
+					_, err = fmt.Fprintln(env.Out, id)
+					return err
+				}
+				version, err := placeOf(cmd, r, id, subject)
+				if err != nil {
+					return err
+				}
+				if format == output.FormatJSON {
+					return output.JSON(env.Out, map[string]any{"subject": subject, "version": version, "id": id})
+				}
+				_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
 				return err
-			}
-			if format == output.FormatName {
-				_, err = fmt.Fprintln(env.Out, id)
-				return err
-			}
-			version, err := placeOf(cmd, r, id, subject)
-			if err != nil {
-				return err
-			}
-			if format == output.FormatJSON {
-				return output.JSON(env.Out, map[string]any{"subject": subject, "version": version, "id": id})
-			}
-			_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
-			return err
-		}),
+			}),
 	}
 	cmd.Flags().BoolVar(&normalize, "normalize", false, "register the normalized text")
 	in.addFlags(cmd)
@@ -70,7 +71,9 @@ stays as it is. A change that the subject's level does not allow is refused.`,
 }
 
 // explain says why a schema was refused, as check does.
-func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema, refusal error) error {
+func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema,
+	refusal error,
+) error {
 	found, err := r.Check(cmd.Context(), subject, schema)
 	if err != nil || found.Compatible {
 		return refusal // something has changed meanwhile
@@ -214,7 +217,9 @@ func newList(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subjects []string, deleted bool, format output.Format) error {
+func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subjects []string, deleted bool,
+	format output.Format,
+) error {
 	all := []listed{}
 	for _, subject := range subjects {
 		one := listed{Subject: subject}

@@ -62,7 +62,9 @@ func connect(cmd *cobra.Command, env *command.Env) (*schemas.Registry, *client.C
 
 // onRegistry makes what a command runs of what it does with the chosen cluster's
 // registry.
-func onRegistry(env *command.Env, do func(cmd *cobra.Command, r *schemas.Registry, given []string) error) func(*cobra.Command, []string) error {
+func onRegistry(env *command.Env,
+	do func(cmd *cobra.Command, r *schemas.Registry, given []string) error,
+) func(*cobra.Command, []string) error {
 	return env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 		return do(cmd, schemas.New(c), given)
 	})
@@ -70,7 +72,9 @@ func onRegistry(env *command.Env, do func(cmd *cobra.Command, r *schemas.Registr
 
 // onRegistry is for a command whose arguments are a subject and a file with a schema.
 // The file is read before the server is asked.
-func (s *source) onRegistry(env *command.Env, do func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error) func(*cobra.Command, []string) error {
+func (s *source) onRegistry(env *command.Env,
+	do func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error) func(*cobra.Command,
+	[]string) error {
 	return func(cmd *cobra.Command, given []string) error {
 		schema, err := s.read(cmd, env, given[1])
 		if err != nil {
@@ -89,8 +93,10 @@ type source struct {
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.kind, "type", "", "`language` of the schema: avro, json or protobuf; told by the file's name (.avsc, .json, .proto) when not given")
-	cmd.Flags().StringArrayVar(&s.references, "reference", nil, "what the schema refers to, as `name=subject:version`; may be given several times")
+	cmd.Flags().StringVar(&s.kind, "type", "", "`language` of the schema: avro, json or protobuf; told by the "+
+		"file's name (.avsc, .json, .proto) when not given")
+	cmd.Flags().StringArrayVar(&s.references, "reference", nil,
+		"what the schema refers to, as `name=subject:version`; may be given several times")
 }
 
 // maxFile bounds a schema that is read: more than a server takes.

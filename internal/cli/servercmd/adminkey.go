@@ -26,11 +26,14 @@ var keyActions = map[string]struct {
 	takesID bool
 	do      func(ctx context.Context, k *keys, id string) (string, error)
 }{
-	"list":     {false, listKeys},
-	"rotate":   {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.Rotate() }},
-	"add":      {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.AddKey() }},
-	"activate": {true, func(_ context.Context, k *keys, id string) (string, error) { return id, k.sealer.Activate(id) }},
-	"retire":   {true, retireKey},
+	"list":   {false, listKeys},
+	"rotate": {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.Rotate() }},
+	"add":    {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.AddKey() }},
+	"activate": {true, func(_ context.Context, k *keys, id string) (string, error) {
+		return id,
+			k.sealer.Activate(id)
+	}},
+	"retire": {true, retireKey},
 }
 
 // newEncryptionKey edits the file of keys; the server takes up a changed file
@@ -135,5 +138,6 @@ func retireKey(ctx context.Context, k *keys, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s\nthe key file as it was is kept in %s; delete it when no backup needs the key", id, before), nil
+	return fmt.Sprintf("%s\nthe key file as it was is kept in %s; delete it when no backup needs the key", id, before),
+		nil
 }

@@ -48,7 +48,8 @@ The server has to run on this machine.`,
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), reply.Link); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "It works once, until %s.\n", reply.Ends.Local().Format(time.TimeOnly))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "It works once, until %s.\n",
+				reply.Ends.Local().Format(time.TimeOnly))
 			return err
 		},
 	}

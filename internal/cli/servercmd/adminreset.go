@@ -60,7 +60,8 @@ directory; its address is taken from the kubeconfig there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.out == "" {
 				if r.organization != defaults.Admin.Organization || r.account != defaults.Admin.ServiceAccount {
-					return command.Usagef(cmd, "--out is required to write the credentials of %s/%s", r.organization, r.account)
+					return command.Usagef(cmd, "--out is required to write the credentials of %s/%s",
+						r.organization, r.account)
 				}
 				r.out = filepath.Join(r.dataDir, "admin.json")
 			}
@@ -69,7 +70,8 @@ directory; its address is taken from the kubeconfig there.`,
 			if err := r.run(ctx); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "new credentials of %s/%s are in %s\n", r.organization, r.account, r.out)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "new credentials of %s/%s are in %s\n", r.organization,
+				r.account, r.out)
 			return err
 		},
 	}
@@ -112,7 +114,8 @@ func (r *reset) connect() error {
 	}
 	r.token = strings.TrimSpace(string(token))
 	if r.server == "" {
-		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig"), "http://"+config.Default().HTTP); err != nil {
+		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig"),
+			"http://"+config.Default().HTTP); err != nil {
 			return err
 		}
 	}
@@ -150,7 +153,8 @@ func serverOf(path, missing string) (string, error) {
 			} `json:"cluster"`
 		} `json:"clusters"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Clusters) == 0 || file.Clusters[0].Cluster.Server == "" {
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Clusters) == 0 ||
+		file.Clusters[0].Cluster.Server == "" {
 		return "", errs.Newf(errs.Invalid, "%s names no server; give one with --server", path)
 	}
 	return file.Clusters[0].Cluster.Server, nil
@@ -213,7 +217,8 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 		}
 		payload = bytes.NewReader(text)
 	}
-	target := r.base.JoinPath("apis", "cloud.vendor.io", "v1alpha1", "namespaces", url.PathEscape(r.organization), "serviceaccounts", path)
+	target := r.base.JoinPath("apis", "cloud.vendor.io", "v1alpha1", "namespaces", url.PathEscape(r.organization),
+		"serviceaccounts", path)
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), payload)
 	if err != nil {
 		return account, err
@@ -224,7 +229,8 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		return account, errs.Newf(errs.Unavailable, "the server cannot be reached, and has to run for this command: %w", err)
+		return account, errs.Newf(errs.Unavailable, "the server cannot be reached, and has to run for this command: %w",
+			err)
 	}
 	defer func() { _ = response.Body.Close() }() // read as far as wanted
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

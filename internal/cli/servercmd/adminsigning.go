@@ -105,7 +105,8 @@ func (s *signing) list(ctx context.Context) (string, error) {
 
 // keys are the ids of the keys that a running server publishes, in its order.
 func (s *signing) keys(ctx context.Context) ([]string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base.JoinPath(".well-known", "jwks.json").String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.base.JoinPath(".well-known", "jwks.json").String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,8 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 			ID string `json:"kid"`
 		} `json:"keys"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&set); err != nil || response.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&set); err != nil ||
+		response.StatusCode != http.StatusOK {
 		return nil, errs.Newf(errs.Unavailable, "the server does not tell its keys: %s", response.Status)
 	}
 	var ids []string
@@ -134,26 +136,30 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 	known, offline := s.keys(ctx)
 	for _, id := range ids {
 		if offline == nil && id != "all" && !slices.Contains(known, id) {
-			return "", errs.Newf(errs.NotFound, "the server has no signing key %q; freshet admin signing-key list shows those that it has", id)
+			return "", errs.Newf(errs.NotFound,
+				"the server has no signing key %q; freshet admin signing-key list shows those that it has", id)
 		}
 	}
 	if err := s.ask(ids); err != nil {
 		return "", err
 	}
 	if offline != nil {
-		return fmt.Sprintf("the server does not answer at %s: if it runs, it withdraws %s within a second, else when it starts, before it answers anybody",
+		return fmt.Sprintf("the server does not answer at %s: if it runs, it withdraws %s within a second, else "+
+			"when it starts, before it answers anybody",
 			s.server, strings.Join(ids, ", ")), nil
 	}
 	tick := time.NewTicker(resetPoll)
 	defer tick.Stop()
 	for {
 		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
-			return "withdrawn: " + strings.Join(ids, ", ") + "\nevery token that was signed so is refused; API keys among them have to be made again", nil
+			return "withdrawn: " + strings.Join(ids, ", ") +
+				"\nevery token that was signed so is refused; API keys among them have to be made again", nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return "", errs.Newf(errs.Unavailable, "the server has not withdrawn the keys that %s names; see its log: %w", s.file, ctx.Err())
+			return "", errs.Newf(errs.Unavailable,
+				"the server has not withdrawn the keys that %s names; see its log: %w", s.file, ctx.Err())
 		}
 	}
 }

@@ -109,7 +109,8 @@ func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (s
 		}
 		if reply.Staged != "" {
 			if !filepath.IsLocal(reply.Staged) {
-				return "", errs.Newf(errs.Invalid, "the server names %q, which is not in its data directory", reply.Staged)
+				return "", errs.Newf(errs.Invalid, "the server names %q, which is not in its data directory",
+					reply.Staged)
 			}
 			return filepath.Join(b.dataDir, reply.Staged), nil
 		}
@@ -194,7 +195,8 @@ func describe(m *backup.Manifest) string {
 	if !m.HasKeys {
 		keys = "without keys"
 	}
-	return fmt.Sprintf("%s, %d clusters, %d files, %s, %s", m.Created.Format(time.RFC3339), len(m.Clusters), len(m.Files), bytesText(m.Size()), keys)
+	return fmt.Sprintf("%s, %d clusters, %d files, %s, %s", m.Created.Format(time.RFC3339), len(m.Clusters),
+		len(m.Files), bytesText(m.Size()), keys)
 }
 
 func newBackupList() *cobra.Command {

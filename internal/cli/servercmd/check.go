@@ -72,7 +72,8 @@ func check(ctx context.Context, server Server, cfg *config.Config, out, progress
 	}
 	p.progress.Clear()
 	if p.damaged > 0 {
-		return errors.Join(fmt.Errorf("%w: %s in %s; docs/howto/damage.md says what to do", errDamaged, output.Number(p.damaged, "thing"), cfg.DataDir), p.err)
+		return errors.Join(fmt.Errorf("%w: %s in %s; docs/howto/damage.md says what to do", errDamaged,
+			output.Number(p.damaged, "thing"), cfg.DataDir), p.err)
 	}
 	p.print("%s is whole\n", cfg.DataDir)
 	return p.err

@@ -63,7 +63,8 @@ all, and 6 when it does not answer in time. Made for container health checks.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.server, "server", "", "base `URL` of the server (default: where the one of ./freshet-data listens, or http://127.0.0.1:8080)")
+	f.StringVar(&o.server, "server", "",
+		"base `URL` of the server (default: where the one of ./freshet-data listens, or http://127.0.0.1:8080)")
 	f.StringVar(&o.caFile, "ca-file", "", "certificate authority to trust besides the system's (PEM `file`)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every check")

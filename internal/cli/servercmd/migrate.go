@@ -58,7 +58,8 @@ Run it as the user of the server.`,
 			case from == "":
 				return command.Usagef(cmd, "--from is required: the data directory of the server that moves")
 			case file == "":
-				return command.Usagef(cmd, "--config is required: the configuration of the group's first member, which freshet cluster join has written")
+				return command.Usagef(cmd, "--config is required: the configuration of the group's first member, "+
+					"which freshet cluster join has written")
 			}
 			cfg, err := loadConfig(file)
 			if err != nil {
@@ -92,7 +93,9 @@ type migratePrinter struct {
 }
 
 // Moved implements MigrateReport.
-func (p *migratePrinter) Moved(of, part string, topics int, messages uint64, subscriptions int, records uint64, sum string) {
+func (p *migratePrinter) Moved(of, part string, topics int, messages uint64, subscriptions int,
+	records uint64, sum string,
+) {
 	p.rows = append(p.rows, []string{
 		of, part, count(uint64(topics)), count(messages), count(uint64(subscriptions)), count(records), sum, //nolint:gosec // counts
 	})
@@ -107,15 +110,19 @@ func count(n uint64) string {
 
 // Done implements MigrateReport.
 func (p *migratePrinter) Done(member, dataDir string, again bool) {
-	p.end = fmt.Sprintf("Everything was compared and is the same. %s is the data directory of member %s.", dataDir, member)
+	p.end = fmt.Sprintf("Everything was compared and is the same. %s is the data directory of member %s.",
+		dataDir, member)
 	if again {
-		p.end = fmt.Sprintf("Nothing is left to do: everything was moved to %s, the data directory of member %s, before.", dataDir, member)
+		p.end = fmt.Sprintf(
+			"Nothing is left to do: everything was moved to %s, the data directory of member %s, before.",
+			dataDir, member)
 	}
 }
 
 func (p *migratePrinter) print() error {
 	p.progress.Clear()
-	table := output.Table{Columns: output.Columns("of", "part", "topics", "messages", "subscriptions", "records", "checksum"), Rows: p.rows}
+	table := output.Table{Columns: output.Columns("of", "part", "topics", "messages", "subscriptions", "records",
+		"checksum"), Rows: p.rows}
 	if err := table.Write(p.out); err != nil {
 		return err
 	}

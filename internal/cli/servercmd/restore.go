@@ -50,7 +50,8 @@ Run it as the user of the server.`,
 			}
 			next := fmt.Sprintf("start the server: freshet serve --data-dir %s", o.DataDir)
 			if m.Etcd == backup.EtcdExternal {
-				next = fmt.Sprintf("restore %s to your etcd with etcdutl, then start the server", filepath.Join(o.DataDir, backup.EtcdSnapshot))
+				next = fmt.Sprintf("restore %s to your etcd with etcdutl, then start the server",
+					filepath.Join(o.DataDir, backup.EtcdSnapshot))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored to %s: %s\n%s\n", o.DataDir, describe(m), next)
 			return err

@@ -55,7 +55,8 @@ trail again and reads certificates and configuration again.`,
 	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "`directory` that holds everything kept")
 	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
 	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
-	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain, "listen `address` of the stream protocol (Kafka), auto or off")
+	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain,
+		"listen `address` of the stream protocol (Kafka), auto or off")
 	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS, "the same with TLS")
 	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
 	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")

@@ -20,7 +20,8 @@ type Server struct {
 	// Run serves until the context ends; it reports on out. read reads the
 	// configuration again, with the same flags laid over it; exports are variables
 	// that a shell needs before our commands find that server.
-	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer, exports []string) error
+	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
+		exports []string) error
 	// SealedSecrets counts what is stored under each encryption key.
 	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
 	// Restore makes a data directory of a backup.
@@ -38,6 +39,7 @@ type Server struct {
 
 // Commands makes the family.
 func Commands(server Server) []*cobra.Command {
-	return command.InGroup(command.GroupServer, command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),
-		newAdmin(server), newBackup(), newRestore(server), newMigrate(server), newVersion())...)
+	return command.InGroup(command.GroupServer,
+		command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),
+			newAdmin(server), newBackup(), newRestore(server), newMigrate(server), newVersion())...)
 }

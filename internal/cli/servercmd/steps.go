@@ -35,5 +35,6 @@ func (p *stepPrinter) Progress(done, total int64) {
 		return
 	}
 	left := time.Duration(float64(time.Since(p.began)) * float64(total-done) / float64(done))
-	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, bytesText(done), bytesText(total), done*100/total, left.Round(time.Second))
+	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, bytesText(done), bytesText(total), done*100/total,
+		left.Round(time.Second))
 }

@@ -37,6 +37,7 @@ func printVersion(cmd *cobra.Command, format output.Format) error {
 	if format != output.FormatText {
 		return output.Value(cmd.OutOrStdout(), format, info)
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "freshet %s (%s, %s %s/%s)\n", info.Version, info.Commit, info.Go, info.OS, info.Arch)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "freshet %s (%s, %s %s/%s)\n", info.Version, info.Commit, info.Go,
+		info.OS, info.Arch)
 	return err
 }

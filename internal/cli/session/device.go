@@ -33,7 +33,10 @@ const (
 
 // Offered says whether a server lets people sign in through a browser.
 func Offered(ctx context.Context, conn *client.Client) (bool, error) {
-	response, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/.well-known/openid-configuration", MaxResponse: maxAnswer})
+	response, err := conn.Do(ctx, &client.Request{
+		Method: http.MethodGet, Path: "/.well-known/openid-configuration",
+		MaxResponse: maxAnswer,
+	})
 	if errors.Is(err, client.ErrNotFound) {
 		return false, nil
 	}
@@ -72,7 +75,8 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	}
 	for _, page := range []string{got.Page, got.Complete} {
 		if u, err := url.Parse(page); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errs.Newf(errs.Invalid, "%s names %q as the page to sign in on, which is no address of one", server, page)
+			return nil, errs.Newf(errs.Invalid, "%s names %q as the page to sign in on, which is no address of one",
+				server, page)
 		}
 	}
 	if got.DeviceCode == "" || got.UserCode == "" {
@@ -93,7 +97,8 @@ func (d *Device) Wait(ctx context.Context) (*Session, error) {
 		if err := pause(ctx, d.interval); err != nil {
 			return nil, err
 		}
-		err := d.session.ask(ctx, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {d.code}})
+		err := d.session.ask(ctx,
+			url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {d.code}})
 		if err == nil {
 			return &d.session, nil
 		}
@@ -121,7 +126,8 @@ func (d *Device) goOn(err error) error {
 		d.interval = min(d.interval+5*time.Second, maxInterval)
 		return nil
 	case "access_denied":
-		return hint.Add(errs.New(errs.Denied, "the sign-in was refused in the browser"), "Begin again with 'freshet login' if that was a mistake.")
+		return hint.Add(errs.New(errs.Denied, "the sign-in was refused in the browser"),
+			"Begin again with 'freshet login' if that was a mistake.")
 	case "expired_token":
 		return errTimeUp()
 	}
@@ -133,5 +139,6 @@ func (d *Device) goOn(err error) error {
 }
 
 func errTimeUp() error {
-	return hint.Add(errs.New(errs.Unauthenticated, "nobody signed in while the code was good"), "Begin again with 'freshet login'.")
+	return hint.Add(errs.New(errs.Unauthenticated, "nobody signed in while the code was good"),
+		"Begin again with 'freshet login'.")
 }

@@ -57,7 +57,8 @@ func (s *Session) GoString() string { return s.String() }
 func Read(path string) (*Session, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "you are not signed in any more: %s is gone", path), signInAgain)
+		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "you are not signed in any more: %s is gone", path),
+			signInAgain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the session: %w", err)
@@ -104,7 +105,8 @@ const lockPause = 10 * time.Millisecond
 // were it removed, two processes could hold locks on two files of the same name.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	// The names of contexts begin with no dot, so this is none of theirs.
-	file, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"),
+		os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the session: %w", err)
 	}
@@ -157,7 +159,8 @@ func (s *Session) post(ctx context.Context, path string, form url.Values, repeat
 		timeout = renewTimeout
 	}
 	conn, err := client.New(client.Config{
-		BaseURL: s.Server, CA: []byte(s.CA), UserAgent: "freshet/" + version.Get().Version, Timeout: timeout, MaxAttempts: maxAttempts, Transport: s.transport,
+		BaseURL: s.Server, CA: []byte(s.CA), UserAgent: "freshet/" + version.Get().Version, Timeout: timeout,
+		MaxAttempts: maxAttempts, Transport: s.transport,
 	})
 	if err != nil {
 		return nil, err
@@ -165,8 +168,9 @@ func (s *Session) post(ctx context.Context, path string, form url.Values, repeat
 	defer conn.Close()
 	form.Set("client_id", clientID)
 	return conn.Do(ctx, &client.Request{
-		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxAnswer, Idempotent: repeatable,
-		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxAnswer,
+		Idempotent: repeatable,
+		Header:     http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
 }
 

@@ -38,7 +38,10 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.renewed++
-	_ = json.NewEncoder(w).Encode(answer{AccessToken: fmt.Sprintf("a%d", i.renewed), ExpiresIn: 600, RefreshToken: fmt.Sprintf("r%d", i.renewed), RefreshExpiresIn: 3600})
+	_ = json.NewEncoder(w).Encode(answer{
+		AccessToken: fmt.Sprintf("a%d", i.renewed), ExpiresIn: 600,
+		RefreshToken: fmt.Sprintf("r%d", i.renewed), RefreshExpiresIn: 3600,
+	})
 }
 
 // TestManyRenewOneSession: every source has a lock of its own, as processes have.
@@ -48,7 +51,8 @@ func TestManyRenewOneSession(t *testing.T) {
 	server := httptest.NewServer(i)
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "credentials", "ann")
-	if _, err := Keep(t.Context(), path, &Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
+	if _, err := Keep(t.Context(), path,
+		&Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -83,7 +87,8 @@ func TestManyRenewOneSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.Invalidate(token)
-	if _, err := source.Token(t.Context()); errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(hint.Of(err), "freshet login") {
+	if _, err := source.Token(t.Context()); errs.KindOf(err) != errs.Unauthenticated ||
+		!strings.Contains(hint.Of(err), "freshet login") {
 		t.Errorf("a session that is over: got %v (%s), want to be told to sign in", err, hint.Of(err))
 	}
 }
@@ -98,11 +103,15 @@ func TestALostAnswerDoesNotEndTheSession(t *testing.T) {
 		if len(asked) < 3 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
-		_ = json.NewEncoder(w).Encode(answer{AccessToken: "a1", ExpiresIn: 600, RefreshToken: "r1", RefreshExpiresIn: 3600})
+		_ = json.NewEncoder(w).Encode(answer{
+			AccessToken: "a1", ExpiresIn: 600, RefreshToken: "r1",
+			RefreshExpiresIn: 3600,
+		})
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "credentials", "ann")
-	if _, err := Keep(t.Context(), path, &Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
+	if _, err := Keep(t.Context(), path,
+		&Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := Source(path).Token(t.Context())
@@ -143,19 +152,27 @@ func TestWaitAsTheServerSays(t *testing.T) {
 		asked   string
 		err     string
 	}{
-		"signed in":    {[]string{"authorization_pending", "authorization_pending", tokens}, "[5s 10s 15s]", ""},
-		"slow down":    {[]string{"slow_down", "authorization_pending", tokens}, "[5s 15s 25s]", ""},
-		"no answer":    {[]string{"", tokens}, "[5s 15s]", ""},
-		"refused":      {[]string{"authorization_pending", "access_denied"}, "[5s 10s]", "refused"},
-		"time is up":   {[]string{"expired_token"}, "[5s]", "while the code was good"},
-		"nobody comes": {[]string{"slow_down", "slow_down", "slow_down", "authorization_pending"}, "[5s 15s 30s 50s]", "while the code was good"},
-		"used":         {[]string{"invalid_grant"}, "[5s]", "invalid_grant"},
+		"signed in":  {[]string{"authorization_pending", "authorization_pending", tokens}, "[5s 10s 15s]", ""},
+		"slow down":  {[]string{"slow_down", "authorization_pending", tokens}, "[5s 15s 25s]", ""},
+		"no answer":  {[]string{"", tokens}, "[5s 15s]", ""},
+		"refused":    {[]string{"authorization_pending", "access_denied"}, "[5s 10s]", "refused"},
+		"time is up": {[]string{"expired_token"}, "[5s]", "while the code was good"},
+		"nobody comes": {
+			[]string{"slow_down", "slow_down", "slow_down", "authorization_pending"},
+			"[5s 15s 30s 50s]",
+			"while the code was good",
+		},
+		"used": {[]string{"invalid_grant"}, "[5s]", "invalid_grant"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{answers: tc.answers, begun: time.Now()}
-			d := &Device{code: "c", interval: 5 * time.Second, ends: time.Now().Add(time.Minute), session: Session{Server: "http://x", transport: s}}
+			d := &Device{
+				code: "c", interval: 5 * time.Second, ends: time.Now().Add(time.Minute),
+				session: Session{Server: "http://x", transport: s},
+			}
 			got, err := d.Wait(t.Context())
-			if fmt.Sprint(s.asked) != tc.asked || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			if fmt.Sprint(s.asked) != tc.asked || (err == nil) != (tc.err == "") || err != nil &&
+				!strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%s: asked after %v, %v; want %s, %q", name, s.asked, err, tc.asked, tc.err)
 			}
 			if err == nil && (got.AccessToken != "a" || got.RefreshToken != "r" || got.Ends.IsZero()) {
@@ -168,9 +185,15 @@ func TestWaitAsTheServerSays(t *testing.T) {
 // TestBeginTakesNoOtherPage: what is opened in a browser is a page of the web.
 func TestBeginTakesNoOtherPage(t *testing.T) {
 	t.Parallel()
-	for page, want := range map[string]bool{"https://x/oauth/device": true, "file:///etc/passwd": false, "--help": false, "": false} {
+	for page, want := range map[string]bool{
+		"https://x/oauth/device": true, "file:///etc/passwd": false,
+		"--help": false, "": false,
+	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_ = json.NewEncoder(w).Encode(map[string]any{"device_code": "d", "user_code": "ABCD-EFGH", "verification_uri": page, "expires_in": 600})
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"device_code": "d", "user_code": "ABCD-EFGH",
+				"verification_uri": page, "expires_in": 600,
+			})
 		}))
 		if _, err := Begin(t.Context(), server.URL, ""); (err == nil) != want {
 			t.Errorf("%s: got %v, want it taken: %v", url.QueryEscape(page), err, want)

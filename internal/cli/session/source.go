@@ -75,13 +75,15 @@ func (s *source) renew(ctx context.Context) (kept *Session, err error) {
 	// Whoever interrupts the command must not lose the refresh token that is on its
 	// way: this ends by its own timeout.
 	before := *kept
-	err = kept.ask(context.WithoutCancel(ctx), url.Values{"grant_type": {grantRefresh}, "refresh_token": {kept.RefreshToken}})
+	err = kept.ask(context.WithoutCancel(ctx),
+		url.Values{"grant_type": {grantRefresh}, "refresh_token": {kept.RefreshToken}})
 	var refusal *client.Error
 	switch {
 	case err == nil:
 		return kept, kept.write(s.path)
 	case errors.As(err, &refusal) && refusal.Reason == "invalid_grant":
-		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "the session of %s at %s has ended", before.Principal, before.Server), signInAgain)
+		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "the session of %s at %s has ended", before.Principal,
+			before.Server), signInAgain)
 	case errors.Is(err, client.ErrUnavailable) && before.AccessToken != s.refused && time.Now().Before(before.Expiry):
 		return &before, nil // good for some seconds more
 	}

@@ -54,7 +54,8 @@ func New(from client.TokenSource, directory string, key ...string) client.TokenS
 // read or written is none.
 func (s *source) Token(ctx context.Context) (client.Token, error) {
 	var kept entry
-	if text, err := os.ReadFile(s.path); err == nil && json.Unmarshal(text, &kept) == nil && kept.Token != "" && time.Now().Add(early).Before(kept.Expiry) {
+	if text, err := os.ReadFile(s.path); err == nil && json.Unmarshal(text, &kept) == nil && kept.Token != "" &&
+		time.Now().Add(early).Before(kept.Expiry) {
 		return client.Token{Value: kept.Token, Expiry: kept.Expiry}, nil
 	}
 	token, err := s.from.Token(ctx)

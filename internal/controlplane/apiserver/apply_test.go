@@ -34,14 +34,16 @@ func TestTypedApply(t *testing.T) {
 		WithInstanceName("i").WithBroker(apply.Broker().WithReplicas(5)).
 		WithConfig(apply.ClusterConfig().WithCustom(map[string]string{"b": "2"})))
 	_, err = clusters.Apply(t.Context(), two, metav1.ApplyOptions{FieldManager: "two"})
-	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"one"`) || !strings.Contains(err.Error(), ".spec.broker.replicas") {
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"one"`) ||
+		!strings.Contains(err.Error(), ".spec.broker.replicas") {
 		t.Fatalf("the other's field is refused with %v, want a conflict that names them and it", err)
 	}
 	forced, err := clusters.Apply(t.Context(), two, metav1.ApplyOptions{FieldManager: "two", Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *forced.Spec.Broker.Replicas != 5 || !maps.Equal(forced.Spec.Config.Custom, map[string]string{"a": "1", "b": "2"}) {
+	if *forced.Spec.Broker.Replicas != 5 ||
+		!maps.Equal(forced.Spec.Config.Custom, map[string]string{"a": "1", "b": "2"}) {
 		t.Errorf("forced is %+v", forced.Spec)
 	}
 	// The one who lost the field may go on with the rest, and let it go.
@@ -70,7 +72,8 @@ func TestTypedApplyOfStatus(t *testing.T) {
 		}
 	}
 	// Each owns the condition of its own type, and takes only that away.
-	got, err := users.ApplyStatus(t.Context(), apply.User("ann", "acme").WithStatus(apply.UserStatus()), metav1.ApplyOptions{FieldManager: "one"})
+	got, err := users.ApplyStatus(t.Context(), apply.User("ann", "acme").WithStatus(apply.UserStatus()),
+		metav1.ApplyOptions{FieldManager: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,21 +97,25 @@ func TestDynamicApply(t *testing.T) {
 			"spec":     map[string]any{"email": email},
 		}}
 	}
-	if _, err := users.Apply(t.Context(), "ann", user("a@example.com", "one"), metav1.ApplyOptions{FieldManager: "one"}); err != nil {
+	if _, err := users.Apply(t.Context(), "ann", user("a@example.com", "one"),
+		metav1.ApplyOptions{FieldManager: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	// The same value is shared, not fought over.
-	shared, err := users.Apply(t.Context(), "ann", user("a@example.com", "two"), metav1.ApplyOptions{FieldManager: "two"})
+	shared, err := users.Apply(t.Context(), "ann", user("a@example.com", "two"),
+		metav1.ApplyOptions{FieldManager: "two"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := shared.GetLabels(); len(got) != 2 {
 		t.Errorf("labels are %v, want one of each", got)
 	}
-	if _, err = users.Apply(t.Context(), "ann", user("b@example.com", "two"), metav1.ApplyOptions{FieldManager: "two"}); !apierrors.IsConflict(err) {
+	if _, err = users.Apply(t.Context(), "ann", user("b@example.com", "two"),
+		metav1.ApplyOptions{FieldManager: "two"}); !apierrors.IsConflict(err) {
 		t.Errorf("a change of what is shared is answered %v, want a conflict", err)
 	}
-	forced, err := users.Apply(t.Context(), "ann", user("b@example.com", "two"), metav1.ApplyOptions{FieldManager: "two", Force: true})
+	forced, err := users.Apply(t.Context(), "ann", user("b@example.com", "two"),
+		metav1.ApplyOptions{FieldManager: "two", Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +124,8 @@ func TestDynamicApply(t *testing.T) {
 	}
 	bad := user("b@example.com", "two")
 	bad.Object["spec"].(map[string]any)["surplus"] = "x"
-	if _, err := users.Apply(t.Context(), "ann", bad, metav1.ApplyOptions{FieldManager: "two"}); err == nil || !strings.Contains(err.Error(), "surplus") {
+	if _, err := users.Apply(t.Context(), "ann", bad, metav1.ApplyOptions{FieldManager: "two"}); err == nil ||
+		!strings.Contains(err.Error(), "surplus") {
 		t.Errorf("an unknown field is answered %v", err)
 	}
 }

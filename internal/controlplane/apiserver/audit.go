@@ -65,7 +65,9 @@ func (n *auditNotes) byService() bool {
 }
 
 // noteDecision notes what the chain's authorizer decided.
-func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Permission, scope access.Scope, decision access.Decision) {
+func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Permission, scope access.Scope,
+	decision access.Decision,
+) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.attributes != nil {
@@ -76,7 +78,9 @@ func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Per
 }
 
 // noteObject notes which object it was, and what was decided about it.
-func (n *auditNotes) noteObject(name string, permission access.Permission, scope access.Scope, decision access.Decision) {
+func (n *auditNotes) noteObject(name string, permission access.Permission, scope access.Scope,
+	decision access.Decision,
+) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.attributes != nil && n.attributes.GetVerb() == "deletecollection" {
@@ -91,7 +95,8 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 	if pipeline.Denied(status) {
 		return true
 	}
-	if !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName && (info.APIGroup != "" || info.Resource != "namespaces") {
+	if !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName &&
+		(info.APIGroup != "" || info.Resource != "namespaces") {
 		return false
 	}
 	switch info.Verb {
@@ -105,7 +110,8 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Request, status int) audit.Record {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := pipeline.Record(r, "resources", n.principal, pipeline.Asked{Permission: n.permission, Decision: n.decision}, status)
+	out := pipeline.Record(r, "resources", n.principal, pipeline.Asked{Permission: n.permission, Decision: n.decision},
+		status)
 	out.Verb, out.Resource, out.Organization = info.Verb, info.Resource, info.Namespace
 	if info.Subresource != "" {
 		out.Resource += "/" + info.Subresource

@@ -22,7 +22,8 @@ import (
 // Authorizer says what a principal may do; access.Policy is one. The error of
 // Authorize names the permission that is missing.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 	Rules(who *identity.Principal, scope access.Scope) []access.Rule
 }
@@ -96,7 +97,8 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 		case isQuota(a):
 			reason = authorizeQuota(who, a)
 		}
-		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()}, access.Decision{Allowed: reason == ""})
+		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()},
+			access.Decision{Allowed: reason == ""})
 		if reason != "" {
 			return authorizer.DecisionDeny, reason, nil
 		}
@@ -116,7 +118,9 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 
 // decide turns away whoever has no business here at all. Those whose rights end
 // within what the path names come in, and objects.go looks at every object.
-func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission, scope access.Scope) (access.Decision, error) {
+func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission,
+	scope access.Scope,
+) (access.Decision, error) {
 	if reason := p.forbid(who, a); reason != "" {
 		return access.Decision{}, errors.New(reason)
 	}
@@ -154,7 +158,8 @@ func (p policy) forbid(who caller.Caller, a authorizer.Attributes) string {
 	case writes && a.GetSubresource() == "status" && !who.System:
 		return "status is set by the service"
 	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !who.System:
-		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/" + a.GetResource()
+		return "only a system administrator may look across organizations; name one in the path: " +
+			"/namespaces/{organization}/" + a.GetResource()
 	}
 	return ""
 }

@@ -67,7 +67,8 @@ func authenticate(codecs serializer.CodecFactory, from authenticator.Request, ne
 // noToken says what to bring.
 func noToken(r *http.Request) error {
 	if scheme, _, ok := web.Authorization(r); ok && !strings.EqualFold(scheme, "Bearer") {
-		return fmt.Errorf("%w: the scheme %.20q is not accepted here; send the header Authorization: Bearer <token>", identity.ErrNoToken, scheme)
+		return fmt.Errorf("%w: the scheme %.20q is not accepted here; send the header Authorization: Bearer <token>",
+			identity.ErrNoToken, scheme)
 	}
 	return fmt.Errorf("%w: send the header Authorization: Bearer <token>", identity.ErrNoToken)
 }

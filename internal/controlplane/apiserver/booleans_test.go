@@ -20,7 +20,8 @@ func TestBooleansAreBooleans(t *testing.T) {
 		}
 	}
 	a.call(http.MethodDelete, k.plural+"/ann?orphanDependents=2", nil).want(http.StatusBadRequest).failure()
-	a.patch(k.plural+"/ann?fieldManager=me&force=yes", applyPatch, k.object("ann")).want(http.StatusBadRequest).failure()
+	a.patch(k.plural+"/ann?fieldManager=me&force=yes", applyPatch,
+		k.object("ann")).want(http.StatusBadRequest).failure()
 	for _, value := range []string{"", "true", "True", "1", "false", "0"} {
 		a.get(k.plural + "/ann?pretty=" + value).want(http.StatusOK)
 	}
@@ -34,7 +35,8 @@ func TestListedItemsSayWhatTheyAre(t *testing.T) {
 	for _, k := range kinds {
 		a.post(k.plural, k.object("one")).want(http.StatusCreated)
 		for _, path := range []string{k.plural, k.plural + "?resourceVersion=0", k.plural + "?limit=1"} {
-			a.get(path).want(http.StatusOK).has("items.0.kind", k.kind, "items.0.apiVersion", "cloud.vendor.io/v1alpha1")
+			a.get(path).want(http.StatusOK).has("items.0.kind", k.kind, "items.0.apiVersion",
+				"cloud.vendor.io/v1alpha1")
 		}
 		yaml := a.get(k.plural, "Accept", "application/yaml").want(http.StatusOK)
 		if !strings.Contains(string(yaml.body), "  kind: "+k.kind+"\n") {

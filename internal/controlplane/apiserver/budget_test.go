@@ -47,7 +47,8 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 				case http.StatusCreated:
 					made.Add(1)
 					// Whoever is in tries to grow.
-					if grown := a.put("users/"+name, padded(name, 8<<10)); grown.code != http.StatusOK && grown.code != http.StatusForbidden {
+					if grown := a.put("users/"+name, padded(name, 8<<10)); grown.code != http.StatusOK &&
+						grown.code != http.StatusForbidden {
 						t.Errorf("growing: %d %s", grown.code, grown.body)
 					}
 				case http.StatusForbidden:
@@ -132,9 +133,16 @@ func TestAttackOversizedObjects(t *testing.T) {
 		"apply": func() reply {
 			return a.patch("users/grows?fieldManager=m&force=true", applyPatch, large("grows", 1<<20))
 		},
-		"apply a new one": func() reply { return a.patch("users/applied?fieldManager=m", applyPatch, large("applied", 1<<20)) },
+		"apply a new one": func() reply {
+			return a.patch("users/applied?fieldManager=m", applyPatch,
+				large("applied", 1<<20))
+		},
 		"JSON patch": func() reply {
-			return a.patch("users/grows", jsonPatch, []any{map[string]any{"op": "add", "path": "/metadata/labels", "value": large("", 1<<20)["metadata"].(map[string]any)["labels"]}})
+			return a.patch("users/grows", jsonPatch,
+				[]any{map[string]any{
+					"op": "add", "path": "/metadata/labels",
+					"value": large("", 1<<20)["metadata"].(map[string]any)["labels"],
+				}})
 		},
 		"body": func() reply { return a.post("users", large("new", 4<<20)) },
 	}

@@ -50,14 +50,16 @@ func callMember(cfg Config, config *genericapiserver.Config) *calledStores {
 	client := cfg.Etcd.Call()
 	s := &calledStores{
 		RESTOptionsGetter: config.RESTOptionsGetter, etcd: cfg.Etcd, client: client,
-		compactor: etcd3.NewCompactor(client, cmp.Or(cfg.CompactionInterval, compactionInterval), clock.RealClock{}, nil),
+		compactor: etcd3.NewCompactor(client, cmp.Or(cfg.CompactionInterval, compactionInterval),
+			clock.RealClock{}, nil),
 	}
 	config.RESTOptionsGetter = s
 	config.AddHealthChecks(healthz.NamedCheck("etcd", s.probe))
 	config.AddReadyzChecks(healthz.NamedCheck("etcd-readiness", s.probe))
 	// Lists are answered from the watch caches when the member can tell how far
 	// its watches are. The stores ask by address, and their clients have none.
-	storagefeature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), named{client, cfg.Etcd.URLs}, storage.RequestWatchProgress)
+	storagefeature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), named{client, cfg.Etcd.URLs},
+		storage.RequestWatchProgress)
 	return s
 }
 
@@ -90,7 +92,9 @@ func (s *calledStores) close() {
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
-func (s *calledStores) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+func (s *calledStores) GetRESTOptions(resource schema.GroupResource,
+	example runtime.Object,
+) (generic.RESTOptions, error) {
 	options, err := s.RESTOptionsGetter.GetRESTOptions(resource, example)
 	options.Decorator = s.open
 	return options, err
@@ -98,8 +102,10 @@ func (s *calledStores) GetRESTOptions(resource schema.GroupResource, example run
 
 // open makes the store of one resource, with a watch cache. It has a client of its
 // own: watches of one client share a stream, and would wait for each other.
-func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePrefix string, key func(runtime.Object) (string, error),
-	newObject, newList func() runtime.Object, attributes storage.AttrFunc, indexed storage.IndexerFuncs, indexers *cache.Indexers,
+func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePrefix string,
+	key func(runtime.Object) (string, error),
+	newObject, newList func() runtime.Object, attributes storage.AttrFunc, indexed storage.IndexerFuncs,
+	indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	client := &kubernetes.Client{Client: s.etcd.Call()}
 	client.Kubernetes = client
@@ -109,7 +115,8 @@ func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePr
 	if transformer == nil {
 		transformer = unsealed{}
 	}
-	raw, err := etcd3.New(client, s.compactor, config.Codec, newObject, newList, config.Prefix, resourcePrefix, config.GroupResource,
+	raw, err := etcd3.New(client, s.compactor, config.Codec, newObject, newList, config.Prefix, resourcePrefix,
+		config.GroupResource,
 		etcd3.WithCorruptObjErrorHandlingTransformer(transformer), config.LeaseManagerConfig,
 		etcd3.WithCorruptObjErrorHandlingDecoder(etcd3.NewDefaultDecoder(config.Codec, versioner)), versioner)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestStoresCallTheMember(t *testing.T) {
 	endpoints := member.Endpoints()
 	endpoints.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("nobody dials") }
 	api, err := apiserver.New(apiserver.Config{
-		Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(), Address: "127.0.0.1:8080",
+		Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(),
+		Address: "127.0.0.1:8080",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,10 @@ func TestStoresCallTheMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
-	user := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ann"}, Spec: v1alpha1.UserSpec{Email: "ann@example.org"}}
+	user := &v1alpha1.User{
+		ObjectMeta: metav1.ObjectMeta{Name: "ann"},
+		Spec:       v1alpha1.UserSpec{Email: "ann@example.org"},
+	}
 	if _, err := users.Create(t.Context(), user, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +66,12 @@ func TestStoresCallTheMember(t *testing.T) {
 		t.Errorf("the watch shows %+v, want ann", event)
 	}
 	for _, version := range []string{"", "0"} {
-		if got, err := users.Get(t.Context(), "ann", metav1.GetOptions{ResourceVersion: version}); err != nil || got.Spec.Email != "ann@example.org" {
+		if got, err := users.Get(t.Context(), "ann", metav1.GetOptions{ResourceVersion: version}); err != nil ||
+			got.Spec.Email != "ann@example.org" {
 			t.Errorf("get at version %q: %+v, %v, want ann", version, got, err)
 		}
-		if list, err := users.List(t.Context(), metav1.ListOptions{ResourceVersion: version}); err != nil || len(list.Items) != 1 {
+		if list, err := users.List(t.Context(), metav1.ListOptions{ResourceVersion: version}); err != nil ||
+			len(list.Items) != 1 {
 			t.Errorf("list at version %q: %+v, %v, want ann", version, list, err)
 		}
 	}
@@ -88,7 +94,8 @@ func TestLiveWithoutEtcd(t *testing.T) {
 				endpoints.Call = nil
 			}
 			api, err := apiserver.New(apiserver.Config{
-				Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(), Address: "127.0.0.1:8080",
+				Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(),
+				Address: "127.0.0.1:8080",
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +108,8 @@ func TestLiveWithoutEtcd(t *testing.T) {
 			})
 			health := func(path string) (int, string) {
 				w := httptest.NewRecorder()
-				api.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+				api.Handler().ServeHTTP(w,
+					httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 				return w.Code, w.Body.String()
 			}
 			until := func(path string, want int) {

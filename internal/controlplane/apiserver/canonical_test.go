@@ -11,16 +11,52 @@ import (
 // written are values that can be written in more than one way, by kind: a spec
 // around %s, two ways of writing the same, and one way of writing something else.
 var written = map[string]struct{ kind, spec, one, same, other string }{
-	"memory":       {"MessagingCluster", `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":%s}}}`, `"1.6Gi"`, `"1717986918400m"`, `"1.7Gi"`},
-	"cpu":          {"MessagingCluster", `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":%s,"memory":"4Gi"}}}`, `"0.5"`, `"500m"`, `"501m"`},
-	"cpu, number":  {"MessagingCluster", `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":%s,"memory":"4Gi"}}}`, `2`, `"2"`, `3`},
-	"storage":      {"MessagingCluster", `{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1000m","memory":%s}}}`, `"4096Mi"`, `"4Gi"`, `"5Gi"`},
-	"ledger disk":  {"MessagingCluster", `{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1","memory":"4Gi","ledgerDisk":%s}}}`, `"0.5Ti"`, `"512Gi"`, `"1Ti"`},
-	"journal disk": {"MessagingCluster", `{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1","memory":"4Gi","journalDisk":%s}}}`, `"1.5Gi"`, `"1536Mi"`, `"1537Mi"`},
-	"duration":     {"MessagingCluster", `{"instanceName":"i","location":"local","maintenanceWindow":{"window":{"startTime":"22:00","duration":%s}}}`, `"180m"`, `"3h0m0s"`, `"4h"`},
-	"settings":     {"MessagingCluster", `{"instanceName":"i","location":"local","config":{"protocols":{"stream":{"b":%s,"a":1}}}}`, `1.0`, `1`, `2`},
-	"time":         {"APIKey", `{"serviceAccountName":"robot","instanceName":"i","expirationTime":%s}`, `"2099-01-01T01:00:00+01:00"`, `"2099-01-01T00:00:00Z"`, ``},
-	"invitation":   {"User", `{"email":"a@example.com","invitation":{"decision":"pending","expiration":%s}}`, `"2099-01-01T01:00:00.000+01:00"`, `"2099-01-01T00:00:00Z"`, `"2099-01-02T00:00:00Z"`},
+	"memory": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":%s}}}`, `"1.6Gi"`,
+		`"1717986918400m"`, `"1.7Gi"`,
+	},
+	"cpu": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","broker":{"resources":{"cpu":%s,"memory":"4Gi"}}}`, `"0.5"`,
+		`"500m"`, `"501m"`,
+	},
+	"cpu, number": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","broker":{"resources":{"cpu":%s,"memory":"4Gi"}}}`, `2`, `"2"`, `3`,
+	},
+	"storage": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1000m","memory":%s}}}`, `"4096Mi"`,
+		`"4Gi"`, `"5Gi"`,
+	},
+	"ledger disk": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1","memory":"4Gi","ledgerDisk":%s}}}`,
+		`"0.5Ti"`, `"512Gi"`, `"1Ti"`,
+	},
+	"journal disk": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","storage":{"resources":{"cpu":"1","memory":"4Gi","journalDisk":%s}}}`,
+		`"1.5Gi"`, `"1536Mi"`, `"1537Mi"`,
+	},
+	"duration": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","maintenanceWindow":{"window":{"startTime":"22:00","duration":%s}}}`,
+		`"180m"`, `"3h0m0s"`, `"4h"`,
+	},
+	"settings": {
+		"MessagingCluster",
+		`{"instanceName":"i","location":"local","config":{"protocols":{"stream":{"b":%s,"a":1}}}}`, `1.0`, `1`, `2`,
+	},
+	"time": {
+		"APIKey", `{"serviceAccountName":"robot","instanceName":"i","expirationTime":%s}`,
+		`"2099-01-01T01:00:00+01:00"`, `"2099-01-01T00:00:00Z"`, ``,
+	},
+	"invitation": {
+		"User", `{"email":"a@example.com","invitation":{"decision":"pending","expiration":%s}}`,
+		`"2099-01-01T01:00:00.000+01:00"`, `"2099-01-01T00:00:00Z"`, `"2099-01-02T00:00:00Z"`,
+	},
 }
 
 // TestApplyOfTheSameValue: an unchanged manifest changes nothing, and the same
@@ -44,9 +80,11 @@ func TestApplyOfTheSameValue(t *testing.T) {
 			made := apply("one", tc.one, false).want(http.StatusCreated)
 			for _, yaml := range []bool{false, true} {
 				again := apply("one", tc.one, yaml).want(http.StatusOK)
-				if again.version() != made.version() || fmt.Sprint(again.at("metadata.managedFields")) != fmt.Sprint(made.at("metadata.managedFields")) {
+				if again.version() != made.version() ||
+					fmt.Sprint(again.at("metadata.managedFields")) != fmt.Sprint(made.at("metadata.managedFields")) {
 					t.Errorf("an unchanged manifest changes version %s to %s\nbefore %v\nafter %v",
-						made.version(), again.version(), made.at("metadata.managedFields"), again.at("metadata.managedFields"))
+						made.version(), again.version(), made.at("metadata.managedFields"),
+						again.at("metadata.managedFields"))
 				}
 			}
 			for manager, value := range map[string]string{"two": tc.one, "three": tc.same} {

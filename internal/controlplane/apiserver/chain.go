@@ -32,11 +32,14 @@ import (
 
 // buildChain wraps the library's chain. Everything here must be outside of it:
 // inside, the verb is already decided, and authorization with it.
-func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limits *inFlight, auditor pipeline.Auditor, quotas *quota.Book) func(http.Handler, *genericapiserver.Config) http.Handler {
+func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limits *inFlight,
+	auditor pipeline.Auditor, quotas *quota.Book,
+) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		known := c.Authentication.Authenticator
 		c.Authentication.Authenticator = authenticated
-		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(scheme, codecs, kinds, c.MaxRequestBodyBytes, api), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(checkRequests(scheme, codecs, kinds,
+			c.MaxRequestBodyBytes, api), c)
 		chain = authenticate(codecs, known, meter(codecs, quotas, limits.handle(chain)))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
@@ -65,14 +68,16 @@ func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.
 func refuse(r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: int32(refusal.Status), Reason: refusalReason(refusal.Status), Message: refusal.Text,
+			Status: metav1.StatusFailure, Code: int32(refusal.Status), Reason: refusalReason(refusal.Status),
+			Message: refusal.Text,
 		}}
 	}
 	for name := range r.Header {
 		// Nobody may act as somebody else here: the machinery has several
 		// impersonation verbs, and none is ever granted.
 		if strings.HasPrefix(name, "Impersonate-") {
-			return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("impersonation is not supported: remove the header %s", name))
+			return apierrors.NewForbidden(schema.GroupResource{}, "",
+				fmt.Errorf("impersonation is not supported: remove the header %s", name))
 		}
 	}
 	if r.URL.RawQuery == "" {
@@ -84,7 +89,8 @@ func refuse(r *http.Request) error {
 	}
 	if version := query.Get("resourceVersion"); version != "" {
 		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out", version))
+			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out",
+				version))
 		}
 	}
 	if grace := query.Get("gracePeriodSeconds"); grace != "" {
@@ -95,7 +101,8 @@ func refuse(r *http.Request) error {
 	for name, most := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {
 		if text := query.Get(name); text != "" {
 			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 || n > most {
-				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number from 0 to %d, not %q", name, most, text))
+				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number from 0 to %d, not %q",
+					name, most, text))
 			}
 		}
 	}
@@ -140,7 +147,8 @@ func replaceByPost(r *http.Request) *http.Request {
 	put.Method = http.MethodPut
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case err == nil && (mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeYAML || mediaType == runtime.ContentTypeProtobuf):
+	case err == nil && (mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeYAML ||
+		mediaType == runtime.ContentTypeProtobuf):
 	case r.Body != nil:
 		body := bufio.NewReader(r.Body)
 		put.Header.Set("Content-Type", sniff(body))
@@ -186,7 +194,8 @@ func ourTokenPath(r *http.Request) *http.Request {
 func plainRequest(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, apiPrefix+"namespaces/")
 	parts := strings.Split(rest, "/")
-	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1]+"/"+parts[3] != "serviceaccounts/rotate" && parts[1]+"/"+parts[3] != "users/invite" {
+	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1]+"/"+parts[3] != "serviceaccounts/rotate" &&
+		parts[1]+"/"+parts[3] != "users/invite" {
 		return r
 	}
 	plain := r.Clone(r.Context())

@@ -43,13 +43,17 @@ func connect(t *testing.T, s *kindstest.Server) clients {
 }
 
 func newUser(name string) *v1alpha1.User {
-	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.UserSpec{Email: name + "@example.com"}}
+	return &v1alpha1.User{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.UserSpec{Email: name + "@example.com"},
+	}
 }
 
 func (c clients) make(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := c.typed.CloudV1alpha1().Users("acme").Create(t.Context(), newUser(name), metav1.CreateOptions{}); err != nil {
+		if _, err := c.typed.CloudV1alpha1().Users("acme").Create(t.Context(), newUser(name),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +137,8 @@ func TestConcurrentPatchesNeedNoRetry(t *testing.T) {
 	for i := range writers {
 		group.Go(func() error {
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"writer-%d":"was here"}}}`, i)
-			_, err := c.typed.CloudV1alpha1().Users("acme").Patch(ctx, "shared", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+			_, err := c.typed.CloudV1alpha1().Users("acme").Patch(ctx, "shared", "application/merge-patch+json",
+				[]byte(patch), metav1.PatchOptions{})
 			return err
 		})
 	}

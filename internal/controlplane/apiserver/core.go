@@ -50,7 +50,8 @@ func addCore(scheme *runtime.Scheme) error {
 			return err
 		}
 	}
-	return errors.Join(scheme.SetVersionPriority(corev1.SchemeGroupVersion), scheme.SetVersionPriority(eventsv1.SchemeGroupVersion))
+	return errors.Join(scheme.SetVersionPriority(corev1.SchemeGroupVersion),
+		scheme.SetVersionPriority(eventsv1.SchemeGroupVersion))
 }
 
 func internalVersion(group string) schema.GroupVersion {
@@ -93,7 +94,9 @@ func (s storedAs) GetRESTOptions(resource schema.GroupResource, example runtime.
 }
 
 // install serves the resources.
-func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, readable events.Readable) error {
+func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
+	codecs serializer.CodecFactory, kinds kinds, readable events.Readable,
+) error {
 	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	legacy.NegotiatedSerializer = plainStatuses{legacy.NegotiatedSerializer}
 	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
@@ -147,7 +150,8 @@ func namespaced(storages map[string]rest.Storage) []string {
 	var list []string
 	for plural, storage := range storages {
 		scoper, ok := storage.(rest.Scoper)
-		if _, lists := storage.(rest.Lister); ok && lists && scoper.NamespaceScoped() && !strings.Contains(plural, "/") {
+		if _, lists := storage.(rest.Lister); ok && lists && scoper.NamespaceScoped() &&
+			!strings.Contains(plural, "/") {
 			list = append(list, plural)
 		}
 	}
@@ -160,7 +164,9 @@ const organizationsRetry = time.Second
 // findOrganizations completes the list when the server starts, which is not ready
 // before its caches are and this is done. It does not give up: a hook that fails ends
 // the process.
-func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached, log *slog.Logger) genericapiserver.PostStartHookFunc {
+func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached,
+	log *slog.Logger,
+) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		if warm(hook, caches) != nil {
 			return nil //nolint:nilerr // the server is stopped, which is no failure of the hook
@@ -182,10 +188,13 @@ func findOrganizations(storages map[string]rest.Storage, list *organizations.Org
 
 // ensureOrganizations puts every organization on the list that holds something:
 // those of earlier versions, which kept no list.
-func ensureOrganizations(ctx context.Context, storages map[string]rest.Storage, list *organizations.Organizations) error {
+func ensureOrganizations(ctx context.Context, storages map[string]rest.Storage,
+	list *organizations.Organizations,
+) error {
 	known := map[string]bool{}
 	for _, plural := range namespaced(storages) {
-		objects, err := storages[plural].(rest.Lister).List(request.WithNamespace(ctx, ""), &metav1internal.ListOptions{ResourceVersion: "0"})
+		objects, err := storages[plural].(rest.Lister).List(request.WithNamespace(ctx, ""),
+			&metav1internal.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return fmt.Errorf("reading the %s: %w", plural, err)
 		}

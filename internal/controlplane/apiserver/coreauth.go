@@ -19,7 +19,8 @@ func isNamespace(a authorizer.Attributes) bool {
 }
 
 func isEvent(a authorizer.Attributes) bool {
-	return (a.GetAPIGroup() == corev1.GroupName || a.GetAPIGroup() == eventsv1.GroupName) && a.GetResource() == "events" && a.GetSubresource() == ""
+	return (a.GetAPIGroup() == corev1.GroupName || a.GetAPIGroup() == eventsv1.GroupName) &&
+		a.GetResource() == "events" && a.GetSubresource() == ""
 }
 
 // isQuota: what an organization may have, and has.
@@ -38,7 +39,8 @@ func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
 	case who.System || a.GetNamespace() == who.Organization:
 		return ""
 	case a.GetNamespace() == "":
-		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/resourcequotas"
+		return "only a system administrator may look across organizations; name one in the path: " +
+			"/namespaces/{organization}/resourcequotas"
 	}
 	return who.Name + " belongs to organization " + who.Organization
 }
@@ -73,7 +75,8 @@ func authorizeEvent(who caller.Caller, a authorizer.Attributes) string {
 	case who.System || a.GetNamespace() == who.Organization:
 		return ""
 	case a.GetNamespace() == "":
-		return "only a system administrator may look across organizations; name one in the path: /namespaces/{organization}/events"
+		return "only a system administrator may look across organizations; name one in the path: " +
+			"/namespaces/{organization}/events"
 	}
 	return who.Name + " belongs to organization " + who.Organization
 }

@@ -17,7 +17,9 @@ func TestGracePeriod(t *testing.T) {
 			item := k.plural + "/g"
 			a.post(k.plural, k.object("g")).want(http.StatusCreated)
 			for _, bad := range []string{"-1", "-9223372036854775808", "9223372036854775807", "2147483648"} {
-				if got := a.delete(item + "?gracePeriodSeconds=" + bad).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"gracePeriodSeconds"}) {
+				if got := a.delete(item + "?gracePeriodSeconds=" +
+					bad).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
+					[]string{"gracePeriodSeconds"}) {
 					t.Errorf("grace %s is refused at %q", bad, got)
 				}
 				a.call(http.MethodDelete, item, `{"gracePeriodSeconds":`+bad+`}`).want(http.StatusUnprocessableEntity)
@@ -38,7 +40,8 @@ func TestGracePeriod(t *testing.T) {
 			// It lives on, can be changed, and its end can be brought forward but not put off.
 			a.patch(item, mergePatch, `{"metadata":{"labels":{"still":"here"}}}`).want(http.StatusOK)
 			a.delete(item+"?gracePeriodSeconds=900").want(http.StatusOK, http.StatusAccepted)
-			a.get(item).want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "600", "metadata.labels.still", "here")
+			a.get(item).want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "600",
+				"metadata.labels.still", "here")
 			a.delete(item+"?gracePeriodSeconds=300").want(http.StatusOK, http.StatusAccepted)
 			a.get(item).want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "300")
 			a.delete(item+"?gracePeriodSeconds=0").want(http.StatusOK, http.StatusAccepted)
@@ -81,12 +84,16 @@ func TestPropagation(t *testing.T) {
 	a.post(k.plural, k.object("r")).want(http.StatusCreated)
 	for _, both := range []string{"orphanDependents=true", "orphanDependents=false"} {
 		for _, policy := range []string{"Orphan", "Background", "Foreground"} {
-			a.delete(k.plural + "/r?propagationPolicy=" + policy + "&" + both).want(http.StatusUnprocessableEntity).failure()
-			a.delete(k.plural + "?propagationPolicy=" + policy + "&" + both).want(http.StatusUnprocessableEntity).failure()
+			a.delete(k.plural + "/r?propagationPolicy=" + policy + "&" +
+				both).want(http.StatusUnprocessableEntity).failure()
+			a.delete(k.plural + "?propagationPolicy=" + policy + "&" +
+				both).want(http.StatusUnprocessableEntity).failure()
 		}
 	}
-	a.call(http.MethodDelete, k.plural+"/r", `{"propagationPolicy":"Orphan","orphanDependents":false}`).want(http.StatusUnprocessableEntity)
-	if got := a.delete(k.plural + "/r?propagationPolicy=Gently").want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"propagationPolicy"}) {
+	a.call(http.MethodDelete, k.plural+"/r", `{"propagationPolicy":"Orphan","orphanDependents":false}`).want(
+		http.StatusUnprocessableEntity)
+	if got := a.delete(k.plural + "/r?propagationPolicy=Gently").want(
+		http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"propagationPolicy"}) {
 		t.Errorf("an unknown policy is refused at %q", got)
 	}
 	a.get(k.plural+"/r").want(http.StatusOK).has("metadata.deletionTimestamp", "<nil>")
@@ -100,17 +107,24 @@ func TestDeleteBodies(t *testing.T) {
 	send := func(contentType, body string) reply {
 		return a.call(http.MethodDelete, k.plural+"/r", body, "Content-Type", contentType)
 	}
-	for _, body := range []string{"{", "[]", `"x"`, `{"kind":"User","apiVersion":"cloud.vendor.io/v1alpha1"}`, `{"gracePeriodSeconds":"soon"}`, "\x00"} {
+	for _, body := range []string{
+		"{", "[]", `"x"`, `{"kind":"User","apiVersion":"cloud.vendor.io/v1alpha1"}`,
+		`{"gracePeriodSeconds":"soon"}`, "\x00",
+	} {
 		send(jsonType, body).want(http.StatusBadRequest).failure()
 	}
-	send(jsonType, `{"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}}`).want(http.StatusConflict).has("reason", "Conflict")
+	send(jsonType, `{"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}}`).want(http.StatusConflict).has(
+		"reason", "Conflict")
 	send(jsonType, `{"preconditions":{"resourceVersion":"1"}}`).want(http.StatusConflict)
 	send(jsonType, `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`).want(http.StatusOK)
-	send(jsonType, `{"kind":"DeleteOptions","apiVersion":"cloud.vendor.io/v1alpha1","dryRun":["All"]}`).want(http.StatusOK)
+	send(jsonType, `{"kind":"DeleteOptions","apiVersion":"cloud.vendor.io/v1alpha1","dryRun":["All"]}`).want(
+		http.StatusOK)
 	send(yamlType, "kind: DeleteOptions\napiVersion: v1\ndryRun: [All]\n").want(http.StatusOK)
-	a.delete(k.plural+"/r?ignoreStoreReadErrorWithClusterBreakingPotential=true").want(http.StatusForbidden, http.StatusUnprocessableEntity)
+	a.delete(k.plural+"/r?ignoreStoreReadErrorWithClusterBreakingPotential=true").want(http.StatusForbidden,
+		http.StatusUnprocessableEntity)
 	a.get(k.plural + "/r").want(http.StatusOK)
-	send(jsonType, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, made.at("metadata.uid"), made.version())).want(http.StatusOK)
+	send(jsonType, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, made.at("metadata.uid"),
+		made.version())).want(http.StatusOK)
 	a.get(k.plural + "/r").want(http.StatusNotFound)
 }
 
@@ -125,16 +139,23 @@ func TestDeleteOptionsFromBodyAndQuery(t *testing.T) {
 		send("dryRun=All", `{}`).want(http.StatusOK)
 		send("dryRun=All", `{"propagationPolicy":"Foreground"}`).want(http.StatusOK)
 		send("dryRun=Some", `{}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "dryRun")
-		send("dryRun=Some", `{"dryRun":["All"]}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "dryRun")
-		send("gracePeriodSeconds=-1", `{}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "gracePeriodSeconds")
-		send("gracePeriodSeconds=5", `{"gracePeriodSeconds":6}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "gracePeriodSeconds")
+		send("dryRun=Some", `{"dryRun":["All"]}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field",
+			"dryRun")
+		send("gracePeriodSeconds=-1", `{}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field",
+			"gracePeriodSeconds")
+		send("gracePeriodSeconds=5", `{"gracePeriodSeconds":6}`).want(http.StatusUnprocessableEntity).has(
+			"details.causes.0.field", "gracePeriodSeconds")
 		send("propagationPolicy=Orphan", `{"orphanDependents":true}`).want(http.StatusUnprocessableEntity)
-		send("propagationPolicy=Orphan", `{"propagationPolicy":"Background"}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "propagationPolicy")
+		send("propagationPolicy=Orphan", `{"propagationPolicy":"Background"}`).want(http.StatusUnprocessableEntity).has(
+			"details.causes.0.field", "propagationPolicy")
 		send("gracePeriodSeconds=soon", `{}`).want(http.StatusBadRequest)
 		a.get(k.plural+"/r").want(http.StatusOK).has("metadata.resourceVersion", made.version())
 	}
-	a.call(http.MethodDelete, k.plural+"/r?gracePeriodSeconds=60", `{}`).want(http.StatusOK, http.StatusAccepted).has("metadata.deletionGracePeriodSeconds", "60")
-	a.call(http.MethodDelete, k.plural+"/r?propagationPolicy=Foreground", `{"gracePeriodSeconds":0}`).want(http.StatusOK, http.StatusAccepted).has("metadata.finalizers", "[foregroundDeletion]")
+	a.call(http.MethodDelete, k.plural+"/r?gracePeriodSeconds=60", `{}`).want(http.StatusOK,
+		http.StatusAccepted).has("metadata.deletionGracePeriodSeconds", "60")
+	a.call(http.MethodDelete, k.plural+"/r?propagationPolicy=Foreground",
+		`{"gracePeriodSeconds":0}`).want(http.StatusOK, http.StatusAccepted).has("metadata.finalizers",
+		"[foregroundDeletion]")
 }
 
 func TestDeleteCollection(t *testing.T) {
@@ -143,7 +164,8 @@ func TestDeleteCollection(t *testing.T) {
 	k := find("RoleBinding")
 	fill := func() {
 		for name, tier := range map[string]string{"a1": "a", "a2": "a", "b1": "b"} {
-			a.post(k.plural, k.object(name, `"labels":{"tier":"`+tier+`"}`)).want(http.StatusCreated, http.StatusConflict)
+			a.post(k.plural, k.object(name, `"labels":{"tier":"`+tier+`"}`)).want(http.StatusCreated,
+				http.StatusConflict)
 		}
 		a.post(group+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated, http.StatusConflict)
 	}
@@ -194,7 +216,8 @@ func TestProtectedObjectsStay(t *testing.T) {
 		}
 		a.get(item).want(http.StatusOK).has("metadata.deletionTimestamp", "<nil>")
 		a.delete(k.plural).want(http.StatusConflict)
-		a.patch(item, mergePatch, `{"metadata":{"annotations":{"cloud.vendor.io/destroy-protected":"false"}}}`).want(http.StatusOK)
+		a.patch(item, mergePatch, `{"metadata":{"annotations":{"cloud.vendor.io/destroy-protected":"false"}}}`).want(
+			http.StatusOK)
 		a.delete(item).want(http.StatusOK)
 	}
 }
@@ -206,7 +229,10 @@ func TestInstancesWithClustersStay(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		a.post("messagingclusters", find("MessagingCluster").object(name)).want(http.StatusCreated)
 	}
-	for _, q := range []string{"", "?propagationPolicy=Background", "?propagationPolicy=Orphan", "?gracePeriodSeconds=5"} {
+	for _, q := range []string{
+		"", "?propagationPolicy=Background", "?propagationPolicy=Orphan",
+		"?gracePeriodSeconds=5",
+	} {
 		message := a.delete("messaginginstances/i" + q).want(http.StatusConflict).failure().Message
 		if !contains(message, "one", "two", "Foreground") {
 			t.Errorf("the refusal does not name the clusters and the way out: %s", message)

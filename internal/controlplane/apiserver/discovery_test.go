@@ -18,7 +18,8 @@ func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.get("/apis").want(http.StatusOK).has("kind", "APIGroupList")
-	a.get("/apis/cloud.vendor.io").want(http.StatusOK).has("kind", "APIGroup", "versions.0.groupVersion", "cloud.vendor.io/v1alpha1", "preferredVersion.version", "v1alpha1")
+	a.get("/apis/cloud.vendor.io").want(http.StatusOK).has("kind", "APIGroup", "versions.0.groupVersion",
+		"cloud.vendor.io/v1alpha1", "preferredVersion.version", "v1alpha1")
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(a.get(group).want(http.StatusOK).body, &list); err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s are not discovered", k.plural)
 			continue
 		}
-		if r.Kind != k.kind || r.SingularName != strings.ToLower(k.kind) || !slices.Equal(r.ShortNames, []string{k.short}) {
+		if r.Kind != k.kind || r.SingularName != strings.ToLower(k.kind) ||
+			!slices.Equal(r.ShortNames, []string{k.short}) {
 			t.Errorf("%s are discovered as %s, %s, %q", k.plural, r.Kind, r.SingularName, r.ShortNames)
 		}
 		if r.Namespaced != (k.kind != "ClusterRole") {
@@ -43,10 +45,12 @@ func TestDiscovery(t *testing.T) {
 		if !slices.Equal(r.Verbs, verbs) {
 			t.Errorf("%s can %q, want %q", k.plural, r.Verbs, verbs)
 		}
-		if inAll := slices.Contains(r.Categories, "all"); inAll != slices.ContainsFunc(kinds, func(other kind) bool { return other.kind == k.kind }) {
+		if inAll := slices.Contains(r.Categories, "all"); inAll != slices.ContainsFunc(kinds,
+			func(other kind) bool { return other.kind == k.kind }) {
 			t.Errorf("%s are in the category all: %v", k.plural, inAll)
 		}
-		if status, ok := served[k.plural+"/status"]; !ok || !slices.Equal(status.Verbs, []string{"get", "patch", "update"}) {
+		if status, ok := served[k.plural+"/status"]; !ok ||
+			!slices.Equal(status.Verbs, []string{"get", "patch", "update"}) {
 			t.Errorf("%s/status is discovered as %v", k.plural, status.Verbs)
 		}
 	}
@@ -58,7 +62,8 @@ func TestDiscovery(t *testing.T) {
 func TestAggregatedDiscovery(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	res := a.get("/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").want(http.StatusOK)
+	res := a.get("/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").want(
+		http.StatusOK)
 	res.has("kind", "APIGroupDiscoveryList")
 	for _, item := range res.at("items").([]any) {
 		if at(item, "metadata.name") != "cloud.vendor.io" {
@@ -77,7 +82,8 @@ func TestVersionAndHealth(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	shown, _ := a.get("/version").want(http.StatusOK).has("major", "1").at("gitVersion").(string)
-	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 { // this is built without flags
+	// this is built without flags
+	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 {
 		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
 	}
 	if _, ours, ok := strings.Cut(shown, "+freshet."); !ok || ours == "" {
@@ -139,7 +145,11 @@ func TestOpenAPI(t *testing.T) {
 			if k.kind == "ClusterRole" {
 				items = group + "/" + k.plural
 			}
-			for path, methods := range map[string][]string{items: {"get", "post", "delete"}, items + "/{name}": {"get", "put", "patch", "delete"}, items + "/{name}/status": {"get", "put", "patch"}} {
+			for path, methods := range map[string][]string{
+				items:                    {"get", "post", "delete"},
+				items + "/{name}":        {"get", "put", "patch", "delete"},
+				items + "/{name}/status": {"get", "put", "patch"},
+			} {
 				for _, method := range methods {
 					op := operation(doc, path, method)
 					if op == nil || op["description"] == "" || op["operationId"] == "" {
@@ -148,11 +158,14 @@ func TestOpenAPI(t *testing.T) {
 				}
 			}
 			post, put := operation(doc, items+"/{name}", "post"), operation(doc, items+"/{name}", "put")
-			if k.kind != "ClusterRole" && (post == nil || post["operationId"] == put["operationId"] || !strings.Contains(fmt.Sprint(post["description"]), "replace")) {
+			if k.kind != "ClusterRole" &&
+				(post == nil || post["operationId"] == put["operationId"] ||
+					!strings.Contains(fmt.Sprint(post["description"]), "replace")) {
 				t.Errorf("%s: POST on %s is described as %v", version, items+"/{name}", post["description"])
 			}
 			schema, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind].(map[string]any)
-			if schema == nil || fmt.Sprint(schema["description"]) == "" || !strings.Contains(fmt.Sprint(schema["description"]), k.kind) {
+			if schema == nil || fmt.Sprint(schema["description"]) == "" ||
+				!strings.Contains(fmt.Sprint(schema["description"]), k.kind) {
 				t.Errorf("%s: the schema of %s is %v", version, k.kind, schema["description"])
 			}
 			spec, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind+"Spec"].(map[string]any)
@@ -163,7 +176,8 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	gvk, _ := json.Marshal(at(v2["definitions"].(map[string]any)["io.vendor.cloud.v1alpha1.User"], "x-kubernetes-group-version-kind"))
+	gvk, _ := json.Marshal(at(v2["definitions"].(map[string]any)["io.vendor.cloud.v1alpha1.User"],
+		"x-kubernetes-group-version-kind"))
 	if want := `[{"group":"cloud.vendor.io","kind":"User","version":"v1alpha1"}]`; string(gvk) != want {
 		t.Errorf("the schema of User belongs to %s, want %s", gvk, want)
 	}
@@ -178,7 +192,10 @@ func properties(schema map[string]any) map[string]any {
 func TestDocumentsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v2", "/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9"} {
+	for _, path := range []string{
+		"/openapi/v3/apis/apps/v1", "/openapi/v3/api/v2",
+		"/openapi/v3/apis/cloud.vendor.io/v9", "/openapi/v9",
+	} {
 		a.get(path).want(http.StatusNotFound).failure()
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/cloud.vendor.io/v1alpha1"} {

@@ -24,7 +24,8 @@ func serveDocuments(codecs serializer.CodecFactory, api http.Handler) http.Handl
 		api.ServeHTTP(out, r)
 		switch {
 		case out.failed != 0:
-			writeStatus(codecs, w, r, apierrors.NewGenericServerResponse(out.failed, r.Method, schema.GroupResource{}, "", "", 0, false))
+			writeStatus(codecs, w, r, apierrors.NewGenericServerResponse(out.failed, r.Method, schema.GroupResource{},
+				"", "", 0, false))
 		case !out.written:
 			notFound(codecs).ServeHTTP(w, r)
 		}

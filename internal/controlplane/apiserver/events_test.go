@@ -17,9 +17,13 @@ const coreEvents = "/api/v1/namespaces/acme/events"
 // tell records a step and waits for it to be written.
 func (a *api) tell(namespace, name, version, reason string) {
 	a.Helper()
-	about := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u-1", ResourceVersion: version}}
+	about := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: "u-1",
+		ResourceVersion: version,
+	}}
 	a.server.Recorder().Record("User", about, false, reason, "it happened")
-	path := "/api/v1/namespaces/" + namespace + "/events?fieldSelector=reason%3D" + reason + ",involvedObject.resourceVersion%3D" + version
+	path := "/api/v1/namespaces/" + namespace + "/events?fieldSelector=reason%3D" + reason +
+		",involvedObject.resourceVersion%3D" + version
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for len(a.get(path).names()) == 0 {
@@ -44,7 +48,8 @@ func TestEvents(t *testing.T) {
 		"items.0.involvedObject.kind", "User", "items.0.involvedObject.name", "ann", "items.0.type", "Normal")
 	name, _ := list.at("items.0.metadata.name").(string)
 	const newGroup = "/apis/events.k8s.io/v1/namespaces/acme/events"
-	a.get(newGroup+"/"+name).want(http.StatusOK).has("apiVersion", "events.k8s.io/v1", "kind", "Event", "note", "it happened", "regarding.name", "ann", "deprecatedCount", "2")
+	a.get(newGroup+"/"+name).want(http.StatusOK).has("apiVersion", "events.k8s.io/v1", "kind", "Event", "note",
+		"it happened", "regarding.name", "ann", "deprecatedCount", "2")
 	if got := a.get(newGroup + "?fieldSelector=regarding.name%3Dann").names(); len(got) != 1 {
 		t.Errorf("by regarding.name: %v, want one", got)
 	}
@@ -52,7 +57,8 @@ func TestEvents(t *testing.T) {
 		t.Errorf("of another object: %v, want none", got)
 	}
 	a.get(coreEvents + "?fieldSelector=nothing%3Dbea").want(http.StatusBadRequest)
-	a.get(coreEvents, "Accept", tableAccept).want(http.StatusOK).has("rows.0.cells.2", "Invited", "rows.0.cells.3", "User/ann")
+	a.get(coreEvents, "Accept", tableAccept).want(http.StatusOK).has("rows.0.cells.2", "Invited",
+		"rows.0.cells.3", "User/ann")
 
 	// Nobody writes them, and they are on a lease.
 	a.post(coreEvents, `{"metadata":{"name":"x"}}`).want(http.StatusMethodNotAllowed)

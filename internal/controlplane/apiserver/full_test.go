@@ -31,7 +31,8 @@ func (a *api) fillStore(made int) int {
 			continue
 		}
 		status := answer.failure()
-		if answer.header.Get("Retry-After") == "" || status.Reason != "ServiceUnavailable" || !contains(status.Message, "nearly full", "bytes") {
+		if answer.header.Get("Retry-After") == "" || status.Reason != "ServiceUnavailable" ||
+			!contains(status.Message, "nearly full", "bytes") {
 			a.Errorf("refused with %v %s", answer.header, answer.body)
 		}
 		if time.Since(stored) > sure && contains(string(a.get("/readyz").body), "nearly full") {
@@ -67,12 +68,14 @@ func TestFaultFullStore(t *testing.T) {
 		t.Helper()
 		wrong(http.StatusServiceUnavailable, a.post("users", padded("more", 200<<10)))
 		wrong(http.StatusServiceUnavailable, a.put("users/fill-1", padded("fill-1", 250<<10)))
-		wrong(http.StatusServiceUnavailable, a.patch("users/applied?fieldManager=m", applyPatch, padded("applied", 200<<10)))
+		wrong(http.StatusServiceUnavailable,
+			a.patch("users/applied?fieldManager=m", applyPatch, padded("applied", 200<<10)))
 		wrong(http.StatusOK, a.get("users/fill-1"))
 		// Compaction goes on finding something for a while: it is asked while the
 		// store refuses.
 		a.await(func() bool {
-			refused := a.post("users", padded(fmt.Sprintf("ready-%d", time.Now().UnixNano()), 200<<10)).code == http.StatusServiceUnavailable
+			refused := a.post("users",
+				padded(fmt.Sprintf("ready-%d", time.Now().UnixNano()), 200<<10)).code == http.StatusServiceUnavailable
 			ready := a.get("/readyz")
 			return refused && ready.code == http.StatusOK && contains(string(ready.body), "nearly full")
 		})
@@ -89,7 +92,10 @@ func TestFaultFullStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user.Status.Conditions = []v1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "Test", Message: strings.Repeat("m", 1000)}}
+	user.Status.Conditions = []v1alpha1.Condition{{
+		Type: "Ready", Status: "True", Reason: "Test",
+		Message: strings.Repeat("m", 1000),
+	}}
 	if _, err := users.UpdateStatus(t.Context(), user, metav1.UpdateOptions{}); err != nil {
 		fault.Wrong++
 		t.Errorf("the service's own write: %v", err)

@@ -114,8 +114,10 @@ func (g target) readable(t *testing.T, item string) {
 func FuzzSelectors(f *testing.F) {
 	g := aim(f)
 	for _, seed := range []string{
-		"", "a=b", "a!=b", "a in (b,c)", "!a", "a>1", "a notin ()", "!!", "a in (", "=", ",,", "a=b,", "(((", "a\x00=b", "\xff=\xff",
-		"metadata.name=x", "metadata.name!=x,spec.email=y", "spec.email=\\,\\=", "spec.email=\\", "metadata.nope=x", "spec.roleRef.name==",
+		"", "a=b", "a!=b", "a in (b,c)", "!a", "a>1", "a notin ()", "!!", "a in (", "=", ",,", "a=b,", "(((",
+		"a\x00=b", "\xff=\xff",
+		"metadata.name=x", "metadata.name!=x,spec.email=y", "spec.email=\\,\\=", "spec.email=\\", "metadata.nope=x",
+		"spec.roleRef.name==",
 		strings.Repeat("a,", 1000), strings.Repeat("x", 5000) + "=y", "a in (" + strings.Repeat("b,", 2000) + ")",
 	} {
 		f.Add(seed, seed)
@@ -131,10 +133,12 @@ func FuzzSelectors(f *testing.F) {
 func FuzzContinueTokens(f *testing.F) {
 	g := aim(f)
 	for _, seed := range []string{
-		"", "x", "{}", "null", "[]", `{"v":"meta.k8s.io/v1","rv":1,"start":"/one\u0000"}`, `{"v":"meta.k8s.io/v1","rv":-1,"start":"x"}`,
+		"", "x", "{}", "null", "[]", `{"v":"meta.k8s.io/v1","rv":1,"start":"/one\u0000"}`,
+		`{"v":"meta.k8s.io/v1","rv":-1,"start":"x"}`,
 		`{"v":"meta.k8s.io/v1","rv":0,"start":"../x"}`, `{"v":"meta.k8s.io/v1","rv":5,"start":"../../other/users/x"}`,
 		`{"v":"meta.k8s.io/v1","rv":-2,"start":"x"}`, `{"v":"meta.k8s.io/v1","rv":1e99}`,
-		`{"v":"v2","rv":5,"start":"x"}`, `{"v":"meta.k8s.io/v1","rv":2,"start":""}`, "\x00", "\xff\xfe", strings.Repeat("A", 70000),
+		`{"v":"v2","rv":5,"start":"x"}`, `{"v":"meta.k8s.io/v1","rv":2,"start":""}`, "\x00", "\xff\xfe",
+		strings.Repeat("A", 70000),
 	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
@@ -155,18 +159,27 @@ func FuzzContinueTokens(f *testing.F) {
 func FuzzQueries(f *testing.F) {
 	g := aim(f)
 	for _, seed := range []string{
-		"", "watch=true", "watch=1&resourceVersion=0", "watch=true&resourceVersion=1&allowWatchBookmarks=true", "resourceVersion=abc", "resourceVersion=-0",
-		"limit=9223372036854775807", "limit=-1", "timeoutSeconds=0", "timeoutSeconds=9223372036854775807&watch=true", "pretty=true", "pretty=%00", "dryRun=All&dryRun=All",
-		"dryRun=", "fieldManager=%00", "fieldManager=" + strings.Repeat("m", 129), "force=true", "force=x", "fieldValidation=Strict", "fieldValidation=x",
-		"gracePeriodSeconds=-1", "gracePeriodSeconds=x", "gracePeriodSeconds=9223372036854775807", "propagationPolicy=Orphan&orphanDependents=true", "propagationPolicy=x",
-		"resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan&resourceVersion=0", "sendInitialEvents=true&watch=true&resourceVersionMatch=NotOlderThan",
-		"includeObject=x", "%zz", ";", "a;b", "&&&", "=", "%", "continue=%2e%2e%2f", "shardSelector=x", "ignoreStoreReadErrorWithClusterBreakingPotential=true",
+		"", "watch=true", "watch=1&resourceVersion=0", "watch=true&resourceVersion=1&allowWatchBookmarks=true",
+		"resourceVersion=abc", "resourceVersion=-0",
+		"limit=9223372036854775807", "limit=-1", "timeoutSeconds=0", "timeoutSeconds=9223372036854775807&watch=true",
+		"pretty=true", "pretty=%00", "dryRun=All&dryRun=All",
+		"dryRun=", "fieldManager=%00", "fieldManager=" + strings.Repeat("m", 129), "force=true", "force=x",
+		"fieldValidation=Strict", "fieldValidation=x",
+		"gracePeriodSeconds=-1", "gracePeriodSeconds=x", "gracePeriodSeconds=9223372036854775807",
+		"propagationPolicy=Orphan&orphanDependents=true", "propagationPolicy=x",
+		"resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan&resourceVersion=0",
+		"sendInitialEvents=true&watch=true&resourceVersionMatch=NotOlderThan",
+		"includeObject=x", "%zz", ";", "a;b", "&&&", "=", "%", "continue=%2e%2e%2f", "shardSelector=x",
+		"ignoreStoreReadErrorWithClusterBreakingPotential=true",
 		"labelSelector=a&labelSelector=%21%21", "limit=1&limit=x", strings.Repeat("a=b&", 3000),
 	} {
 		f.Add(seed, uint8(0))
 		f.Add(seed, uint8(3))
 	}
-	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions, "BREW"}
+	methods := []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodHead, http.MethodOptions, "BREW",
+	}
 	k := find("User")
 	f.Fuzz(func(t *testing.T, query string, choice uint8) {
 		item := g.ensure(t, k)
@@ -182,7 +195,10 @@ func FuzzQueries(f *testing.F) {
 		if method == http.MethodHead || method == http.MethodOptions || method == "BREW" {
 			t.Skip("answered without a body")
 		}
-		for _, path := range []string{item, item + "/status", acme + "/users", group + "/users", group + "/watch/namespaces/acme/users/one", "/openapi/v2", "/apis"} {
+		for _, path := range []string{
+			item, item + "/status", acme + "/users", group + "/users",
+			group + "/watch/namespaces/acme/users/one", "/openapi/v2", "/apis",
+		} {
 			g.sendQuery(t, method, path, query, contentType, body)
 		}
 		g.readable(t, item)
@@ -214,7 +230,8 @@ func (g target) sendQuery(t *testing.T, method, path, query, contentType string,
 func (g target) serve(w http.ResponseWriter, request *http.Request) (answered bool) {
 	defer func() {
 		reason := recover()
-		if err, ok := reason.(error); reason != nil && (!ok || !errors.Is(err, http.ErrAbortHandler) || request.Context().Err() == nil) {
+		if err, ok := reason.(error); reason != nil &&
+			(!ok || !errors.Is(err, http.ErrAbortHandler) || request.Context().Err() == nil) {
 			panic(reason)
 		}
 	}()
@@ -226,17 +243,25 @@ func FuzzPatches(f *testing.F) {
 	g := aim(f)
 	types := []string{mergePatch, jsonPatch, strategic, applyPatch}
 	for _, seed := range []string{
-		"", "{", "null", "[]", "{}", "1", `"x"`, "[null]", "[{}]", `{"spec":1}`, `{"spec":null}`, `{"metadata":null}`, `{"metadata":{"labels":1}}`, `{"kind":"Other"}`,
-		`{"metadata":{"resourceVersion":"abc"}}`, `{"metadata":{"creationTimestamp":"x"}}`, `{"metadata":{"managedFields":[{"manager":"\u0000","operation":"Apply","fieldsV1":{"f:x":1}}]}}`,
-		`{"metadata":{"managedFields":[{}]}}`, `{"$patch":"bogus"}`, `{"metadata":{"$setElementOrder/finalizers":1}}`, `{"status":{"conditions":[{"type":{}}]}}`,
-		`{"metadata":{"ownerReferences":[{"uid":{}}]}}`, `{"metadata":{"finalizers":["x","x"]}}`, `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 300000) + `"}}}`,
-		`[{"op":"add","path":"/metadata/labels/-","value":1}]`, `[{"op":"copy","from":"","path":"/spec"}]`, `[{"op":"move","from":"/metadata","path":"/metadata/x"}]`,
-		`[{"op":"test","path":"/spec/email","value":1}]`, `[{"op":"remove","path":""}]`, `[{"op":"replace","path":"","value":null}]`, `[{"op":"add","path":"/metadata/finalizers/99999999999","value":"x"}]`,
+		"", "{", "null", "[]", "{}", "1", `"x"`, "[null]", "[{}]", `{"spec":1}`, `{"spec":null}`, `{"metadata":null}`,
+		`{"metadata":{"labels":1}}`, `{"kind":"Other"}`,
+		`{"metadata":{"resourceVersion":"abc"}}`, `{"metadata":{"creationTimestamp":"x"}}`,
+		`{"metadata":{"managedFields":[{"manager":"\u0000","operation":"Apply","fieldsV1":{"f:x":1}}]}}`,
+		`{"metadata":{"managedFields":[{}]}}`, `{"$patch":"bogus"}`, `{"metadata":{"$setElementOrder/finalizers":1}}`,
+		`{"status":{"conditions":[{"type":{}}]}}`,
+		`{"metadata":{"ownerReferences":[{"uid":{}}]}}`, `{"metadata":{"finalizers":["x","x"]}}`,
+		`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 300000) + `"}}}`,
+		`[{"op":"add","path":"/metadata/labels/-","value":1}]`, `[{"op":"copy","from":"","path":"/spec"}]`,
+		`[{"op":"move","from":"/metadata","path":"/metadata/x"}]`,
+		`[{"op":"test","path":"/spec/email","value":1}]`, `[{"op":"remove","path":""}]`,
+		`[{"op":"replace","path":"","value":null}]`,
+		`[{"op":"add","path":"/metadata/finalizers/99999999999","value":"x"}]`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"one"},"spec":{"email":"a@b.c"}}`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"one"},"spec":{"surplus":1}}`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"ownerReferences":[{"uid":"1"},{"uid":"1"}]}}`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"MessagingCluster","spec":{"broker":{"resources":{"cpu":"x"}}}}`,
-		"a: &a [*a]", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "- a\n- b", "? x", "\x00", "\xff", "!!binary x", "apiVersion: cloud.vendor.io/v1alpha1\nkind: User\nspec: {email: y}",
+		"a: &a [*a]", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "- a\n- b", "? x", "\x00", "\xff", "!!binary x",
+		"apiVersion: cloud.vendor.io/v1alpha1\nkind: User\nspec: {email: y}",
 		strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), strings.Repeat("[", 11000),
 	} {
 		for i := range types {
@@ -258,14 +283,23 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(k.object("one")), uint8(0), uint8(0))
 	}
 	for _, seed := range []string{
-		"", "{", "null", "[]", "{}", "1", `{"metadata":{"name":"x"}}`, `{"metadata":{"name":1}}`, `{"metadata":{"name":"x","labels":{"a":1}}}`, `{"metadata":{"name":"one","resourceVersion":"x"}}`,
-		`{"metadata":{"name":"one","creationTimestamp":"x"}}`, `{"metadata":{"name":"one","managedFields":[{"manager":"x","operation":"Apply","fieldsV1":{"f:spec":[]}}]}}`,
-		`{"metadata":{"name":"one","deletionTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":-1}}`, `{"metadata":{"name":"one","finalizers":[""]}}`,
-		`{"metadata":{"name":"one","ownerReferences":[{"apiVersion":"/","kind":"x","name":"y","uid":"z"}]}}`, `{"metadata":{"generateName":"` + strings.Repeat("x", 300) + `"}}`,
-		`{"kind":"DeleteOptions","gracePeriodSeconds":-1}`, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"x"}}`, `{"propagationPolicy":"x"}`,
-		"metadata:\n  name: one\n", "metadata: {name: y}", "a: &a [*a]", "%YAML 9.9\n---\n", "---\n---\n", "!!map x", "\t", "k8s\x00", "k8s\x00\n\x01\x02", "\x00\xff",
-		"k8s\x00\n\x20\n\x18cloud.vendor.io/v1alpha1\x12\x04User\x12\x05\n\x03\n\x01\xff", strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), strings.Repeat("- ", 5000),
-		`{"metadata":{"name":"one"},"spec":{"broker":{"resources":{"cpu":"1e999999999","memory":"` + strings.Repeat("9", 5000) + `"}}}}`,
+		"", "{", "null", "[]", "{}", "1", `{"metadata":{"name":"x"}}`, `{"metadata":{"name":1}}`,
+		`{"metadata":{"name":"x","labels":{"a":1}}}`, `{"metadata":{"name":"one","resourceVersion":"x"}}`,
+		`{"metadata":{"name":"one","creationTimestamp":"x"}}`,
+		`{"metadata":{"name":"one","managedFields":[{"manager":"x","operation":"Apply","fieldsV1":{"f:spec":[]}}]}}`,
+		`{"metadata":{"name":"one","deletionTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":-1}}`,
+		`{"metadata":{"name":"one","finalizers":[""]}}`,
+		`{"metadata":{"name":"one","ownerReferences":[{"apiVersion":"/","kind":"x","name":"y","uid":"z"}]}}`,
+		`{"metadata":{"generateName":"` + strings.Repeat("x", 300) + `"}}`,
+		`{"kind":"DeleteOptions","gracePeriodSeconds":-1}`,
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"x"}}`,
+		`{"propagationPolicy":"x"}`,
+		"metadata:\n  name: one\n", "metadata: {name: y}", "a: &a [*a]", "%YAML 9.9\n---\n", "---\n---\n", "!!map x",
+		"\t", "k8s\x00", "k8s\x00\n\x01\x02", "\x00\xff",
+		"k8s\x00\n\x20\n\x18cloud.vendor.io/v1alpha1\x12\x04User\x12\x05\n\x03\n\x01\xff",
+		strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), strings.Repeat("- ", 5000),
+		`{"metadata":{"name":"one"},"spec":{"broker":{"resources":{"cpu":"1e999999999","memory":"` +
+			strings.Repeat("9", 5000) + `"}}}}`,
 	} {
 		for i := range mediaTypes {
 			f.Add([]byte(seed), uint8(i), uint8(4-2*(i%2))) // clusters and users

@@ -220,7 +220,8 @@ func (r reply) failure() metav1.Status {
 		r.Fatalf("%s answers with no Status: %v\n%s", r.request, err, r.body)
 	}
 	if status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure ||
-		int(status.Code) != r.code || status.Reason == "" && r.code != http.StatusMethodNotAllowed || status.Message == "" {
+		int(status.Code) != r.code || status.Reason == "" && r.code != http.StatusMethodNotAllowed ||
+		status.Message == "" {
 		r.Errorf("%s answers with half a Status: %s", r.request, r.body)
 	}
 	return status

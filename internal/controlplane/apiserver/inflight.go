@@ -62,7 +62,8 @@ func (l *inFlight) handle(next http.Handler) http.Handler {
 		}
 		if _, ok := slots.Acquire(r.Context(), who, 1, l.maxWait); !ok {
 			writeStatus(l.codecs, w, r, apierrors.NewTooManyRequests(
-				fmt.Sprintf("the server is working on as many calls of yours as it does at once, or on %d of everybody, which is its limit; try again", slots.Most()), 1))
+				fmt.Sprintf("the server is working on as many calls of yours as it does at once, or on %d of "+
+					"everybody, which is its limit; try again", slots.Most()), 1))
 			return
 		}
 		defer slots.Release(who, 1)
@@ -107,13 +108,16 @@ func bodyStatus(err error, limit int64) error {
 	case errors.As(err, &status):
 		return err
 	case errors.Is(err, web.ErrBodyTooLarge):
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the request body is too large, and the limit is %d bytes", limit))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the request body is too large, and the limit is %d bytes", limit))
 	case errors.Is(err, web.ErrBodyTimeout):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout, Message: err.Error(),
+			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout,
+			Message: err.Error(),
 		}}
 	case errors.Is(err, web.ErrBusy):
-		return apierrors.NewTooManyRequests("the bodies of the requests that are under way take all the memory there is for them; try again", 1)
+		return apierrors.NewTooManyRequests(
+			"the bodies of the requests that are under way take all the memory there is for them; try again", 1)
 	}
 	return apierrors.NewBadRequest(err.Error())
 }

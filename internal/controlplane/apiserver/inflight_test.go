@@ -25,7 +25,8 @@ func TestInFlight(t *testing.T) {
 	codecs := serializer.NewCodecFactory(scheme)
 	synctest.Test(t, func(t *testing.T) {
 		reads, writes := make(chan struct{}), make(chan struct{})
-		handler := newInFlight(codecs, nil, 1<<20, 1, 1).handle(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := newInFlight(codecs, nil, 1<<20, 1,
+			1).handle(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				<-reads
 			} else {
@@ -36,7 +37,10 @@ func TestInFlight(t *testing.T) {
 			done := make(chan *httptest.ResponseRecorder, 1)
 			go func() {
 				recorder := httptest.NewRecorder()
-				who := &authenticator.Response{User: caller.Caller{Principal: &identity.Principal{Name: "p", Organization: "acme"}}}
+				who := &authenticator.Response{User: caller.Caller{Principal: &identity.Principal{
+					Name:         "p",
+					Organization: "acme",
+				}}}
 				ctx := context.WithValue(t.Context(), authenticatedKey{}, who)
 				handler.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, method, path, http.NoBody))
 				done <- recorder
@@ -69,7 +73,8 @@ func TestInFlight(t *testing.T) {
 			answer := <-done
 			codes[answer.Code]++
 			if answer.Code == http.StatusTooManyRequests &&
-				(answer.Header().Get("Retry-After") != "1" || !strings.Contains(answer.Body.String(), `"reason":"TooManyRequests"`)) {
+				(answer.Header().Get("Retry-After") != "1" ||
+					!strings.Contains(answer.Body.String(), `"reason":"TooManyRequests"`)) {
 				t.Errorf("turned away with %v %s", answer.Header(), answer.Body)
 			}
 		}

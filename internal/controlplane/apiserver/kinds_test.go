@@ -19,13 +19,32 @@ type kind struct {
 
 var kinds = []kind{
 	{"ServiceAccount", "serviceaccounts", "sa", `{}`, ``, true, false},
-	{"ServiceAccountBinding", "serviceaccountbindings", "sab", `{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}`, ``, true, true},
+	{
+		"ServiceAccountBinding", "serviceaccountbindings", "sab",
+		`{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}`, ``, true, true,
+	},
 	{"User", "users", "usr", `{"email":"ada@example.com"}`, `{"spec":{"email":"eve@example.com"}}`, true, true},
-	{"MessagingInstance", "messaginginstances", "mi", `{"availabilityMode":"zonal"}`, `{"spec":{"auth":{"oauth2":{"tokenLifetimeSeconds":60}}}}`, true, false},
-	{"MessagingCluster", "messagingclusters", "mc", `{"instanceName":"i","location":"local"}`, `{"spec":{"broker":{"replicas":3}}}`, true, false},
-	{"APIKey", "apikeys", "ak", `{"serviceAccountName":"robot","instanceName":"i"}`, `{"spec":{"description":"new"}}`, true, true},
-	{"RoleBinding", "rolebindings", "rb", `{"subjects":[{"kind":"User","name":"ada"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}`, `{"spec":{"subjects":[]}}`, false, true},
-	{"Role", "roles", "ro", `{"permissions":["cloud.users.list"]}`, `{"spec":{"permissions":["cloud.users.describe"]}}`, false, true},
+	{
+		"MessagingInstance", "messaginginstances", "mi", `{"availabilityMode":"zonal"}`,
+		`{"spec":{"auth":{"oauth2":{"tokenLifetimeSeconds":60}}}}`, true, false,
+	},
+	{
+		"MessagingCluster", "messagingclusters", "mc", `{"instanceName":"i","location":"local"}`,
+		`{"spec":{"broker":{"replicas":3}}}`, true, false,
+	},
+	{
+		"APIKey", "apikeys", "ak", `{"serviceAccountName":"robot","instanceName":"i"}`,
+		`{"spec":{"description":"new"}}`, true, true,
+	},
+	{
+		"RoleBinding", "rolebindings", "rb",
+		`{"subjects":[{"kind":"User","name":"ada"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}`,
+		`{"spec":{"subjects":[]}}`, false, true,
+	},
+	{
+		"Role", "roles", "ro", `{"permissions":["cloud.users.list"]}`,
+		`{"spec":{"permissions":["cloud.users.describe"]}}`, false, true,
+	},
 }
 
 // readOnly are the kinds that come with the service.
@@ -43,7 +62,8 @@ func (k kind) object(name string, metadata ...string) string {
 func (k kind) with(spec, name string, metadata ...string) string {
 	quoted, _ := json.Marshal(name)
 	more := strings.Join(append([]string{""}, metadata...), ",")
-	return `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"` + k.kind + `","metadata":{"name":` + string(quoted) + more + `},"spec":` + spec + `}`
+	return `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"` + k.kind + `","metadata":{"name":` + string(quoted) +
+		more + `},"spec":` + spec + `}`
 }
 
 func find(name string) kind {
@@ -60,7 +80,8 @@ func TestLife(t *testing.T) {
 		t.Run(k.kind, func(t *testing.T) {
 			a := a.in(t)
 			made := a.post(k.plural, k.object("one")).want(http.StatusCreated).has(
-				"kind", k.kind, "apiVersion", "cloud.vendor.io/v1alpha1", "metadata.name", "one", "metadata.namespace", "acme", "metadata.generation", "1")
+				"kind", k.kind, "apiVersion", "cloud.vendor.io/v1alpha1", "metadata.name", "one", "metadata.namespace",
+				"acme", "metadata.generation", "1")
 			for _, path := range []string{"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp"} {
 				if made.at(path) == nil {
 					t.Errorf("a new object has no %s", path)
@@ -78,17 +99,23 @@ func TestLife(t *testing.T) {
 				a.call(method, k.plural+"/one", k.object("one", `"labels":{"by":"`+method+`"}`)).
 					want(http.StatusOK).has("metadata.labels.by", method, "metadata.finalizers", wantFinalizer)
 			}
-			a.patch(k.plural+"/one", mergePatch, `{"metadata":{"labels":{"by":"merge"}}}`).want(http.StatusOK).has("metadata.labels.by", "merge")
-			a.patch(k.plural+"/one", jsonPatch, `[{"op":"replace","path":"/metadata/labels/by","value":"json"}]`).want(http.StatusOK).has("metadata.labels.by", "json")
-			a.patch(k.plural+"/one", strategic, `{"metadata":{"labels":{"by":"strategic"}}}`).want(http.StatusOK).has("metadata.labels.by", "strategic")
-			a.patch(k.plural+"/one?fieldManager=test", applyPatch, `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"`+k.kind+`","metadata":{"labels":{"applied":"yes"}}}`).
+			a.patch(k.plural+"/one", mergePatch, `{"metadata":{"labels":{"by":"merge"}}}`).want(http.StatusOK).has(
+				"metadata.labels.by", "merge")
+			a.patch(k.plural+"/one", jsonPatch, `[{"op":"replace","path":"/metadata/labels/by","value":"json"}]`).want(
+				http.StatusOK).has("metadata.labels.by", "json")
+			a.patch(k.plural+"/one", strategic, `{"metadata":{"labels":{"by":"strategic"}}}`).want(http.StatusOK).has(
+				"metadata.labels.by", "strategic")
+			a.patch(k.plural+"/one?fieldManager=test", applyPatch, `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"`+
+				k.kind+`","metadata":{"labels":{"applied":"yes"}}}`).
 				want(http.StatusOK).has("metadata.labels.applied", "yes", "metadata.labels.by", "strategic")
 			a.delete(k.plural+"/one").want(http.StatusOK, http.StatusAccepted)
 			if k.finalizer && !k.atOnce {
-				a.get(k.plural+"/one").want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "0", "metadata.finalizers", wantFinalizer)
+				a.get(k.plural+"/one").want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "0",
+					"metadata.finalizers", wantFinalizer)
 				a.patch(k.plural+"/one", mergePatch, `{"metadata":{"finalizers":null}}`).want(http.StatusOK)
 			}
-			a.get(k.plural+"/one").want(http.StatusNotFound).has("reason", "NotFound", "details.name", "one", "details.kind", k.plural)
+			a.get(k.plural+"/one").want(http.StatusNotFound).has("reason", "NotFound", "details.name", "one",
+				"details.kind", k.plural)
 			a.delete(k.plural + "/one").want(http.StatusNotFound)
 			a.put(k.plural+"/one", k.object("one")).want(http.StatusNotFound)
 			a.post(k.plural+"/one", k.object("one")).want(http.StatusNotFound)
@@ -131,28 +158,112 @@ func TestRulesOnTheWire(t *testing.T) {
 		create     []string // causes of a create
 		update     []string // and of a replace of a good one
 	}{
-		"user without an address":      {"User", `{}`, []string{"spec.email"}, []string{"spec.email"}},
-		"user with half a name":        {"User", `{"email":"a@b.c","name":{"first":"A"}}`, []string{"spec.name.last"}, []string{"spec.name.last"}},
-		"instance of unknown type":     {"MessagingInstance", `{"type":"gold"}`, []string{"spec.type"}, []string{"spec.type", "spec.type"}},
-		"instance in another mode":     {"MessagingInstance", `{"availabilityMode":"regional"}`, nil, []string{"spec.availabilityMode"}},
-		"instance in another pool":     {"MessagingInstance", `{"poolRef":{"name":"other"}}`, nil, []string{"spec.poolRef"}},
-		"instance with old tokens":     {"MessagingInstance", `{"auth":{"oauth2":{"tokenLifetimeSeconds":2592001}}}`, []string{"spec.auth.oauth2.tokenLifetimeSeconds"}, []string{"spec.auth.oauth2.tokenLifetimeSeconds"}},
-		"cluster without anything":     {"MessagingCluster", `{}`, []string{"spec.instanceName", "spec.location"}, []string{"spec.instanceName", "spec.instanceName"}},
-		"cluster too small":            {"MessagingCluster", `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"399m","memory":"1.5Gi"}}}`, []string{"spec.broker.resources.cpu", "spec.broker.resources.memory"}, []string{"spec.broker.resources.cpu", "spec.broker.resources.memory"}},
-		"cluster too big":              {"MessagingCluster", `{"instanceName":"i","location":"local","broker":{"replicas":16},"storage":{"replicas":2}}`, []string{"spec.broker.replicas", "spec.storage.replicas"}, []string{"spec.broker.replicas", "spec.storage.replicas"}},
-		"cluster elsewhere":            {"MessagingCluster", `{"instanceName":"i","location":"moon"}`, []string{"spec.location"}, []string{"spec.location"}},
-		"cluster of another instance":  {"MessagingCluster", `{"instanceName":"j","location":"local"}`, nil, []string{"spec.instanceName"}},
-		"cluster on another channel":   {"MessagingCluster", `{"instanceName":"i","location":"local","releaseChannel":"lts"}`, nil, []string{"spec.releaseChannel"}},
-		"key without an account":       {"APIKey", `{"instanceName":"i"}`, []string{"spec.serviceAccountName"}, []string{"spec.serviceAccountName", "spec.serviceAccountName"}},
-		"key for another instance":     {"APIKey", `{"serviceAccountName":"robot","instanceName":"j"}`, nil, []string{"spec.instanceName"}},
-		"key of the past":              {"APIKey", `{"serviceAccountName":"robot","instanceName":"i","expirationTime":"2020-01-01T00:00:00Z"}`, []string{"spec.expirationTime"}, []string{"spec.expirationTime"}},
-		"key with an empty lock":       {"APIKey", `{"serviceAccountName":"robot","instanceName":"i","encryptionKey":{}}`, []string{"spec.encryptionKey"}, []string{"spec.encryptionKey", "spec.encryptionKey"}},
-		"account binding to nowhere":   {"ServiceAccountBinding", `{"serviceAccountName":"robot","poolMemberRef":{"name":""}}`, []string{"spec.poolMemberRef.name"}, []string{"spec", "spec.poolMemberRef.name"}},
-		"account binding to elsewhere": {"ServiceAccountBinding", `{"serviceAccountName":"robot","poolMemberRef":{"name":"other"}}`, nil, []string{"spec"}},
-		"role binding without a role":  {"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":""}}`, []string{"spec.roleRef.name"}, []string{"spec.roleRef", "spec.roleRef.name"}},
-		"role of unknown permissions":  {"Role", `{"permissions":["cloud.users.list","x.y.z"]}`, []string{"spec.permissions[1]"}, []string{"spec.permissions[1]"}},
-		"role binding of no own role":  {"RoleBinding", `{"roleRef":{"kind":"Role","name":"absent"}}`, []string{"spec.roleRef.name"}, []string{"spec.roleRef"}},
-		"role binding of another role": {"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, nil, []string{"spec.roleRef"}},
+		"user without an address": {"User", `{}`, []string{"spec.email"}, []string{"spec.email"}},
+		"user with half a name": {
+			"User", `{"email":"a@b.c","name":{"first":"A"}}`,
+			[]string{"spec.name.last"},
+			[]string{"spec.name.last"},
+		},
+		"instance of unknown type": {
+			"MessagingInstance", `{"type":"gold"}`,
+			[]string{"spec.type"},
+			[]string{"spec.type", "spec.type"},
+		},
+		"instance in another mode": {
+			"MessagingInstance", `{"availabilityMode":"regional"}`, nil,
+			[]string{"spec.availabilityMode"},
+		},
+		"instance in another pool": {
+			"MessagingInstance", `{"poolRef":{"name":"other"}}`, nil,
+			[]string{"spec.poolRef"},
+		},
+		"instance with old tokens": {
+			"MessagingInstance", `{"auth":{"oauth2":{"tokenLifetimeSeconds":2592001}}}`,
+			[]string{"spec.auth.oauth2.tokenLifetimeSeconds"},
+			[]string{"spec.auth.oauth2.tokenLifetimeSeconds"},
+		},
+		"cluster without anything": {
+			"MessagingCluster", `{}`,
+			[]string{"spec.instanceName", "spec.location"},
+			[]string{"spec.instanceName", "spec.instanceName"},
+		},
+		"cluster too small": {
+			"MessagingCluster",
+			`{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"399m","memory":"1.5Gi"}}}`,
+			[]string{"spec.broker.resources.cpu", "spec.broker.resources.memory"},
+			[]string{"spec.broker.resources.cpu", "spec.broker.resources.memory"},
+		},
+		"cluster too big": {
+			"MessagingCluster",
+			`{"instanceName":"i","location":"local","broker":{"replicas":16},"storage":{"replicas":2}}`,
+			[]string{"spec.broker.replicas", "spec.storage.replicas"},
+			[]string{"spec.broker.replicas", "spec.storage.replicas"},
+		},
+		"cluster elsewhere": {
+			"MessagingCluster", `{"instanceName":"i","location":"moon"}`,
+			[]string{"spec.location"},
+			[]string{"spec.location"},
+		},
+		"cluster of another instance": {
+			"MessagingCluster", `{"instanceName":"j","location":"local"}`, nil,
+			[]string{"spec.instanceName"},
+		},
+		"cluster on another channel": {
+			"MessagingCluster",
+			`{"instanceName":"i","location":"local","releaseChannel":"lts"}`, nil,
+			[]string{"spec.releaseChannel"},
+		},
+		"key without an account": {
+			"APIKey", `{"instanceName":"i"}`,
+			[]string{"spec.serviceAccountName"},
+			[]string{"spec.serviceAccountName", "spec.serviceAccountName"},
+		},
+		"key for another instance": {
+			"APIKey", `{"serviceAccountName":"robot","instanceName":"j"}`, nil,
+			[]string{"spec.instanceName"},
+		},
+		"key of the past": {
+			"APIKey",
+			`{"serviceAccountName":"robot","instanceName":"i","expirationTime":"2020-01-01T00:00:00Z"}`,
+			[]string{"spec.expirationTime"},
+			[]string{"spec.expirationTime"},
+		},
+		"key with an empty lock": {
+			"APIKey",
+			`{"serviceAccountName":"robot","instanceName":"i","encryptionKey":{}}`,
+			[]string{"spec.encryptionKey"},
+			[]string{"spec.encryptionKey", "spec.encryptionKey"},
+		},
+		"account binding to nowhere": {
+			"ServiceAccountBinding",
+			`{"serviceAccountName":"robot","poolMemberRef":{"name":""}}`,
+			[]string{"spec.poolMemberRef.name"},
+			[]string{"spec", "spec.poolMemberRef.name"},
+		},
+		"account binding to elsewhere": {
+			"ServiceAccountBinding",
+			`{"serviceAccountName":"robot","poolMemberRef":{"name":"other"}}`, nil,
+			[]string{"spec"},
+		},
+		"role binding without a role": {
+			"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":""}}`,
+			[]string{"spec.roleRef.name"},
+			[]string{"spec.roleRef", "spec.roleRef.name"},
+		},
+		"role of unknown permissions": {
+			"Role", `{"permissions":["cloud.users.list","x.y.z"]}`,
+			[]string{"spec.permissions[1]"},
+			[]string{"spec.permissions[1]"},
+		},
+		"role binding of no own role": {
+			"RoleBinding", `{"roleRef":{"kind":"Role","name":"absent"}}`,
+			[]string{"spec.roleRef.name"},
+			[]string{"spec.roleRef"},
+		},
+		"role binding of another role": {
+			"RoleBinding", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, nil,
+			[]string{"spec.roleRef"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +271,8 @@ func TestRulesOnTheWire(t *testing.T) {
 			fresh := a.post(k.plural+"?dryRun=All", k.with(tc.spec, "bad"))
 			if tc.create == nil {
 				fresh.want(http.StatusCreated)
-			} else if got := fresh.want(http.StatusUnprocessableEntity).has("reason", "Invalid", "details.name", "bad", "details.kind", tc.kind).causes(); !slices.Equal(got, tc.create) {
+			} else if got := fresh.want(http.StatusUnprocessableEntity).has("reason", "Invalid", "details.name", "bad",
+				"details.kind", tc.kind).causes(); !slices.Equal(got, tc.create) {
 				t.Errorf("a create names %q, want %q\n%s", got, tc.create, fresh.body)
 			}
 			replaced := a.put(k.plural+"/good", k.with(tc.spec, "good"))
@@ -180,21 +292,25 @@ func TestDefaultsOnTheWire(t *testing.T) {
 	if body := string(a.get("messaginginstances/i").body); !strings.Contains(body, `"status":{"auth":null}`) {
 		t.Errorf("status.auth of a new instance is not null: %s", body)
 	}
-	a.post("messagingclusters", `{"metadata":{"name":"c"},"spec":{"instanceName":"i","location":"local"}}`).want(http.StatusCreated).has(
+	a.post("messagingclusters", `{"metadata":{"name":"c"},"spec":{"instanceName":"i","location":"local"}}`).want(
+		http.StatusCreated).has(
 		"spec.releaseChannel", "rapid", "spec.broker.replicas", "2", "spec.storage.replicas", "3",
 		"spec.broker.resources.cpu", "1", "spec.broker.resources.memory", "4Gi",
 		"spec.broker.image", "freshet/broker:test", "spec.storage.image", "freshet/storage:test",
 		"spec.poolMemberRef.name", "local", "spec.poolMemberRef.namespace", "default",
 		"spec.serviceEndpoints.0.dnsName", "c.acme.freshet.localhost", "spec.serviceEndpoints.0.type", "service")
 	a.post("messaginginstances", `{"metadata":{"name":"sl"},"spec":{"type":"serverless"}}`).want(http.StatusCreated)
-	a.post("messagingclusters", `{"metadata":{"name":"sl"},"spec":{"instanceName":"sl","location":"local"}}`).want(http.StatusCreated).has(
+	a.post("messagingclusters", `{"metadata":{"name":"sl"},"spec":{"instanceName":"sl","location":"local"}}`).want(
+		http.StatusCreated).has(
 		"spec.storage", "<nil>", "spec.broker.replicas", "2")
-	got := a.post("messagingclusters?dryRun=All", `{"metadata":{"name":"sl2"},"spec":{"instanceName":"sl","location":"local","storage":{"replicas":3}}}`).
+	got := a.post("messagingclusters?dryRun=All",
+		`{"metadata":{"name":"sl2"},"spec":{"instanceName":"sl","location":"local","storage":{"replicas":3}}}`).
 		want(http.StatusUnprocessableEntity).causes()
 	if !slices.Equal(got, []string{"spec.storage"}) {
 		t.Errorf("storage of a serverless cluster is refused at %q", got)
 	}
-	got = a.patch("messagingclusters/sl", mergePatch, `{"spec":{"broker":{"replicas":3}}}`).want(http.StatusUnprocessableEntity).causes()
+	got = a.patch("messagingclusters/sl", mergePatch,
+		`{"spec":{"broker":{"replicas":3}}}`).want(http.StatusUnprocessableEntity).causes()
 	if !slices.Equal(got, []string{"spec.broker.replicas"}) {
 		t.Errorf("a third broker of a serverless cluster is refused at %q", got)
 	}

@@ -15,7 +15,8 @@ func (a *api) fill(k kind, n int) (names []string) {
 	a.Helper()
 	for i := range n {
 		name := fmt.Sprintf("n%03d", i)
-		a.post(k.plural, k.object(name, fmt.Sprintf(`"labels":{"parity":"%d","n":"%d"}`, i%2, i))).want(http.StatusCreated)
+		a.post(k.plural, k.object(name, fmt.Sprintf(`"labels":{"parity":"%d","n":"%d"}`, i%2, i))).want(
+			http.StatusCreated)
 		names = append(names, name)
 	}
 	return names
@@ -31,7 +32,8 @@ func TestPages(t *testing.T) {
 		var got []string
 		token, version := "", ""
 		for {
-			page := a.get(fmt.Sprintf("%s?limit=%d&continue=%s", k.plural, limit, url.QueryEscape(token))).want(http.StatusOK)
+			page := a.get(fmt.Sprintf("%s?limit=%d&continue=%s", k.plural, limit, url.QueryEscape(token))).want(
+				http.StatusOK)
 			names := page.names()
 			if len(names) > limit {
 				t.Errorf("a page of %d holds %d", limit, len(names))
@@ -67,13 +69,18 @@ func TestContinueTokens(t *testing.T) {
 	a := start(t)
 	a.fill(find("User"), 3)
 	token := url.QueryEscape(fmt.Sprint(a.get("users?limit=1").at("metadata.continue")))
-	for _, bad := range []string{"x", "%00", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiIuLi94In0", token[:len(token)-3], token + "AAAA"} {
+	for _, bad := range []string{
+		"x", "%00", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiIuLi94In0",
+		token[:len(token)-3], token + "AAAA",
+	} {
 		a.get("users?limit=1&continue=" + bad).want(http.StatusBadRequest).failure()
 	}
-	a.get("users?limit=1&resourceVersion=1&continue="+token).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
+	a.get("users?limit=1&resourceVersion=1&continue="+token).want(http.StatusBadRequest,
+		http.StatusUnprocessableEntity).failure()
 	a.get("users?limit=1&resourceVersion=0&continue="+token).want(http.StatusOK, http.StatusBadRequest)
 	a.get("users?limit=1&resourceVersionMatch=Exact&continue=" + token).want(http.StatusUnprocessableEntity).failure()
-	a.get("users?watch=true&timeoutSeconds=1&continue="+token).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
+	a.get("users?watch=true&timeoutSeconds=1&continue="+token).want(http.StatusBadRequest,
+		http.StatusUnprocessableEntity).failure()
 	for _, bad := range []string{"-1", "x", "1.5", "99999999999999999999"} {
 		a.get("users?limit=" + bad).want(http.StatusBadRequest).failure()
 		a.get("users?timeoutSeconds=" + bad).want(http.StatusBadRequest).failure()
@@ -94,7 +101,8 @@ func TestExpiredContinue(t *testing.T) {
 
 	var expired reply
 	a.until("the token expires", func() bool {
-		a.patch("users/n000", mergePatch, fmt.Sprintf(`{"metadata":{"labels":{"t":"%d"}}}`, time.Now().UnixNano())).want(http.StatusOK)
+		a.patch("users/n000", mergePatch,
+			fmt.Sprintf(`{"metadata":{"labels":{"t":"%d"}}}`, time.Now().UnixNano())).want(http.StatusOK)
 		expired = a.get("users?limit=2&continue=" + token)
 		return expired.code != http.StatusOK
 	})
@@ -175,7 +183,8 @@ func TestVersionsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.fill(find("User"), 1)
-	a.get("users?resourceVersion=9000000000").want(http.StatusGatewayTimeout).has("reason", "Timeout", "details.causes.0.reason", "ResourceVersionTooLarge")
+	a.get("users?resourceVersion=9000000000").want(http.StatusGatewayTimeout).has("reason", "Timeout",
+		"details.causes.0.reason", "ResourceVersionTooLarge")
 }
 
 func TestSelectors(t *testing.T) {
@@ -188,20 +197,23 @@ func TestSelectors(t *testing.T) {
 		query, labels, fields string
 		want                  []string
 	}{
-		"equal":          {labels: "parity=0", want: []string{"n000", "n002", "n004"}},
-		"equal twice":    {labels: "parity==1,n=3", want: []string{"n003"}},
-		"unequal":        {labels: "parity!=0", want: []string{"n001", "n003", "n005"}},
-		"in a set":       {labels: "n in (1, 2)", want: []string{"n001", "n002"}},
-		"not in a set":   {labels: "n notin (1,2,3,4)", want: []string{"n000", "n005"}},
-		"there":          {labels: "n", want: []string{"n000", "n001", "n002", "n003", "n004", "n005"}},
-		"not there":      {labels: "!n", want: []string{}},
-		"greater":        {labels: "n>3", want: []string{"n004", "n005"}},
-		"by name":        {fields: "metadata.name=n003", want: []string{"n003"}},
-		"by other names": {fields: "metadata.name!=n003,metadata.name!=n004", labels: "n>1", want: []string{"n002", "n005"}},
-		"by field":       {fields: "spec.email=eve@example.com", want: []string{"n005"}},
-		"by namespace":   {fields: "metadata.namespace=acme", labels: "n=1", want: []string{"n001"}},
-		"elsewhere":      {fields: "metadata.namespace=other", want: []string{}},
-		"in pages":       {query: "limit=2&", labels: "parity=1", want: []string{"n001", "n003"}},
+		"equal":        {labels: "parity=0", want: []string{"n000", "n002", "n004"}},
+		"equal twice":  {labels: "parity==1,n=3", want: []string{"n003"}},
+		"unequal":      {labels: "parity!=0", want: []string{"n001", "n003", "n005"}},
+		"in a set":     {labels: "n in (1, 2)", want: []string{"n001", "n002"}},
+		"not in a set": {labels: "n notin (1,2,3,4)", want: []string{"n000", "n005"}},
+		"there":        {labels: "n", want: []string{"n000", "n001", "n002", "n003", "n004", "n005"}},
+		"not there":    {labels: "!n", want: []string{}},
+		"greater":      {labels: "n>3", want: []string{"n004", "n005"}},
+		"by name":      {fields: "metadata.name=n003", want: []string{"n003"}},
+		"by other names": {
+			fields: "metadata.name!=n003,metadata.name!=n004", labels: "n>1",
+			want: []string{"n002", "n005"},
+		},
+		"by field":     {fields: "spec.email=eve@example.com", want: []string{"n005"}},
+		"by namespace": {fields: "metadata.namespace=acme", labels: "n=1", want: []string{"n001"}},
+		"elsewhere":    {fields: "metadata.namespace=other", want: []string{}},
+		"in pages":     {query: "limit=2&", labels: "parity=1", want: []string{"n001", "n003"}},
 	}
 	for name, tc := range tests {
 		q := tc.query + "labelSelector=" + url.QueryEscape(tc.labels) + "&fieldSelector=" + url.QueryEscape(tc.fields)
@@ -237,7 +249,8 @@ func TestSelectableFields(t *testing.T) {
 		a.post(k.plural, k.object("one")).want(http.StatusCreated)
 		fields["metadata.name"], fields["metadata.namespace"] = "one", "acme"
 		for field, value := range fields {
-			if got := a.get(k.plural + "?fieldSelector=" + url.QueryEscape(field+"="+value)).names(); !slices.Equal(got, []string{"one"}) {
+			if got := a.get(k.plural + "?fieldSelector=" + url.QueryEscape(field+"="+value)).names(); !slices.Equal(got,
+				[]string{"one"}) {
 				t.Errorf("%s where %s=%s are %q", k.plural, field, value, got)
 			}
 			if got := a.get(k.plural + "?fieldSelector=" + url.QueryEscape(field+"=other")).names(); len(got) != 0 {

@@ -21,7 +21,9 @@ import (
 type locating struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
-func (l locating) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (l locating) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, kind, err := l.Serializer.Decode(data, defaults, into)
 	if err != nil && !runtime.IsNotRegisteredError(err) {
 		err = located(err, data)
@@ -36,7 +38,8 @@ func located(err error, data []byte) error {
 	switch {
 	case errors.As(err, &wrongTime):
 		is = func(_, text string) bool { return text == wrongTime.Value }
-	case errors.Is(err, resource.ErrFormatWrong), errors.Is(err, resource.ErrNumeric), errors.Is(err, resource.ErrSuffix):
+	case errors.Is(err, resource.ErrFormatWrong), errors.Is(err, resource.ErrNumeric),
+		errors.Is(err, resource.ErrSuffix):
 		is = func(name, text string) bool {
 			_, err := resource.ParseQuantity(text)
 			return err != nil && slices.Contains([]string{"cpu", "memory", "ledgerDisk", "journalDisk"}, name)

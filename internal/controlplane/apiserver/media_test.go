@@ -31,16 +31,19 @@ func TestMediaTypes(t *testing.T) {
 					t.Errorf("%s as YAML is %s (%v)", path, text.body, err)
 				}
 				binary := a.get(path, "Accept", protobufType).want(http.StatusOK)
-				if got := binary.header.Get("Content-Type"); got != protobufType || !bytes.HasPrefix(binary.body, []byte("k8s\x00")) {
+				if got := binary.header.Get("Content-Type"); got != protobufType ||
+					!bytes.HasPrefix(binary.body, []byte("k8s\x00")) {
 					t.Errorf("protobuf comes as %q: %q", got, binary.body)
 				}
 			}
 			// What came out goes in again, in any of the three.
 			for _, mediaType := range []string{yamlType, protobufType, jsonType} {
 				same := a.get(k.plural+"/m", "Accept", mediaType).body
-				a.put(k.plural+"/m", same, "Content-Type", mediaType).want(http.StatusOK).has("metadata.uid", made.at("metadata.uid").(string), "metadata.generation", "1")
+				a.put(k.plural+"/m", same, "Content-Type", mediaType).want(http.StatusOK).has("metadata.uid",
+					made.at("metadata.uid").(string), "metadata.generation", "1")
 			}
-			text := "apiVersion: cloud.vendor.io/v1alpha1\nkind: " + k.kind + "\nmetadata: {name: yes-yaml}\nspec: " + k.spec + "\n"
+			text := "apiVersion: cloud.vendor.io/v1alpha1\nkind: " + k.kind +
+				"\nmetadata: {name: yes-yaml}\nspec: " + k.spec + "\n"
 			a.post(k.plural, text, "Content-Type", yamlType, "Accept", yamlType).want(http.StatusCreated)
 			a.get(k.plural + "/yes-yaml").want(http.StatusOK)
 		})
@@ -65,7 +68,8 @@ func TestProtobufCreate(t *testing.T) {
 	if err := protobuf.NewSerializer(scheme, scheme).Encode(user, &body); err != nil {
 		t.Fatal(err)
 	}
-	a.post("users", body.Bytes(), "Content-Type", protobufType).want(http.StatusCreated).has("spec.email", "ann@example.com")
+	a.post("users", body.Bytes(), "Content-Type", protobufType).want(http.StatusCreated).has("spec.email",
+		"ann@example.com")
 	a.post("users", body.Bytes()[:body.Len()-3], "Content-Type", protobufType).want(http.StatusBadRequest).failure()
 	a.post("users", "k8s\x00", "Content-Type", protobufType).want(http.StatusBadRequest).failure()
 	a.post("users", "nope", "Content-Type", protobufType).want(http.StatusBadRequest).failure()
@@ -82,7 +86,8 @@ func TestAccept(t *testing.T) {
 		"application/yaml;q=0.9, */*;q=0.1": yamlType,
 		protobufType + ",application/json":  protobufType,
 	} {
-		if res := a.get("users/ann", "Accept", accept); res.code != http.StatusOK || res.header.Get("Content-Type") != want {
+		if res := a.get("users/ann", "Accept", accept); res.code != http.StatusOK ||
+			res.header.Get("Content-Type") != want {
 			t.Errorf("Accept %q gets %d and %q, want %q", accept, res.code, res.header.Get("Content-Type"), want)
 		}
 	}
@@ -90,14 +95,17 @@ func TestAccept(t *testing.T) {
 		a.get(path, "Accept", "text/html").want(http.StatusNotAcceptable)
 	}
 	// Errors come in what was asked for, too.
-	if body := a.get("users/absent", "Accept", yamlType).want(http.StatusNotFound).body; !strings.Contains(string(body), "kind: Status") {
+	if body := a.get("users/absent", "Accept", yamlType).want(http.StatusNotFound).body; !strings.Contains(string(body),
+		"kind: Status") {
 		t.Errorf("a refusal as YAML is %s", body)
 	}
-	if body := a.get("users/absent", "Accept", protobufType).want(http.StatusNotFound).body; !bytes.HasPrefix(body, []byte("k8s\x00")) {
+	if body := a.get("users/absent", "Accept", protobufType).want(http.StatusNotFound).body; !bytes.HasPrefix(body,
+		[]byte("k8s\x00")) {
 		t.Errorf("a refusal as protobuf is %q", body)
 	}
 	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "nonsense/"} {
-		a.post("users", find("User").object("bob"), "Content-Type", contentType).want(http.StatusUnsupportedMediaType).failure()
+		a.post("users", find("User").object("bob"), "Content-Type",
+			contentType).want(http.StatusUnsupportedMediaType).failure()
 	}
 }
 
@@ -116,7 +124,10 @@ func TestPretty(t *testing.T) {
 	}
 	a.post("users", k.object("ann")).want(http.StatusCreated)
 	for name, call := range calls {
-		for query, pretty := range map[string]bool{"pretty=true": true, "pretty=1": true, "pretty=false": false, "pretty=0": false, "": false} {
+		for query, pretty := range map[string]bool{
+			"pretty=true": true, "pretty=1": true, "pretty=false": false,
+			"pretty=0": false, "": false,
+		} {
 			if got := bytes.Contains(bytes.TrimSpace(call(query).body), []byte("\n  ")); got != pretty {
 				t.Errorf("%s with %q is pretty: %v, want %v", name, query, got, pretty)
 			}
@@ -144,11 +155,13 @@ func TestUnknownFields(t *testing.T) {
 		a.patch("users/ann?fieldValidation=Strict", mergePatch, `{"spec":{"surplus":1}}`),
 		a.post("users?fieldValidation=Strict", `{"metadata":{"name":"bob","name":"eve"},"spec":{"email":"a@b.c"}}`),
 	} {
-		if message := call.want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message; !contains(message, "field") {
+		if message := call.want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message; !contains(
+			message, "field") {
 			t.Errorf("the refusal is %s", message)
 		}
 	}
-	if warning := a.put("users/ann?fieldValidation=Ignore", body).want(http.StatusOK).header.Get("Warning"); warning != "" {
+	if warning := a.put("users/ann?fieldValidation=Ignore",
+		body).want(http.StatusOK).header.Get("Warning"); warning != "" {
 		t.Errorf("there is a warning that nobody asked for: %s", warning)
 	}
 	a.put("users/ann?fieldValidation=Loose", body).want(http.StatusUnprocessableEntity).failure()

@@ -54,7 +54,8 @@ func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace strin
 	decision, err := o.authorizer.Authorize(ctx, who, permission, scope)
 	if err != nil {
 		auditNotesOf(ctx).noteObject(owner.Name, permission, scope, decision)
-		return o.forbidden(ctx, plural, "create", owner.Name, fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
+		return o.forbidden(ctx, plural, "create", owner.Name,
+			fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
 	}
 	return nil
 }

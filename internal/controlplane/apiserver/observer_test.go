@@ -80,21 +80,49 @@ func TestObservers(t *testing.T) {
 		{"refused patch", func() reply { return a.patch(item, mergePatch, `{"spec":{"type":"gold"}}`) }, 422, nil},
 		{"patch", func() reply { return a.patch(item, mergePatch, label("1")) }, 200, []string{"put i 1"}},
 		{"stale replace", func() reply { return a.put(item, k.object("i", `"resourceVersion":"1"`)) }, 409, nil},
-		{"replace", func() reply { return a.post(item, k.object("i", `"labels":{"v":"2"}`)) }, 200, []string{"put i 2"}},
+		{
+			"replace", func() reply { return a.post(item, k.object("i", `"labels":{"v":"2"}`)) }, 200,
+			[]string{"put i 2"},
+		},
 		{"apply", func() reply {
 			return a.patch(item+"?fieldManager=me&force=true", applyPatch, k.object("i", `"labels":{"v":"3"}`))
 		}, 200, []string{"put i 3"}},
-		{"status", func() reply { return a.patch(item+"/status", mergePatch, `{"status":{"observedGeneration":1}}`) }, 200, []string{"put i 3"}},
+		{
+			"status", func() reply {
+				return a.patch(item+"/status", mergePatch,
+					`{"status":{"observedGeneration":1}}`)
+			},
+			200,
+			[]string{"put i 3"},
+		},
 		{"dry delete", func() reply { return a.delete(item + "?dryRun=All") }, 200, nil},
-		{"dry delete with a body", func() reply { return a.call(http.MethodDelete, item+"?dryRun=All", `{}`) }, 200, nil},
+		{
+			"dry delete with a body", func() reply { return a.call(http.MethodDelete, item+"?dryRun=All", `{}`) }, 200,
+			nil,
+		},
 		{"dry delete of all", func() reply { return a.delete(k.plural + "?dryRun=All") }, 200, nil},
-		{"delete later", func() reply { return a.delete(item + "?gracePeriodSeconds=600") }, 200, nil}, // alive until then
+		// alive until then
+		{"delete later", func() reply { return a.delete(item + "?gracePeriodSeconds=600") }, 200, nil},
 		{"delete", func() reply { return a.delete(item + "?gracePeriodSeconds=0") }, 200, []string{"removed i 3"}},
-		{"dry removal of the finalizer", func() reply { return a.patch(item+"?dryRun=All", mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, nil},
-		{"removal of the finalizer", func() reply { return a.patch(item, mergePatch, `{"metadata":{"finalizers":null}}`) }, 200, []string{"removed i 3"}},
+		{
+			"dry removal of the finalizer",
+			func() reply { return a.patch(item+"?dryRun=All", mergePatch, `{"metadata":{"finalizers":null}}`) }, 200,
+			nil,
+		},
+		{
+			"removal of the finalizer",
+			func() reply { return a.patch(item, mergePatch, `{"metadata":{"finalizers":null}}`) }, 200,
+			[]string{"removed i 3"},
+		},
 		{"delete of nothing", func() reply { return a.delete(item) }, 404, nil},
-		{"dry apply", func() reply { return a.patch(item+"?fieldManager=me&dryRun=All", applyPatch, k.object("i")) }, 201, nil},
-		{"apply, creating", func() reply { return a.patch(item+"?fieldManager=me", applyPatch, k.object("i")) }, 201, []string{"put i "}},
+		{
+			"dry apply", func() reply { return a.patch(item+"?fieldManager=me&dryRun=All", applyPatch, k.object("i")) },
+			201, nil,
+		},
+		{
+			"apply, creating", func() reply { return a.patch(item+"?fieldManager=me", applyPatch, k.object("i")) }, 201,
+			[]string{"put i "},
+		},
 		{"delete of all", func() reply { return a.delete(k.plural) }, 200, []string{"removed i "}},
 	}
 	for _, step := range steps {

@@ -64,7 +64,8 @@ func freeForm(all map[string]common.OpenAPIDefinition, name string) {
 func versioned(scheme *runtime.Scheme) *runtime.Scheme {
 	public := runtime.NewScheme()
 	for kind, goType := range scheme.AllKnownTypes() {
-		if object, ok := reflect.New(goType).Interface().(runtime.Object); ok && kind.Version != runtime.APIVersionInternal {
+		if object, ok := reflect.New(goType).Interface().(runtime.Object); ok &&
+			kind.Version != runtime.APIVersionInternal {
 			public.AddKnownTypeWithName(kind, object)
 		}
 	}

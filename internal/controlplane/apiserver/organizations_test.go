@@ -20,7 +20,8 @@ func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
 	}
 	user := find("User")
 	first := a.post("users", user.object("ann")).want(http.StatusCreated)
-	if got := first.header.Get("Warning"); !contains(got, `organization \"acme\" did not exist and is created by this request`) {
+	if got := first.header.Get("Warning"); !contains(got,
+		`organization \"acme\" did not exist and is created by this request`) {
 		t.Errorf("warning of the first object: %q", got)
 	}
 	if got := a.post("users", user.object("bea")).want(http.StatusCreated).header.Get("Warning"); got != "" {
@@ -42,17 +43,20 @@ func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
 	a.get(namespaces + "/typo").want(http.StatusNotFound)
 
 	// Apply is a way to create, too.
-	a.patch(group+"/namespaces/applied/users/ann?fieldManager=me", applyPatch, user.apply("ann", user.spec)).want(http.StatusCreated)
+	a.patch(group+"/namespaces/applied/users/ann?fieldManager=me", applyPatch,
+		user.apply("ann", user.spec)).want(http.StatusCreated)
 	a.get(namespaces + "/applied").want(http.StatusOK)
 }
 
 func TestOrganizationsOnPurpose(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusCreated).has("metadata.name", "empty", "status.phase", "Active")
+	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusCreated).has("metadata.name", "empty",
+		"status.phase", "Active")
 	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusConflict)
 	a.post(namespaces, `{"metadata":{"name":"not.a.label"}}`).want(http.StatusUnprocessableEntity)
-	if got := a.post(group+"/namespaces/empty/rolebindings", find("RoleBinding").object("ann")).want(http.StatusCreated).header.Get("Warning"); got != "" {
+	if got := a.post(group+"/namespaces/empty/rolebindings",
+		find("RoleBinding").object("ann")).want(http.StatusCreated).header.Get("Warning"); got != "" {
 		t.Errorf("warning in an organization made on purpose: %q", got)
 	}
 	a.put(namespaces+"/empty", `{"metadata":{"name":"empty"}}`).want(http.StatusMethodNotAllowed)
@@ -96,7 +100,8 @@ func TestOrganizationsOfOthers(t *testing.T) {
 	boss.post(group+"/namespaces/mine/users", find("User").object("ann")).want(http.StatusForbidden)
 	a.get(namespaces + "/mine").want(http.StatusNotFound)
 
-	initial := boss.get(namespaces + "?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true").want(http.StatusOK)
+	initial := boss.get(namespaces +
+		"?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true").want(http.StatusOK)
 	if text := string(initial.body); !strings.Contains(text, `"name":"acme"`) || strings.Contains(text, "other") {
 		t.Errorf("a watch shows %s, want acme alone", text)
 	}
@@ -107,7 +112,8 @@ func TestOrganizationsAreNotMadeBySlips(t *testing.T) {
 	a := &api{t, kindstest.Start(t, kindstest.Options{RefuseNewOrganizations: true}), kindstest.AdminToken}
 	user := find("User")
 	status := a.post("users", user.object("ann")).want(http.StatusNotFound).failure()
-	if status.Reason != "NotFound" || !contains(status.Message, `"acme" does not exist`, "kubectl create namespace acme") {
+	if status.Reason != "NotFound" ||
+		!contains(status.Message, `"acme" does not exist`, "kubectl create namespace acme") {
 		t.Errorf("the refusal does not say what to do: %s", status.Message)
 	}
 	a.get("users/ann").want(http.StatusNotFound)

@@ -18,7 +18,8 @@ import (
 
 // apply is the body of an apply patch.
 func (k kind) apply(name, spec string) string {
-	return fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":%q,"metadata":{"name":%q},"spec":%s}`, k.kind, name, spec)
+	return fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":%q,"metadata":{"name":%q},"spec":%s}`,
+		k.kind, name, spec)
 }
 
 // TestApplyWithAnUnknownField is refused, naming the field, wherever it stands
@@ -42,7 +43,8 @@ func TestApplyWithAnUnknownField(t *testing.T) {
 					"surplus2": strings.Replace(k.apply(name, k.spec), `"spec":`, `"surplus2":true,"spec":`, 1),
 					"surplus3": strings.Replace(k.apply(name, k.spec), `"metadata":{`, `"metadata":{"surplus3":{},`, 1),
 				} {
-					status := a.patch(k.plural+"/"+name+"?fieldManager=me", applyPatch, body).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
+					status := a.patch(k.plural+"/"+name+"?fieldManager=me", applyPatch,
+						body).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 					if !strings.Contains(status.Message, field) {
 						t.Errorf("the refusal does not name %s: %s", field, status.Message)
 					}
@@ -58,25 +60,33 @@ func TestApplyOptions(t *testing.T) {
 	a := start(t)
 	k := find("User")
 	body := k.apply("ann", k.spec)
-	a.patch("users/ann", applyPatch, body).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "fieldManager")
-	a.patch("users/ann?fieldManager=one", applyPatch, body).want(http.StatusCreated).has("metadata.managedFields.0.manager", "one", "metadata.managedFields.0.operation", "Apply")
+	a.patch("users/ann", applyPatch, body).want(http.StatusUnprocessableEntity).has("details.causes.0.field",
+		"fieldManager")
+	a.patch("users/ann?fieldManager=one", applyPatch,
+		body).want(http.StatusCreated).has("metadata.managedFields.0.manager", "one",
+		"metadata.managedFields.0.operation", "Apply")
 	a.patch("users/ann?fieldManager=one", applyPatch, body).want(http.StatusOK)
 
 	other := strings.ReplaceAll(body, "ada@", "eve@")
 	conflict := a.patch("users/ann?fieldManager=two", applyPatch, other).want(http.StatusConflict)
-	conflict.has("reason", "Conflict", "details.causes.0.reason", "FieldManagerConflict", "details.causes.0.field", ".spec.email")
+	conflict.has("reason", "Conflict", "details.causes.0.reason", "FieldManagerConflict", "details.causes.0.field",
+		".spec.email")
 	if !strings.Contains(conflict.failure().Message, "one") {
 		t.Errorf("the conflict does not name the other manager: %s", conflict.body)
 	}
-	a.patch("users/ann?fieldManager=two&force=true", applyPatch, other).want(http.StatusOK).has("spec.email", "eve@example.com", "metadata.managedFields.0.manager", "two")
+	a.patch("users/ann?fieldManager=two&force=true", applyPatch, other).want(http.StatusOK).has("spec.email",
+		"eve@example.com", "metadata.managedFields.0.manager", "two")
 
 	for _, contentType := range []string{mergePatch, strategic} {
 		for _, force := range []string{"true", "false", "1"} {
-			a.patch("users/ann?force="+force, contentType, `{}`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "force")
+			a.patch("users/ann?force="+force, contentType, `{}`).want(http.StatusUnprocessableEntity).has(
+				"details.causes.0.field", "force")
 		}
 	}
-	a.patch("users/ann?force=true", jsonPatch, `[]`).want(http.StatusUnprocessableEntity).has("details.causes.0.field", "force")
-	a.patch("users/ann?fieldManager=two", applyPatch, strings.Replace(other, `"metadata":{`, `"metadata":{"managedFields":[],`, 1)).want(http.StatusBadRequest)
+	a.patch("users/ann?force=true", jsonPatch, `[]`).want(http.StatusUnprocessableEntity).has("details.causes.0.field",
+		"force")
+	a.patch("users/ann?fieldManager=two", applyPatch,
+		strings.Replace(other, `"metadata":{`, `"metadata":{"managedFields":[],`, 1)).want(http.StatusBadRequest)
 	a.patch("users/ann?fieldManager=two", applyPatch, "a: [b").want(http.StatusBadRequest).failure()
 	a.patch("users/ann?fieldManager=two", applyPatch, "a: &a [*a]").want(http.StatusBadRequest).failure()
 	a.patch("users/bob?fieldManager=two", applyPatch, body).want(http.StatusBadRequest).failure() // another name
@@ -100,7 +110,8 @@ func TestFieldManagers(t *testing.T) {
 		do("fieldManager=caf%C3%A9").want(http.StatusOK, http.StatusCreated)
 		for _, bad := range []string{strings.Repeat("m", 129), "a%07b", "a%0Ab", "%E2%80%8B", "%FF"} {
 			status := do("fieldManager=" + bad).want(http.StatusUnprocessableEntity).failure()
-			if status.Details == nil || len(status.Details.Causes) == 0 || status.Details.Causes[0].Field != "fieldManager" {
+			if status.Details == nil || len(status.Details.Causes) == 0 ||
+				status.Details.Causes[0].Field != "fieldManager" {
 				t.Errorf("%s with manager %s is refused without saying why: %s", name, bad, status.Message)
 			}
 		}
@@ -120,7 +131,8 @@ func TestManyWritersOfOneObject(t *testing.T) {
 			for _, res := range []reply{
 				a.patch("users/ann", mergePatch, fmt.Sprintf(`{"metadata":{"labels":{"m%d":"x"}}}`, i)),
 				a.patch("users/ann", strategic, fmt.Sprintf(`{"metadata":{"labels":{"s%d":"x"}}}`, i)),
-				a.patch("users/ann", jsonPatch, fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/j%d","value":"x"}]`, i)),
+				a.patch("users/ann", jsonPatch,
+					fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/j%d","value":"x"}]`, i)),
 				a.patch(fmt.Sprintf("users/ann?fieldManager=m%d", i), applyPatch,
 					fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"ann","labels":{"a%d":"x"}}}`, i)),
 				a.patch("users/ann/status", mergePatch, `{"status":`+settled+`}`),
@@ -132,7 +144,8 @@ func TestManyWritersOfOneObject(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if labels, _ := a.get("users/ann").want(http.StatusOK).at("metadata.labels").(map[string]any); len(labels) != 1+4*writers {
+	if labels, _ := a.get("users/ann").want(http.StatusOK).at("metadata.labels").(map[string]any); len(labels) != 1+
+		4*writers {
 		t.Errorf("%d labels are left of %d", len(labels), 1+4*writers)
 	}
 }
@@ -157,9 +170,12 @@ func TestUnknownDirectives(t *testing.T) {
 			t.Errorf("%s is refused without naming %s: %s", body, field, status.Message)
 		}
 	}
-	a.patch("users/ann", strategic, `{"metadata":{"labels":{"$patch":"replace","c":"d"}}}`).want(http.StatusOK).has("metadata.labels", "map[c:d]")
-	a.patch("users/ann", strategic, `{"metadata":{"labels":{"$patch":"delete"}}}`).want(http.StatusOK).has("metadata.labels", "<nil>")
-	a.patch("users/ann", strategic, `{"metadata":{"annotations":{"x":"$patch"}}}`).want(http.StatusOK).has("metadata.annotations.x", "$patch")
+	a.patch("users/ann", strategic, `{"metadata":{"labels":{"$patch":"replace","c":"d"}}}`).want(http.StatusOK).has(
+		"metadata.labels", "map[c:d]")
+	a.patch("users/ann", strategic, `{"metadata":{"labels":{"$patch":"delete"}}}`).want(http.StatusOK).has(
+		"metadata.labels", "<nil>")
+	a.patch("users/ann", strategic, `{"metadata":{"annotations":{"x":"$patch"}}}`).want(http.StatusOK).has(
+		"metadata.annotations.x", "$patch")
 }
 
 // TestStrategicMergeKnowsTheLists: conditions merge by type, finalizers as a set.
@@ -182,7 +198,8 @@ func TestStrategicMergeKnowsTheLists(t *testing.T) {
 	if want := []string{"ActiveNotInvited", "KnownTwo", "ReadyThree"}; !slices.Equal(got, want) {
 		t.Errorf("conditions are %q, want %q", got, want)
 	}
-	a.patch("users/ann/status", strategic, `{"status":{"conditions":[{"type":"Known","$patch":"delete"}]}}`).want(http.StatusOK).
+	a.patch("users/ann/status", strategic, `{"status":{"conditions":[{"type":"Known","$patch":"delete"}]}}`).want(
+		http.StatusOK).
 		has("status.conditions.0.type", "Active", "status.conditions.1.type", "Ready", "status.conditions.2", "<nil>")
 	held := a.patch("users/ann", strategic, `{"metadata":{"finalizers":["example.com/hold"]}}`).want(http.StatusOK)
 	if finalizers, _ := held.at("metadata.finalizers").([]any); len(finalizers) != 2 {
@@ -196,7 +213,8 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 	a := start(t)
 	k := find("ServiceAccount")
 	a.post(k.plural, k.object("robot")).want(http.StatusCreated)
-	secret := base64.StdEncoding.EncodeToString([]byte(`{"type":"vendor_service_account","client_id":"robot","client_secret":"secret"}`))
+	secret := base64.StdEncoding.EncodeToString(
+		[]byte(`{"type":"vendor_service_account","client_id":"robot","client_secret":"secret"}`))
 	client, err := versioned.NewForConfig(a.server.Loopback()) // credentials are the service's to write
 	if err != nil {
 		t.Fatal(err)
@@ -224,9 +242,12 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 			t.Errorf("the answer to %s shows the secret: %s", body, res.body)
 		}
 	}
-	a.patch(k.plural+"/robot", mergePatch, `{"spec":1}`).has("details.name", "robot", "details.kind", "ServiceAccount", "details.causes.0.field", "patch")
-	strict := a.patch(k.plural+"/robot?fieldValidation=Strict", mergePatch, `{"spec":{"surplus":1}}`).want(http.StatusUnprocessableEntity)
-	if message := strict.failure().Message; !strings.Contains(message, "surplus") || strings.Contains(message, "c2VjcmV0") {
+	a.patch(k.plural+"/robot", mergePatch, `{"spec":1}`).has("details.name", "robot", "details.kind", "ServiceAccount",
+		"details.causes.0.field", "patch")
+	strict := a.patch(k.plural+"/robot?fieldValidation=Strict", mergePatch,
+		`{"spec":{"surplus":1}}`).want(http.StatusUnprocessableEntity)
+	if message := strict.failure().Message; !strings.Contains(message, "surplus") ||
+		strings.Contains(message, "c2VjcmV0") {
 		t.Errorf("the answer to an unknown field is %s", message)
 	}
 }
@@ -237,11 +258,15 @@ func TestPatchesThatBreakTheMerge(t *testing.T) {
 	a := start(t)
 	k := find("User")
 	a.post("users", k.object("ann")).want(http.StatusCreated)
-	a.patch("users/ann/status", mergePatch, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`).want(http.StatusOK)
+	a.patch("users/ann/status", mergePatch, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`).want(
+		http.StatusOK)
 	for _, body := range []string{
-		`{"status":{"conditions":[{"type":{}}]}}`, `{"status":{"conditions":[{"type":[]}]}}`, `{"status":{"conditions":[{"type":{},"$patch":"delete"}]}}`,
-		`{"metadata":{"ownerReferences":[{"uid":{}},{"uid":[]}]}}`, `{"metadata":{"$setElementOrder/finalizers":1}}`, `{"metadata":{"$retainKeys":{}}}`,
-		`{"metadata":{"$deleteFromPrimitiveList/finalizers":[{}]}}`, `{"$setElementOrder/status":[{}]}`, `{"status":{"$setElementOrder/conditions":[{"type":{}}]}}`,
+		`{"status":{"conditions":[{"type":{}}]}}`, `{"status":{"conditions":[{"type":[]}]}}`,
+		`{"status":{"conditions":[{"type":{},"$patch":"delete"}]}}`,
+		`{"metadata":{"ownerReferences":[{"uid":{}},{"uid":[]}]}}`, `{"metadata":{"$setElementOrder/finalizers":1}}`,
+		`{"metadata":{"$retainKeys":{}}}`,
+		`{"metadata":{"$deleteFromPrimitiveList/finalizers":[{}]}}`, `{"$setElementOrder/status":[{}]}`,
+		`{"status":{"$setElementOrder/conditions":[{"type":{}}]}}`,
 	} {
 		for _, item := range []string{"users/ann", "users/ann/status"} {
 			if res := a.patch(item, strategic, body); res.code >= http.StatusInternalServerError {
@@ -261,7 +286,8 @@ func TestDeepPatchesAreRefused(t *testing.T) {
 		a.patch("users/ann", contentType, nested(100)).want(http.StatusOK)
 		a.patch("users/ann", contentType, nested(101)).want(http.StatusBadRequest).failure()
 		a.patch("users/ann", contentType, nested(9999)).want(http.StatusBadRequest).failure()
-		a.patch("users/ann", contentType, `{"metadata":{"annotations":{"x":"`+strings.Repeat(`{[\"`, 200)+`"}}}`).want(http.StatusOK)
+		a.patch("users/ann", contentType, `{"metadata":{"annotations":{"x":"`+strings.Repeat(`{[\"`, 200)+
+			`"}}}`).want(http.StatusOK)
 	}
 	a.patch("users/ann", jsonPatch, `[{"op":"add","path":"/x","value":`+nested(99)+`}]`).want(http.StatusBadRequest)
 	a.patch("users/ann?fieldManager=me", applyPatch, nested(9999)).want(http.StatusBadRequest).failure()
@@ -278,7 +304,10 @@ func TestPatchMediaTypes(t *testing.T) {
 	for _, body := range []string{"", "{", "[]", "1", `"x"`, "nope"} {
 		a.patch("users/ann", mergePatch, body).want(http.StatusBadRequest).failure()
 	}
-	for _, body := range []string{"", "{", "{}", "1", `[{"op":"add"}]`, `[{"op":"nope","path":"/a"}]`, `[{"op":"remove","path":"/nope"}]`, `[{"op":"add","path":"nope","value":1}]`} {
+	for _, body := range []string{
+		"", "{", "{}", "1", `[{"op":"add"}]`, `[{"op":"nope","path":"/a"}]`,
+		`[{"op":"remove","path":"/nope"}]`, `[{"op":"add","path":"nope","value":1}]`,
+	} {
 		a.patch("users/ann", jsonPatch, body).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 	}
 }

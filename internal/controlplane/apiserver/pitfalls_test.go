@@ -20,8 +20,10 @@ func TestImpersonationIsRefused(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, header := range []string{
-		"Impersonate-User: admin@default.test", "impersonate-user: system:serviceaccount:acme:x", "IMPERSONATE-GROUP: system:masters",
-		"Impersonate-Uid: 1", "Impersonate-Extra-Scopes: all", "impersonate-extra-a%2fb: c", "Impersonate-: x", "Impersonate-User:",
+		"Impersonate-User: admin@default.test", "impersonate-user: system:serviceaccount:acme:x",
+		"IMPERSONATE-GROUP: system:masters",
+		"Impersonate-Uid: 1", "Impersonate-Extra-Scopes: all", "impersonate-extra-a%2fb: c", "Impersonate-: x",
+		"Impersonate-User:",
 	} {
 		for _, token := range []string{kindstest.AdminToken, kindstest.AcmeToken} {
 			for _, line := range []string{"GET " + acme + "/users", "POST " + acme + "/users", "GET /healthz"} {
@@ -44,7 +46,8 @@ func (a *api) raw(line string, headers ...string) int {
 	}
 	defer conn.Close()
 	body := find("User").object("raw")
-	_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n%s",
+	_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n%s\r\n\r\n%s",
 		line, len(body), strings.Join(headers, "\r\n"), body)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -65,7 +68,8 @@ func TestNames(t *testing.T) {
 				bad = append(bad, "A_1", "Upper", "-a", "a-", "a b", "ü", "a\x00")
 			}
 			for _, name := range bad {
-				if got := a.post(k.plural, k.object(name)).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"metadata.name"}) {
+				if got := a.post(k.plural, k.object(name)).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(
+					got, []string{"metadata.name"}) {
 					t.Errorf("name %q is refused at %q", name, got)
 				}
 			}
@@ -77,7 +81,8 @@ func TestNames(t *testing.T) {
 				a.post(k.plural, k.object("a.b-c.0")).want(http.StatusCreated)
 				a.post(k.plural, k.object(strings.Repeat("x", 253))).want(http.StatusCreated)
 			}
-			made := a.post(k.plural, strings.Replace(k.object(""), `"name":""`, `"generateName":"made-"`, 1)).want(http.StatusCreated)
+			made := a.post(k.plural, strings.Replace(k.object(""), `"name":""`, `"generateName":"made-"`, 1)).want(
+				http.StatusCreated)
 			if name, _ := made.at("metadata.name").(string); !strings.HasPrefix(name, "made-") || len(name) < 9 {
 				t.Errorf("the name made from made- is %q", name)
 			}
@@ -88,7 +93,8 @@ func TestNames(t *testing.T) {
 				}
 				return
 			}
-			if got := nameless.want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"metadata.name"}) {
+			if got := nameless.want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
+				[]string{"metadata.name"}) {
 				t.Errorf("an empty name is refused at %q", got)
 			}
 		})
@@ -103,7 +109,8 @@ func TestUsersMayBeNamedByTheirAddress(t *testing.T) {
 		a.post("users", k.object(name)).want(http.StatusCreated).has("metadata.name", name)
 		a.get("users/"+name).want(http.StatusOK).has("metadata.name", name)
 		a.get("users/"+strings.ReplaceAll(name, "@", "%40")).want(http.StatusOK).has("metadata.name", name)
-		a.get("users?fieldSelector=metadata.name%3D"+strings.ReplaceAll(name, "+", "%2B")).want(http.StatusOK).has("items.0.metadata.name", name)
+		a.get("users?fieldSelector=metadata.name%3D"+strings.ReplaceAll(name, "+", "%2B")).want(http.StatusOK).has(
+			"items.0.metadata.name", name)
 		a.patch("users/"+name, mergePatch, k.change).want(http.StatusOK).has("spec.email", "eve@example.com")
 		a.delete("users/" + name).want(http.StatusOK)
 	}
@@ -114,7 +121,9 @@ func TestOrganizations(t *testing.T) {
 	a := start(t)
 	k := find("User")
 	for _, namespace := range []string{"A_B", "a.b", "-", strings.Repeat("a", 64)} {
-		if got := a.post(group+"/namespaces/"+namespace+"/users", k.object("x")).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"metadata.namespace"}) {
+		if got := a.post(group+"/namespaces/"+namespace+"/users",
+			k.object("x")).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
+			[]string{"metadata.namespace"}) {
 			t.Errorf("organization %q is refused at %q", namespace, got)
 		}
 	}
@@ -143,7 +152,8 @@ func TestEmptyNamespace(t *testing.T) {
 		for _, path := range []string{
 			group + "/" + k.plural, group + "/" + k.plural + "?watch=true", group + "/watch/" + k.plural,
 			group + "/namespaces/other/" + k.plural, group + "/watch/namespaces/other/" + k.plural,
-			group + "/watch/namespaces/other/" + k.plural + "/theirs", group + "/namespaces/other/" + k.plural + "/theirs",
+			group + "/watch/namespaces/other/" + k.plural + "/theirs",
+			group + "/namespaces/other/" + k.plural + "/theirs",
 		} {
 			boss.get(path).want(http.StatusForbidden).failure()
 		}
@@ -191,7 +201,10 @@ func TestPublicPaths(t *testing.T) {
 		"/api/v1/namespaces":    {401, 401, 200},
 	}
 	for path, want := range tests {
-		for token, code := range map[string]int{"": want.nobody, "stranger": want.stranger, kindstest.AcmeToken: want.boss} {
+		for token, code := range map[string]int{
+			"": want.nobody, "stranger": want.stranger,
+			kindstest.AcmeToken: want.boss,
+		} {
 			res := a.as(token).get(path)
 			if code == http.StatusForbidden && res.code == http.StatusNotFound {
 				continue // as good an answer to one who may know
@@ -204,7 +217,10 @@ func TestPublicPaths(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/healthz/../apis", "/version/../../apis" + acme + "/users", "//apis", "/livez/%2e%2e/apis", "/healthz%2f..%2fapis"} {
+	for _, path := range []string{
+		"/healthz/../apis", "/version/../../apis" + acme + "/users", "//apis",
+		"/livez/%2e%2e/apis", "/healthz%2f..%2fapis",
+	} {
 		if res := a.as("").get(path); res.code == http.StatusOK {
 			t.Errorf("%s answers %d to nobody: %s", path, res.code, res.body)
 		}
@@ -242,7 +258,10 @@ func TestNothingIsThere(t *testing.T) {
 	}
 	for _, tc := range tests {
 		got := a.call(tc.method, tc.path, nil).want(tc.want).failure()
-		if reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 405: metav1.StatusReasonMethodNotAllowed}[tc.want]; got.Reason != reason {
+		if reason := map[int]metav1.StatusReason{
+			403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound,
+			405: metav1.StatusReasonMethodNotAllowed,
+		}[tc.want]; got.Reason != reason {
 			t.Errorf("%s %s has reason %q, want %q", tc.method, tc.path, got.Reason, reason)
 		}
 		a.as("").call(tc.method, tc.path, nil).want(http.StatusUnauthorized).failure()
@@ -262,8 +281,10 @@ func TestGeneration(t *testing.T) {
 				written = "status.conditions.3.type" // behind its own
 			}
 			a.post(k.plural, k.object("g", `"generation":7`)).want(http.StatusCreated).has("metadata.generation", "1")
-			a.patch(item, mergePatch, `{"metadata":{"labels":{"a":"b"},"generation":9}}`).want(http.StatusOK).has("metadata.generation", "1")
-			a.patch(item+"/status", mergePatch, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`).
+			a.patch(item, mergePatch, `{"metadata":{"labels":{"a":"b"},"generation":9}}`).want(http.StatusOK).has(
+				"metadata.generation", "1")
+			a.patch(item+"/status", mergePatch,
+				`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`).
 				want(http.StatusOK).has("metadata.generation", "1", written, "Ready")
 			a.put(item, k.object("g")).want(http.StatusOK).has("metadata.generation", "1")
 			if k.change == "" {
@@ -280,12 +301,14 @@ func TestCreateWithAResourceVersion(t *testing.T) {
 	a := start(t)
 	for _, k := range kinds {
 		for _, version := range []string{"1", "0", "abc", "99999999999"} {
-			got := a.post(k.plural, k.object("rv", `"resourceVersion":"`+version+`"`)).want(http.StatusUnprocessableEntity).causes()
+			got := a.post(k.plural, k.object("rv", `"resourceVersion":"`+version+`"`)).want(
+				http.StatusUnprocessableEntity).causes()
 			if !slices.Equal(got, []string{"metadata.resourceVersion"}) {
 				t.Errorf("%s with resourceVersion %s is refused at %q", k.kind, version, got)
 			}
 		}
-		a.patch(k.plural+"/rv?fieldManager=me", applyPatch, k.object("rv", `"resourceVersion":"1"`)).want(http.StatusUnprocessableEntity, http.StatusConflict)
+		a.patch(k.plural+"/rv?fieldManager=me", applyPatch, k.object("rv", `"resourceVersion":"1"`)).want(
+			http.StatusUnprocessableEntity, http.StatusConflict)
 		a.get(k.plural + "/rv").want(http.StatusNotFound)
 	}
 }
@@ -308,9 +331,12 @@ func TestUnparsableResourceVersion(t *testing.T) {
 			a.put(k.plural+"/o/status", k.object("o", stale)).want(http.StatusBadRequest).failure()
 			a.patch(k.plural+"/o", mergePatch, `{"metadata":{`+stale+`}}`).want(http.StatusBadRequest).failure()
 			a.patch(k.plural+"/o", strategic, `{"metadata":{`+stale+`}}`).want(http.StatusBadRequest).failure()
-			a.patch(k.plural+"/o", jsonPatch, `[{"op":"add","path":"/metadata/resourceVersion","value":"`+version+`"}]`).want(http.StatusBadRequest).failure()
-			a.patch(k.plural+"/o?fieldManager=me", applyPatch, k.object("o", stale)).want(http.StatusBadRequest).failure()
-			a.call(http.MethodDelete, k.plural+"/o", `{"preconditions":{`+stale+`}}`).want(http.StatusBadRequest).failure()
+			a.patch(k.plural+"/o", jsonPatch, `[{"op":"add","path":"/metadata/resourceVersion","value":"`+version+
+				`"}]`).want(http.StatusBadRequest).failure()
+			a.patch(k.plural+"/o?fieldManager=me", applyPatch,
+				k.object("o", stale)).want(http.StatusBadRequest).failure()
+			a.call(http.MethodDelete, k.plural+"/o", `{"preconditions":{`+stale+
+				`}}`).want(http.StatusBadRequest).failure()
 		}
 		a.get(k.plural + "/o").want(http.StatusOK)
 	}

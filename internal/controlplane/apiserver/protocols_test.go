@@ -29,7 +29,8 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 	fresh := func() string {
 		n++
 		name := fmt.Sprint("c", n)
-		a.post(k.plural, k.with(withProtocols(both), name)).want(http.StatusCreated).has("spec.config.protocols", "map[mqtt:map[a:1] stream:map[]]")
+		a.post(k.plural, k.with(withProtocols(both), name)).want(http.StatusCreated).has("spec.config.protocols",
+			"map[mqtt:map[a:1] stream:map[]]")
 		return name
 	}
 	item := func(name string) string { return k.plural + "/" + name }
@@ -50,7 +51,12 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 			a.put(item(c), k.with(withProtocols(off), c), "Content-Type", yamlType)
 			return c
 		},
-		"merge": func() string { c := fresh(); a.patch(item(c), mergePatch, `{"spec":`+withProtocols(off)+`}`); return c },
+		"merge": func() string {
+			c := fresh()
+			a.patch(item(c), mergePatch,
+				`{"spec":`+withProtocols(off)+`}`)
+			return c
+		},
 		"strategic": func() string {
 			c := fresh()
 			a.patch(item(c), strategic, `{"spec":{"config":{"protocols":{"stream":null}}}}`)
@@ -67,7 +73,8 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 			return c
 		},
 		"apply after apply": func() string {
-			a.patch(item("twice")+"?fieldManager=me", applyPatch, k.apply("twice", withProtocols(both))).want(http.StatusCreated)
+			a.patch(item("twice")+"?fieldManager=me", applyPatch,
+				k.apply("twice", withProtocols(both))).want(http.StatusCreated)
 			a.patch(item("twice")+"?fieldManager=me", applyPatch, "# YAML\n"+k.apply("twice", withProtocols(off)))
 			return "twice"
 		},
@@ -78,14 +85,18 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 		}
 	}
 	// Nothing but null: no protocols at all.
-	a.post(k.plural, k.with(withProtocols(`{"stream":null}`), "none")).want(http.StatusCreated).has("spec.config", "map[]")
+	a.post(k.plural, k.with(withProtocols(`{"stream":null}`), "none")).want(http.StatusCreated).has("spec.config",
+		"map[]")
 	// Off stays off when the same manifest is applied again.
 	for _, name := range []string{"twice", "applied"} {
 		before := a.get(item(name)).version()
-		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has("metadata.resourceVersion", before)
+		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has(
+			"metadata.resourceVersion", before)
 		// Another may want it off as well, and on is another's only by force or by none.
-		a.patch(item(name)+"?fieldManager=other", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has("spec.config.protocols", "map[mqtt:map[a:1]]")
-		a.patch(item(name)+"?fieldManager=third", applyPatch, k.apply(name, withProtocols(both))).want(http.StatusOK).has("spec.config.protocols.stream", "map[]")
+		a.patch(item(name)+"?fieldManager=other", applyPatch,
+			k.apply(name, withProtocols(off))).want(http.StatusOK).has("spec.config.protocols", "map[mqtt:map[a:1]]")
+		a.patch(item(name)+"?fieldManager=third", applyPatch,
+			k.apply(name, withProtocols(both))).want(http.StatusOK).has("spec.config.protocols.stream", "map[]")
 		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusConflict)
 	}
 }
@@ -101,30 +112,42 @@ func TestProtocolSettingsAreKept(t *testing.T) {
 		a.post(k.plural+"?fieldValidation=Strict", k.with(withProtocols(settings), name), "Content-Type", contentType).
 			want(http.StatusCreated).has("spec.config.protocols", want)
 		a.get(k.plural+"/"+name).has("spec.config.protocols", want)
-		a.put(k.plural+"/"+name+"?fieldValidation=Strict", k.with(withProtocols(settings), name), "Content-Type", contentType).
+		a.put(k.plural+"/"+name+"?fieldValidation=Strict", k.with(withProtocols(settings), name),
+			"Content-Type", contentType).
 			want(http.StatusOK).has("metadata.generation", "1")
 	}
-	applied := a.patch(k.plural+"/json?fieldManager=me&fieldValidation=Strict", applyPatch, k.apply("json", withProtocols(settings))).want(http.StatusOK)
+	applied := a.patch(k.plural+"/json?fieldManager=me&fieldValidation=Strict", applyPatch,
+		k.apply("json", withProtocols(settings))).want(http.StatusOK)
 	if warning := applied.header.Get("Warning"); warning != "" {
 		t.Errorf("an apply is warned of %q", warning)
 	}
 	// Managers own single settings.
-	a.patch(k.plural+"/json?fieldManager=other", applyPatch, k.apply("json", withProtocols(`{"stream":{"listener":{"backlog":7}}}`))).
-		want(http.StatusOK).has("spec.config.protocols.stream.listener", "map[backlog:7 names:[b a <nil>] port:9093 ratio:1.5]")
-	a.patch(k.plural+"/json?fieldManager=other", applyPatch, k.apply("json", withProtocols(`{"stream":{"listener":{"port":1}}}`))).
+	a.patch(k.plural+"/json?fieldManager=other", applyPatch,
+		k.apply("json", withProtocols(`{"stream":{"listener":{"backlog":7}}}`))).
+		want(http.StatusOK).has("spec.config.protocols.stream.listener",
+		"map[backlog:7 names:[b a <nil>] port:9093 ratio:1.5]")
+	a.patch(k.plural+"/json?fieldManager=other", applyPatch,
+		k.apply("json", withProtocols(`{"stream":{"listener":{"port":1}}}`))).
 		want(http.StatusConflict)
-	a.patch(k.plural+"/json?fieldManager=other", applyPatch, k.apply("json", `{"instanceName":"i","location":"local"}`)).
+	a.patch(k.plural+"/json?fieldManager=other", applyPatch,
+		k.apply("json", `{"instanceName":"i","location":"local"}`)).
 		want(http.StatusOK).has("spec.config.protocols", want)
-	a.patch(k.plural+"/yaml", mergePatch, `{"spec":{"config":{"protocols":{"stream":{"listener":{"port":1},"enabled":null}}}}}`).
-		want(http.StatusOK).has("spec.config.protocols.stream.listener.port", "1", "spec.config.protocols.stream.enabled", "<nil>", "metadata.generation", "2")
+	a.patch(k.plural+"/yaml", mergePatch,
+		`{"spec":{"config":{"protocols":{"stream":{"listener":{"port":1},"enabled":null}}}}}`).
+		want(http.StatusOK).has("spec.config.protocols.stream.listener.port", "1",
+		"spec.config.protocols.stream.enabled", "<nil>", "metadata.generation", "2")
 	a.patch(k.plural+"/yaml", strategic, `{"spec":{"config":{"protocols":{"mqtt":{"listener":{"port":2}}}}}}`).
-		want(http.StatusOK).has("spec.config.protocols.mqtt.listener.port", "2", "spec.config.protocols.stream.listener.ratio", "1.5")
+		want(http.StatusOK).has("spec.config.protocols.mqtt.listener.port", "2",
+		"spec.config.protocols.stream.listener.ratio", "1.5")
 	// It has no rules for what is inside, and says what to send instead.
-	refused := a.patch(k.plural+"/yaml", strategic, `{"spec":{"config":{"protocols":{"mqtt":{"listener":{"port":3}}}}}}`)
-	if message := refused.want(http.StatusBadRequest).failure().Message; !contains(message, "spec.config.protocols", mergePatch) {
+	refused := a.patch(k.plural+"/yaml", strategic,
+		`{"spec":{"config":{"protocols":{"mqtt":{"listener":{"port":3}}}}}}`)
+	if message := refused.want(http.StatusBadRequest).failure().Message; !contains(message,
+		"spec.config.protocols", mergePatch) {
 		t.Errorf("a strategic merge patch of settings is refused with %q", message)
 	}
-	a.patch(k.plural+"/yaml", jsonPatch, `[{"op":"add","path":"/spec/config/protocols/stream/listener/port","value":3}]`).
+	a.patch(k.plural+"/yaml", jsonPatch,
+		`[{"op":"add","path":"/spec/config/protocols/stream/listener/port","value":3}]`).
 		want(http.StatusOK).has("spec.config.protocols.stream.listener.port", "3")
 }
 
@@ -134,14 +157,22 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
 	for name, clusters := range map[string]interface {
-		Create(ctx context.Context, o *v1alpha1.MessagingCluster, options metav1.CreateOptions) (*v1alpha1.MessagingCluster, error)
+		Create(ctx context.Context, o *v1alpha1.MessagingCluster,
+			options metav1.CreateOptions) (*v1alpha1.MessagingCluster, error)
 		Get(ctx context.Context, name string, options metav1.GetOptions) (*v1alpha1.MessagingCluster, error)
-		Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*v1alpha1.MessagingCluster, error)
-	}{"json": c.typed.CloudV1alpha1().MessagingClusters("acme"), "protobuf": c.binary.CloudV1alpha1().MessagingClusters("acme")} {
+		Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions,
+			subresources ...string) (*v1alpha1.MessagingCluster, error)
+	}{
+		"json":     c.typed.CloudV1alpha1().MessagingClusters("acme"),
+		"protobuf": c.binary.CloudV1alpha1().MessagingClusters("acme"),
+	} {
 		_, err := clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "local", Config: &v1alpha1.ClusterConfig{
-				Protocols: map[string]v1alpha1.ProtocolSettings{"on": {}, "off": {Raw: []byte("null")}, "set": {Raw: []byte(`{"b": 1.0, "a": [ ]}`)}},
+				Protocols: map[string]v1alpha1.ProtocolSettings{
+					"on": {}, "off": {Raw: []byte("null")},
+					"set": {Raw: []byte(`{"b": 1.0, "a": [ ]}`)},
+				},
 			}},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -151,7 +182,8 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if protocols := got.Spec.Config.Protocols; len(protocols) != 2 || string(protocols["on"].Raw) != `{}` || string(protocols["set"].Raw) != `{"a":[],"b":1}` {
+		if protocols := got.Spec.Config.Protocols; len(protocols) != 2 || string(protocols["on"].Raw) != `{}` ||
+			string(protocols["set"].Raw) != `{"a":[],"b":1}` {
 			t.Errorf("protocols by %s are %v", name, protocols)
 		}
 	}
@@ -165,8 +197,10 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 		t.Errorf("settings that are not JSON are answered %v", err)
 	}
 	typed := apply.MessagingCluster("json", "acme").WithSpec(apply.MessagingClusterSpec().WithInstanceName("i").
-		WithConfig(apply.ClusterConfig().WithProtocols(map[string]v1alpha1.ProtocolSettings{"more": {Raw: []byte(`{"a":{"b":true}}`)}})))
-	after, err := c.typed.CloudV1alpha1().MessagingClusters("acme").Apply(t.Context(), typed, metav1.ApplyOptions{FieldManager: "me"})
+		WithConfig(apply.ClusterConfig().WithProtocols(
+			map[string]v1alpha1.ProtocolSettings{"more": {Raw: []byte(`{"a":{"b":true}}`)}})))
+	after, err := c.typed.CloudV1alpha1().MessagingClusters("acme").Apply(t.Context(), typed,
+		metav1.ApplyOptions{FieldManager: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +252,10 @@ func TestProtocolSettingsAreBounded(t *testing.T) {
 func TestProtocolSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	for document, path := range map[string]string{"/openapi/v2": "definitions", "/openapi/v3" + group: "components.schemas"} {
+	for document, path := range map[string]string{
+		"/openapi/v2":         "definitions",
+		"/openapi/v3" + group: "components.schemas",
+	} {
 		schemas, _ := a.get(document).want(http.StatusOK).at(path).(map[string]any)
 		settings, _ := schemas["io.vendor.cloud.v1alpha1.ProtocolSettings"].(map[string]any)
 		if settings["x-kubernetes-preserve-unknown-fields"] != true || settings["type"] != "object" {

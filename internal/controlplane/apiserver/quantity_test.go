@@ -30,16 +30,21 @@ func TestQuantitiesAreCanonical(t *testing.T) {
 	for i, tc := range tests {
 		resources := fmt.Sprintf(`{"cpu":%s,"memory":%s}`, tc.cpu, tc.memory)
 		item := fmt.Sprint("messagingclusters/q", i)
-		a.post("messagingclusters", fmt.Sprintf(`{"metadata":{"name":"q%d"},"spec":{"instanceName":"i","location":"local","broker":{"resources":%s},"storage":{"resources":%[2]s}}}`, i, resources)).want(http.StatusCreated)
+		a.post("messagingclusters",
+			fmt.Sprintf(`{"metadata":{"name":"q%d"},"spec":{"instanceName":"i","location":"local","broker":{"resources":%s},"storage":{"resources":%[2]s}}}`, i, resources)).want(http.StatusCreated)
 		for _, part := range []string{"broker", "storage"} {
-			a.get(item).want(http.StatusOK).has("spec."+part+".resources.cpu", tc.wantCPU, "spec."+part+".resources.memory", tc.wantMemory)
+			a.get(item).want(http.StatusOK).has("spec."+part+".resources.cpu", tc.wantCPU,
+				"spec."+part+".resources.memory", tc.wantMemory)
 		}
 		// What was sent and what came back are the same: writing either changes nothing.
-		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":%s}}}`, resources)).want(http.StatusOK).has("metadata.generation", "1")
-		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":{"cpu":%q,"memory":%q}}}}`, tc.wantCPU, tc.wantMemory)).want(http.StatusOK).has("metadata.generation", "1")
+		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":%s}}}`, resources)).want(
+			http.StatusOK).has("metadata.generation", "1")
+		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":{"cpu":%q,"memory":%q}}}}`, tc.wantCPU,
+			tc.wantMemory)).want(http.StatusOK).has("metadata.generation", "1")
 	}
 	for _, bad := range []string{`"lots"`, `"1.6GB"`, `""`, `"1e"`, `{}`, `[]`, `true`, `"1 Gi"`} {
-		a.post("messagingclusters", `{"metadata":{"name":"bad"},"spec":{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":`+bad+`}}}}`).
+		a.post("messagingclusters",
+			`{"metadata":{"name":"bad"},"spec":{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":`+bad+`}}}}`).
 			want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 	}
 }
@@ -55,19 +60,22 @@ func TestImpossibleQuantities(t *testing.T) {
 		spec := `{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}`
 		resources := `{"spec":{"broker":{"resources":{"cpu":"1","memory":"` + size + `"}}}}`
 		for name, answer := range map[string]reply{
-			"create":     a.post(k.plural, k.with(spec, "d")),
-			"strict":     a.post(k.plural+"?fieldValidation=Strict", k.with(spec, "d")),
-			"YAML":       a.post(k.plural, k.with(spec, "d"), "Content-Type", yamlType),
-			"put":        a.put(k.plural+"/c", k.with(spec, "c")),
-			"post":       a.post(k.plural+"/c", k.with(spec, "c"), "Content-Type", "text/plain"),
-			"status":     a.put(k.plural+"/c/status", k.with(spec, "c")),
-			"merge":      a.patch(k.plural+"/c", mergePatch, resources),
-			"strategic":  a.patch(k.plural+"/c", strategic, resources),
-			"apply":      a.patch(k.plural+"/c?fieldManager=me&force=true", applyPatch, k.apply("c", spec)),
-			"json patch": a.patch(k.plural+"/c", jsonPatch, `[{"op":"replace","path":"/spec/broker/resources/memory","value":"`+size+`"}]`),
-			"json copy":  a.patch(k.plural+"/c", jsonPatch, `[{"op":"copy","from":"/metadata/annotations/bomb","path":"/spec/broker/resources/memory"}]`),
+			"create":    a.post(k.plural, k.with(spec, "d")),
+			"strict":    a.post(k.plural+"?fieldValidation=Strict", k.with(spec, "d")),
+			"YAML":      a.post(k.plural, k.with(spec, "d"), "Content-Type", yamlType),
+			"put":       a.put(k.plural+"/c", k.with(spec, "c")),
+			"post":      a.post(k.plural+"/c", k.with(spec, "c"), "Content-Type", "text/plain"),
+			"status":    a.put(k.plural+"/c/status", k.with(spec, "c")),
+			"merge":     a.patch(k.plural+"/c", mergePatch, resources),
+			"strategic": a.patch(k.plural+"/c", strategic, resources),
+			"apply":     a.patch(k.plural+"/c?fieldManager=me&force=true", applyPatch, k.apply("c", spec)),
+			"json patch": a.patch(k.plural+"/c", jsonPatch,
+				`[{"op":"replace","path":"/spec/broker/resources/memory","value":"`+size+`"}]`),
+			"json copy": a.patch(k.plural+"/c", jsonPatch,
+				`[{"op":"copy","from":"/metadata/annotations/bomb","path":"/spec/broker/resources/memory"}]`),
 		} {
-			if message := answer.want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message; !strings.Contains(message, "quantity") {
+			if message := answer.want(http.StatusBadRequest,
+				http.StatusUnprocessableEntity).failure().Message; !strings.Contains(message, "quantity") {
 				t.Errorf("%s is refused without saying why: %.300s", name, message)
 			}
 		}
@@ -109,7 +117,10 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 		if err := fromProtobuf.Unmarshal(binary); err != nil {
 			t.Fatal(err)
 		}
-		for name, out := range map[string]resource.Quantity{"JSON": fromJSON.Spec.Broker.Resources.Memory, "protobuf": fromProtobuf.Spec.Broker.Resources.Memory} {
+		for name, out := range map[string]resource.Quantity{
+			"JSON":     fromJSON.Spec.Broker.Resources.Memory,
+			"protobuf": fromProtobuf.Spec.Broker.Resources.Memory,
+		} {
 			canonical := out.String()
 			again, err := resource.ParseQuantity(canonical)
 			if err != nil || again.String() != canonical || out.Cmp(given) != 0 || again.Cmp(given) != 0 {

@@ -24,7 +24,8 @@ var statusCodecs = sync.OnceValue(func() serializer.CodecFactory {
 // caller asked for.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	web.Discard(r)
-	status := apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", schema.GroupResource{}, "", "", 1, false)
+	status := apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", schema.GroupResource{},
+		"", "", 1, false)
 	status.ErrStatus.Reason, status.ErrStatus.Message = metav1.StatusReasonServiceUnavailable, err.Error()
 	writeStatus(statusCodecs(), w, r, status)
 	web.RecordOf(r.Context()).Fail(err) // the caller's words for it are not for the log

@@ -29,7 +29,9 @@ import (
 
 // checkRequests wraps the API itself: what stands here is behind authentication,
 // so that strangers cannot make us read bodies.
-func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, api http.Handler) http.Handler {
+func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64,
+	api http.Handler,
+) http.Handler {
 	api = serveDocuments(codecs, api)
 	patches := checkPatches(scheme, codecs, kinds, limit, api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +64,8 @@ func checkBooleans(r *http.Request) *apierrors.StatusError {
 	for _, name := range booleans {
 		for _, value := range query[name] {
 			if _, err := strconv.ParseBool(strings.ToLower(value)); err != nil && value != "" {
-				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean: use true or false", name, value))
+				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean: use true or false",
+					name, value))
 			}
 		}
 	}
@@ -75,7 +78,8 @@ func checkBooleans(r *http.Request) *apierrors.StatusError {
 // than was meant.
 func strictFields(kinds kinds, r *http.Request) *http.Request {
 	info, ok := request.RequestInfoFrom(r.Context())
-	if !ok || !kinds.info(info.Resource).Strict || (r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch) {
+	if !ok || !kinds.info(info.Resource).Strict ||
+		(r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch) {
 		return r
 	}
 	strict := r.Clone(r.Context())
@@ -89,7 +93,9 @@ func strictFields(kinds kinds, r *http.Request) *http.Request {
 // merge patches with a directive that does not exist
 // (docs/spec/resources.md#r11), and impossible quantities in patches that are
 // not decoded by a serializer.
-func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64, next http.Handler) http.Handler {
+func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64,
+	next http.Handler,
+) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		check, ok := patchChecks[types.PatchType(mediaType)]
@@ -122,7 +128,8 @@ func badPatch(kinds kinds, r *http.Request, err error) error {
 		return apierrors.NewBadRequest("the patch is invalid: " + text)
 	}
 	kind := v1alpha1.SchemeGroupVersion.WithKind(kinds.info(info.Resource).Kind).GroupKind()
-	return apierrors.NewInvalid(kind, info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, text)})
+	return apierrors.NewInvalid(kind, info.Name,
+		field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, text)})
 }
 
 // patchChecks look at a patch before it is applied to an object of the kind.

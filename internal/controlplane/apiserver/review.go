@@ -27,11 +27,26 @@ var reviewKinds = []struct {
 	plural  string
 	kind    func() runtime.Object
 }{
-	{reviewv1alpha1.SchemeGroupVersion, "selfsubjectrulesreviews", func() runtime.Object { return &reviewv1alpha1.SelfSubjectRulesReview{} }},
-	{reviewv1alpha1.SchemeGroupVersion, "selfsubjectuserreviews", func() runtime.Object { return &reviewv1alpha1.SelfSubjectUserReview{} }},
-	{authorizationv1.SchemeGroupVersion, "selfsubjectaccessreviews", func() runtime.Object { return &authorizationv1.SelfSubjectAccessReview{} }},
-	{authorizationv1.SchemeGroupVersion, "selfsubjectrulesreviews", func() runtime.Object { return &authorizationv1.SelfSubjectRulesReview{} }},
-	{authenticationv1.SchemeGroupVersion, "selfsubjectreviews", func() runtime.Object { return &authenticationv1.SelfSubjectReview{} }},
+	{
+		reviewv1alpha1.SchemeGroupVersion, "selfsubjectrulesreviews",
+		func() runtime.Object { return &reviewv1alpha1.SelfSubjectRulesReview{} },
+	},
+	{
+		reviewv1alpha1.SchemeGroupVersion, "selfsubjectuserreviews",
+		func() runtime.Object { return &reviewv1alpha1.SelfSubjectUserReview{} },
+	},
+	{
+		authorizationv1.SchemeGroupVersion, "selfsubjectaccessreviews",
+		func() runtime.Object { return &authorizationv1.SelfSubjectAccessReview{} },
+	},
+	{
+		authorizationv1.SchemeGroupVersion, "selfsubjectrulesreviews",
+		func() runtime.Object { return &authorizationv1.SelfSubjectRulesReview{} },
+	},
+	{
+		authenticationv1.SchemeGroupVersion, "selfsubjectreviews",
+		func() runtime.Object { return &authenticationv1.SelfSubjectReview{} },
+	},
 }
 
 // addReviews registers the kinds, each as its own internal version too.
@@ -52,7 +67,9 @@ func addReviews(scheme *runtime.Scheme) error {
 }
 
 // reviewGroups makes one API group per group of questions.
-func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory, answers *reviewer) []*genericapiserver.APIGroupInfo {
+func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory,
+	answers *reviewer,
+) []*genericapiserver.APIGroupInfo {
 	var groups []*genericapiserver.APIGroupInfo
 	byName := map[string]*genericapiserver.APIGroupInfo{}
 	for _, r := range reviewKinds {
@@ -65,7 +82,10 @@ func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory, answer
 			byName[r.version.Group] = group
 			groups = append(groups, group)
 		}
-		group.VersionedResourcesStorageMap[r.version.Version][r.plural] = &question{kind: r.kind, plural: r.plural, reviewer: answers}
+		group.VersionedResourcesStorageMap[r.version.Version][r.plural] = &question{
+			kind: r.kind, plural: r.plural,
+			reviewer: answers,
+		}
 	}
 	return groups
 }
@@ -104,7 +124,9 @@ func (q *question) NamespaceScoped() bool { return false }
 func (q *question) GetSingularName() string { return q.plural[:len(q.plural)-1] }
 
 // Create answers.
-func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions,
+) (runtime.Object, error) {
 	who := caller.Principal(ctx)
 	if who == nil {
 		return nil, apierrors.NewBadRequest("the service does not ask about itself")

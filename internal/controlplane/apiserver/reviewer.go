@@ -65,7 +65,9 @@ func userInfo(who *identity.Principal) authenticationv1.UserInfo {
 	return info
 }
 
-func (r *reviewer) rules(who *identity.Principal, spec reviewv1alpha1.SelfSubjectRulesReviewSpec) reviewv1alpha1.SelfSubjectRulesReviewStatus {
+func (r *reviewer) rules(who *identity.Principal,
+	spec reviewv1alpha1.SelfSubjectRulesReviewSpec,
+) reviewv1alpha1.SelfSubjectRulesReviewStatus {
 	if spec.Namespace == "" {
 		spec.Namespace = who.Organization
 	}
@@ -78,7 +80,8 @@ func (r *reviewer) rules(who *identity.Principal, spec reviewv1alpha1.SelfSubjec
 		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
 			status.ResourceRules = append(status.ResourceRules, reviewv1alpha1.ResourceRule{
-				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource}, ResourceNames: v.names,
+				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource},
+				ResourceNames: v.names,
 			})
 		}
 		status.Incomplete = status.Incomplete || !whole
@@ -108,13 +111,20 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 		NonResourceRules: []authorizationv1.NonResourceRule{{
 			Verbs: []string{"get"},
 			NonResourceURLs: []string{
-				"/apis", "/apis/*", "/openapi/*", "/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version",
+				"/apis", "/apis/*", "/openapi/*", "/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz",
+				"/readyz/*", "/version",
 			},
 		}},
 	}
 	status.ResourceRules = append(status.ResourceRules,
-		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{who.Organization}},
-		authorizationv1.ResourceRule{Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}},
+		authorizationv1.ResourceRule{
+			Verbs: eventVerbs, APIGroups: []string{""}, Resources: []string{"namespaces"},
+			ResourceNames: []string{who.Organization},
+		},
+		authorizationv1.ResourceRule{
+			Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName},
+			Resources: []string{"events"},
+		},
 		authorizationv1.ResourceRule{Verbs: quotaVerbs, APIGroups: []string{""}, Resources: []string{"resourcequotas"}})
 	for _, kind := range reviewKinds {
 		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
@@ -125,7 +135,8 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
 			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
-				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource}, ResourceNames: v.names,
+				Verbs: v.verbs, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{v.resource},
+				ResourceNames: v.names,
 			})
 		}
 		status.Incomplete = status.Incomplete || !whole
@@ -203,12 +214,16 @@ func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 }
 
 // access answers whether one call would be let through.
-func (r *reviewer) access(ctx context.Context, who *identity.Principal, review *authorizationv1.SelfSubjectAccessReview) error {
+func (r *reviewer) access(ctx context.Context, who *identity.Principal,
+	review *authorizationv1.SelfSubjectAccessReview,
+) error {
 	at, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
 	if (at == nil) == (path == nil) {
-		return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview").GroupKind(), "", field.ErrorList{
-			field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "exactly one of resourceAttributes and nonResourceAttributes must be set"),
-		})
+		return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview").GroupKind(),
+			"", field.ErrorList{
+				field.Invalid(field.NewPath("spec"), field.OmitValueType{},
+					"exactly one of resourceAttributes and nonResourceAttributes must be set"),
+			})
 	}
 	// What is asked here must not end up in the audit record of the asking.
 	ctx = context.WithValue(ctx, auditNotesKey{}, &auditNotes{})
@@ -222,7 +237,8 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal, review *
 		}
 		record.ResourceRequest = true
 		record.Verb, record.Namespace, record.Name = at.Verb, at.Namespace, at.Name
-		record.APIGroup, record.APIVersion, record.Resource, record.Subresource = at.Group, at.Version, at.Resource, at.Subresource
+		record.APIGroup, record.APIVersion, record.Resource, record.Subresource = at.Group, at.Version, at.Resource,
+			at.Subresource
 	}
 	decision, reason, err := r.policy.Authorize(ctx, record)
 	if err != nil {
@@ -236,7 +252,9 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal, review *
 }
 
 // object asks about one thing, which a path may not tell enough of.
-func (r *reviewer) object(ctx context.Context, who *identity.Principal, at *authorizationv1.ResourceAttributes) (allowed bool, reason string) {
+func (r *reviewer) object(ctx context.Context, who *identity.Principal,
+	at *authorizationv1.ResourceAttributes,
+) (allowed bool, reason string) {
 	kind, ok := r.policy.kinds[at.Resource]
 	if !ok || at.Group != v1alpha1.GroupName || at.Name == "" || kind.Info().ClusterScoped {
 		return true, ""

@@ -147,11 +147,13 @@ func New(cfg Config) (*Server, error) {
 	config.LoopbackClientConfig = loop.config()
 	config.Authentication.Authenticator = authentication(cfg.Authenticator, cfg.Audiences)
 	config.Authorization.Authorizer = authorizer.AuthorizerFunc(chainPolicy{newPolicy(cfg)}.Authorize)
-	limits := newInFlight(codecs, cfg.Bodies, config.MaxRequestBodyBytes, cmp.Or(cfg.MaxReads, maxReads), cmp.Or(cfg.MaxWrites, maxWrites))
+	limits := newInFlight(codecs, cfg.Bodies, config.MaxRequestBodyBytes, cmp.Or(cfg.MaxReads, maxReads),
+		cmp.Or(cfg.MaxWrites, maxWrites))
 	config.BuildHandlerChainFunc = buildChain(scheme, codecs, kinds, limits, cfg.Auditor, cfg.Quotas)
 	guard := budget.New(resourcePrefix(cfg), cfg.Budget, cfg.Store)
 	config.ResourceTransformers = guard.Transformers(cfg.Transformers)
-	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(config); err != nil {
+	if err := storageOptions(cfg, storageCodec(scheme, codecs, v1alpha1.SchemeGroupVersion)).ApplyTo(
+		config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
 	stores := callMember(cfg, config)
@@ -163,8 +165,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	beside.quotas = cfg.Quotas
-	config.AdmissionControl = organizations.Admission{Organizations: beside.organizations, AutoCreate: !cfg.RefuseNewOrganizations}
-	generic, err := config.Complete(nil).New("freshet", genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
+	config.AdmissionControl = organizations.Admission{
+		Organizations: beside.organizations,
+		AutoCreate:    !cfg.RefuseNewOrganizations,
+	}
+	generic, err := config.Complete(nil).New("freshet",
+		genericapiserver.NewEmptyDelegateWithCustomHandler(notFound(codecs)))
 	if err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
@@ -178,7 +184,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	caches := cachesOf(storages, beside)
-	if err := generic.AddPostStartHook("organizations", findOrganizations(storages, beside.organizations, caches, log)); err != nil {
+	if err := generic.AddPostStartHook("organizations",
+		findOrganizations(storages, beside.organizations, caches, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	client, err := cfg.Etcd.Client(zap.NewNop())
@@ -187,7 +194,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	return &Server{
 		guard: guard, client: client, log: log,
-		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop, stopped: make(chan struct{}), drain: newDrain(),
+		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop,
+		stopped: make(chan struct{}), drain: newDrain(),
 		stores: stores, caches: caches,
 	}, nil
 }
@@ -217,7 +225,9 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 }
 
 // install serves every group.
-func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, cfg Config, storages map[string]rest.Storage, beside core) error {
+func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory,
+	cfg Config, storages map[string]rest.Storage, beside core,
+) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	// The group's own serializers write lists item by item, ours look at what is read.
 	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
@@ -239,7 +249,8 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	config.EnableProfiling = false // the ops listener has it
 	config.EnableMetrics = false
 	config.EnableIndex = false
-	config.FlowControl = nil                                              // priority and fairness wants objects of a core cluster
+	// priority and fairness wants objects of a core cluster
+	config.FlowControl = nil
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // inFlight limits them
 	config.RequestTimeout = requestTimeout
 	config.ShutdownDelayDuration = 0
@@ -256,7 +267,8 @@ func tune(config *genericapiserver.Config, cfg Config) {
 // members, and a process that waits for them is alive; whoever restarts it for that
 // makes it worse. /readyz has these checks.
 func liveAlone(config *genericapiserver.Config) {
-	config.LivezChecks = slices.DeleteFunc(config.LivezChecks, func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
+	config.LivezChecks = slices.DeleteFunc(config.LivezChecks,
+		func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
 	config.LivezGracePeriod = startPatience
 }
 

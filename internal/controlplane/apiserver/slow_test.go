@@ -24,7 +24,8 @@ func (a *api) dial(address, method, path, contentType, begin string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s",
+	_, err = fmt.Fprintf(conn,
+		"%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s",
 		method, path, a.token, contentType, begin)
 	return conn, err
 }
@@ -149,21 +150,23 @@ func TestAttackYAML(t *testing.T) {
 	head := "apiVersion: cloud.vendor.io/v1alpha1\nkind: User\nmetadata:\n  name: yam\nspec:\n  email: y@example.com\n"
 	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 9; i++ {
-		laughs += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
+		laughs += fmt.Sprintf("a%d: &a%d [%s]\n", i, i,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
 	}
 	keys := strings.Builder{}
 	for i := range 200_000 {
 		fmt.Fprintf(&keys, "key%d: %d\n", i, i)
 	}
 	bodies := map[string]string{
-		"aliases of aliases":   head + laughs,
-		"aliases of long text": head + "t: &t " + strings.Repeat("x", 100<<10) + "\nl: [" + strings.Repeat("*t, ", 50_000) + "*t]\n",
-		"merge keys":           head + "m: &m {a: b}\n" + strings.Repeat("- {<<: *m}\n", 10),
-		"many keys":            head + keys.String(),
-		"deep flow":            head + "d: " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "\n",
-		"deep blocks":          head + "d:\n  " + strings.Repeat("- ", 100_000) + "x\n",
-		"deep blocks, spaced":  head + "d:\n  " + strings.Repeat("-  ", 100_000) + "x\n",
-		"deep keys":            head + "d:\n  " + strings.Repeat("? ", 100_000) + "x\n",
+		"aliases of aliases": head + laughs,
+		"aliases of long text": head + "t: &t " + strings.Repeat("x", 100<<10) + "\nl: [" +
+			strings.Repeat("*t, ", 50_000) + "*t]\n",
+		"merge keys":          head + "m: &m {a: b}\n" + strings.Repeat("- {<<: *m}\n", 10),
+		"many keys":           head + keys.String(),
+		"deep flow":           head + "d: " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "\n",
+		"deep blocks":         head + "d:\n  " + strings.Repeat("- ", 100_000) + "x\n",
+		"deep blocks, spaced": head + "d:\n  " + strings.Repeat("-  ", 100_000) + "x\n",
+		"deep keys":           head + "d:\n  " + strings.Repeat("? ", 100_000) + "x\n",
 	}
 	long := 0
 	for name, body := range bodies {
@@ -180,6 +183,7 @@ func TestAttackYAML(t *testing.T) {
 		}
 	}
 	tally.Attack(t, "costly YAML", 3*len(bodies), long)
-	shared := strings.Replace(head, "metadata:\n  name: yam\n", "metadata:\n  name: yam\n  labels: {a: &v b, c: *v}\n", 1)
+	shared := strings.Replace(head, "metadata:\n  name: yam\n",
+		"metadata:\n  name: yam\n  labels: {a: &v b, c: *v}\n", 1)
 	a.post("users", shared, "Content-Type", yamlType).want(http.StatusCreated).has("metadata.labels.c", "b")
 }

@@ -31,12 +31,15 @@ func TestStatus(t *testing.T) {
 			}
 			a.post(k.plural, withStatus).want(http.StatusCreated).has("status.conditions.0.reason", first)
 			a.put(item, withStatus).want(http.StatusOK).has("status.conditions.0.reason", first)
-			a.patch(item, mergePatch, `{"status":`+settled+`}`).want(http.StatusOK).has("status.conditions.0.reason", first)
+			a.patch(item, mergePatch, `{"status":`+settled+`}`).want(http.StatusOK).has("status.conditions.0.reason",
+				first)
 
 			a.get(item+"/status").want(http.StatusOK).has("kind", k.kind, "metadata.name", "s")
-			meddling := strings.Replace(strings.Replace(withStatus, `"a":"b"`, `"a":"changed"`, 1), `"name":"s"`, `"name":"s","annotations":{"x":"y"},"finalizers":[]`, 1)
+			meddling := strings.Replace(strings.Replace(withStatus, `"a":"b"`, `"a":"changed"`, 1), `"name":"s"`,
+				`"name":"s","annotations":{"x":"y"},"finalizers":[]`, 1)
 			changed := a.put(item+"/status", meddling).want(http.StatusOK)
-			changed.has(at, "Test", "metadata.labels.a", "b", "metadata.annotations", "<nil>", "metadata.generation", "1")
+			changed.has(at, "Test", "metadata.labels.a", "b", "metadata.annotations", "<nil>",
+				"metadata.generation", "1")
 			if k.finalizer && changed.at("metadata.finalizers") == nil {
 				t.Error("a write of the status took the finalizer away")
 			}
@@ -45,14 +48,16 @@ func TestStatus(t *testing.T) {
 			}
 			a.put(item, k.object("s")).want(http.StatusOK).has(at, "Test")
 			a.patch(item+"/status?fieldManager=me&force=true", applyPatch,
-				`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"`+k.kind+`","metadata":{"name":"s"},"status":`+strings.ReplaceAll(settled, "Test", "Applied")+`}`).
+				`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"`+k.kind+`","metadata":{"name":"s"},"status":`+
+					strings.ReplaceAll(settled, "Test", "Applied")+`}`).
 				want(http.StatusOK).has(at, "Applied")
 			for condition, where := range map[string]string{
 				`{"status":"True"}`:              "status.conditions[0].type",
 				`{"type":"Ready"}`:               "status.conditions[0].status",
 				`{"type":"Ready","status":"Up"}`: "status.conditions[0].status",
 			} {
-				got := a.patch(item+"/status", mergePatch, `{"status":{"conditions":[`+condition+`]}}`).want(http.StatusUnprocessableEntity).causes()
+				got := a.patch(item+"/status", mergePatch, `{"status":{"conditions":[`+condition+
+					`]}}`).want(http.StatusUnprocessableEntity).causes()
 				if !slices.Equal(got, []string{where}) {
 					t.Errorf("condition %s is refused at %q, want %s", condition, got, where)
 				}

@@ -126,7 +126,8 @@ func TestWatch(t *testing.T) {
 			fromAny.want("ADDED old")
 
 			a.post(k.plural, k.object("new")).want(http.StatusCreated)
-			a.patch(k.plural+"/new", mergePatch, `{"metadata":{"labels":{"a":"b"},"finalizers":null}}`).want(http.StatusOK)
+			a.patch(k.plural+"/new", mergePatch, `{"metadata":{"labels":{"a":"b"},"finalizers":null}}`).want(
+				http.StatusOK)
 			a.patch(k.plural+"/old", mergePatch, `{"metadata":{"labels":{"a":"b"}}}`).want(http.StatusOK)
 			watches["from nothing"], watches["from any"] = fromNothing, fromAny
 			for name, w := range watches {
@@ -192,7 +193,8 @@ func TestWatchTimeout(t *testing.T) {
 		t.Fatalf("the events are %v, want a bookmark at the end", events)
 	}
 	last := events[len(events)-1].Object
-	if got, want := fmt.Sprint(at(last, "kind"), at(last, "metadata.resourceVersion")), "User"+a.get("users").version(); got != want {
+	if got, want := fmt.Sprint(at(last, "kind"), at(last, "metadata.resourceVersion")),
+		"User"+a.get("users").version(); got != want {
 		t.Errorf("the bookmark is of %s, want %s", got, want)
 	}
 }
@@ -218,10 +220,15 @@ func TestSendInitialEvents(t *testing.T) {
 	a.post("users", k.object("later")).want(http.StatusCreated)
 	w.want("ADDED later")
 
-	without := a.watch("users?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=" + a.get("users").version())
+	without := a.watch("users?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=" +
+		a.get("users").version())
 	a.post("users", k.object("latest")).want(http.StatusCreated)
 	without.want("ADDED latest")
-	for _, bad := range []string{"users?sendInitialEvents=true", "users?watch=true&sendInitialEvents=true", "users?watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=1", "users?watch=true&sendInitialEvents=true&resourceVersionMatch=Exact"} {
+	for _, bad := range []string{
+		"users?sendInitialEvents=true", "users?watch=true&sendInitialEvents=true",
+		"users?watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=1",
+		"users?watch=true&sendInitialEvents=true&resourceVersionMatch=Exact",
+	} {
 		a.get(bad).want(http.StatusUnprocessableEntity).failure()
 	}
 }
@@ -261,7 +268,8 @@ func TestWatchFromTooLongAgo(t *testing.T) {
 	a.fill(find("User"), 2)
 	a.server.Restart()
 	first := a.watch("users?watch=true&timeoutSeconds=30&resourceVersion=1").next()
-	if first.Type != "ERROR" || at(first.Object, "reason") != "Expired" || at(first.Object, "code") != float64(http.StatusGone) {
+	if first.Type != "ERROR" || at(first.Object, "reason") != "Expired" ||
+		at(first.Object, "code") != float64(http.StatusGone) {
 		t.Errorf("the event is %s %v, want ERROR with 410 Expired", first.Type, first.Object)
 	}
 }
@@ -295,7 +303,8 @@ func TestWatchMediaTypes(t *testing.T) {
 	table := a.get(query, "Accept", tableAccept).want(http.StatusOK)
 	line, _, _ := bufio.NewReader(strings.NewReader(string(table.body))).ReadLine()
 	var e event
-	if err := json.Unmarshal(line, &e); err != nil || at(e.Object, "kind") != "Table" || at(e.Object, "rows.0.cells.0") != "ann" {
+	if err := json.Unmarshal(line, &e); err != nil || at(e.Object, "kind") != "Table" ||
+		at(e.Object, "rows.0.cells.0") != "ann" {
 		t.Errorf("a watch of tables begins with %s (%v)", line, err)
 	}
 }

@@ -29,7 +29,8 @@ func checkYAML(r *http.Request, body []byte) error {
 		return nil
 	}
 	if len(body) > maxYAML {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a body in YAML has %d bytes, and the limit is %d; send JSON instead", len(body), maxYAML))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("a body in YAML has %d bytes, and the limit is %d; send JSON instead", len(body), maxYAML))
 	}
 	if isPlain(body) {
 		return nil
@@ -99,4 +100,5 @@ func (s *yamlSize) of(node *yaml.Node, depth int) (yamlCost, error) {
 	return cost, nil
 }
 
-var errAliases = fmt.Errorf("stands for more than %d values or %d bytes of text, with its aliases written out", maxYAMLNodes, maxYAMLText)
+var errAliases = fmt.Errorf("stands for more than %d values or %d bytes of text, with its aliases written out",
+	maxYAMLNodes, maxYAMLText)

@@ -86,7 +86,8 @@ func (g *Guard) Degraded() string {
 }
 
 func noRoom(room etcd.Room) string {
-	return fmt.Sprintf("the resource store is nearly full (%d of %d bytes are used): nothing that adds to it is stored until something is deleted; "+
+	return fmt.Sprintf("the resource store is nearly full (%d of %d bytes are used): nothing that adds to it is "+
+		"stored until something is deleted; "+
 		"deleting, revoking and reading work as usual", room.Used, room.Quota)
 }
 
@@ -127,7 +128,8 @@ func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) err
 	growth := g.usage.growth(key, size)
 	essential := w.essential && growth <= essentialGrowth
 	if !service && !essential && size > MaxObject && growth > 0 {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object would take %d bytes in the store, and the limit is %d", size, MaxObject))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the object would take %d bytes in the store, and the limit is %d", size, MaxObject))
 	}
 	free := essential || service && place.resource != "events"
 	limits := g.limits
@@ -181,7 +183,8 @@ const recentWindow = 250 * time.Millisecond
 // try again by themselves.
 func unavailable(text string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: text,
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable,
+		Reason: metav1.StatusReasonServiceUnavailable, Message: text,
 		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfter},
 	}}
 }

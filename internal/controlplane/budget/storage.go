@@ -77,13 +77,16 @@ type restOptions struct {
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
-func (o restOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+func (o restOptions) GetRESTOptions(resource schema.GroupResource,
+	example runtime.Object,
+) (generic.RESTOptions, error) {
 	options, err := o.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
 		return options, err
 	}
 	decorate := options.Decorator
-	options.Decorator = func(config *storagebackend.ConfigForResource, prefix string, keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
+	options.Decorator = func(config *storagebackend.ConfigForResource, prefix string,
+		keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
 		attrs storage.AttrFunc, trigger storage.IndexerFuncs, indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
 		inner, destroy, err := decorate(config, prefix, keyFunc, newFunc, newListFunc, attrs, trigger, indexers)
@@ -106,9 +109,12 @@ func (s *guarded) Create(ctx context.Context, key string, obj, out runtime.Objec
 }
 
 // GuaranteedUpdate implements storage.Interface.
-func (s *guarded) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cached runtime.Object) error {
+func (s *guarded) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cached runtime.Object,
+) error {
 	ctx, w := begun(ctx)
-	return s.settle(w, destination, s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, cached))
+	return s.settle(w, destination, s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
+		tryUpdate, cached))
 }
 
 // begun finds the write of a context, or makes one.
@@ -142,7 +148,8 @@ func (s *guarded) settle(w *write, out runtime.Object, err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrGRPCNoSpace):
 		return s.guard.exhausted()
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrGRPCRequestTooLarge):
-		return apierrors.NewRequestEntityTooLargeError("the object would take " + strconv.FormatInt(size, 10) + " bytes in the store, which etcd does not take")
+		return apierrors.NewRequestEntityTooLargeError("the object would take " + strconv.FormatInt(size, 10) +
+			" bytes in the store, which etcd does not take")
 	}
 	return err
 }
@@ -166,7 +173,9 @@ func revisionOf(obj runtime.Object) (int64, bool) {
 }
 
 // Delete implements storage.Interface.
-func (s *guarded) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions) error {
+func (s *guarded) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
+) error {
 	err := s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
 	if err == nil {
 		if revision, ok := revisionOf(out); ok {

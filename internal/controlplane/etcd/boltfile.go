@@ -68,7 +68,8 @@ func checkTree(path string) (used bool, err error) {
 		return false, err
 	}
 	if int64(t.pages) > t.size/t.pageSize {
-		return false, fmt.Errorf("it has %d bytes, and its %d pages need %d: it was cut short", t.size, t.pages, int64(t.pages)*t.pageSize)
+		return false, fmt.Errorf("it has %d bytes, and its %d pages need %d: it was cut short", t.size, t.pages,
+			int64(t.pages)*t.pageSize)
 	}
 	t.walk(root, 0, keyRange{})
 	t.checkFree(free)
@@ -99,7 +100,8 @@ func (t *tree) readMeta() (root, free uint64, err error) {
 			return
 		}
 		found, newest, t.pageSize = true, transaction, size
-		root, free, t.pages = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])
+		root, free, t.pages = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[32:]),
+			binary.LittleEndian.Uint64(b[40:])
 	}
 	try(0)
 	if found {

@@ -80,7 +80,8 @@ func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	fault.Checked += damageKeys
 	m, err := etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
 	if err != nil {
-		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") || strings.Contains(err.Error(), "goroutine") {
+		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") ||
+			strings.Contains(err.Error(), "goroutine") {
 			fault.Wrong++
 			t.Logf("%s: got %v, want a sentence with a remedy", file, err)
 		}

@@ -208,7 +208,10 @@ func fileSize(dir string) int64 {
 
 // serve answers clients inside the process.
 func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts Options) *Member {
-	pings := grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: oftenPings, PermitWithoutStream: true})
+	pings := grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             oftenPings,
+		PermitWithoutStream: true,
+	})
 	m := &Member{
 		dir:  dir,
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: newPipes(),

@@ -48,7 +48,8 @@ func TestSnapshotsComeOften(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Before it ends: then it would take one in any case.
-		if snapshots, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(snapshots) == 0 || err != nil {
+		if snapshots, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(snapshots) == 0 ||
+			err != nil {
 			t.Errorf("after 5,000 changes: got snapshots %v with error %v, want one", snapshots, err)
 		}
 	})
@@ -91,7 +92,8 @@ func TestRestoredSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := written.Header.Revision; got <= revision {
-			t.Errorf("the first write after restoring has revision %d, want more than %d, which somebody may have seen", got, revision)
+			t.Errorf("the first write after restoring has revision %d, want more than %d, which somebody may have seen",
+				got, revision)
 		}
 		watch := <-client.Watch(t.Context(), "spring", clientv3.WithRev(revision))
 		if err := watch.Err(); !errors.Is(err, rpctypes.ErrCompacted) {
@@ -169,7 +171,8 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
 	for name, text := range map[string][]byte{
-		"cut off": whole[:len(whole)/2], "without checksum": whole[:len(whole)-32], "one bit changed": flipped, "empty": nil,
+		"cut off": whole[:len(whole)/2], "without checksum": whole[:len(whole)-32],
+		"one bit changed": flipped, "empty": nil,
 	} {
 		damaged := filepath.Join(dir, name)
 		if err := os.WriteFile(damaged, text, 0o600); err != nil {

@@ -36,9 +36,10 @@ func (e Endpoints) Client(log *zap.Logger) (*clientv3.Client, error) {
 		Logger:               log,
 	}
 	if e.Dial != nil {
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return e.Dial(ctx)
-		}))
+		cfg.DialOptions = append(cfg.DialOptions,
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return e.Dial(ctx)
+			}))
 	}
 	if e.CAFile != "" || e.CertFile != "" {
 		info := transport.TLSInfo{TrustedCAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}

@@ -94,8 +94,9 @@ func (g *Group) initialCluster() string {
 }
 
 // ErrReplaced says that the member has lost its data and cannot come back by itself.
-var ErrReplaced = errs.New(errs.Precondition, "its data directory is empty and the group knows it already: it would vote twice; "+
-	"make it a new member with freshet cluster replace, and join with the new bundle")
+var ErrReplaced = errs.New(errs.Precondition,
+	"its data directory is empty and the group knows it already: it would vote twice; "+
+		"make it a new member with freshet cluster replace, and join with the new bundle")
 
 // groupError says what keeps a member of a group from starting; again says that it
 // is worth another try.
@@ -107,9 +108,12 @@ func groupError(dir string, err error) (again bool, _ error) {
 	case strings.Contains(text, "could not retrieve cluster information"):
 		return true, errors.New("no other member can be reached")
 	case strings.Contains(text, "incompatible with current running cluster"): // also when nobody says what it runs
-		return true, errors.New("a member of the group was reached, and then none said that it runs a version of etcd that goes with this one; see that they run, all with the same version of freshet")
-	case strings.Contains(text, "member count is unequal"), strings.Contains(text, "unmatched member while checking PeerURLs"):
-		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
+		return true, errors.New("a member of the group was reached, and then none said that it runs a version of " +
+			"etcd that goes with this one; see that they run, all with the same version of freshet")
+	case strings.Contains(text, "member count is unequal"),
+		strings.Contains(text, "unmatched member while checking PeerURLs"):
+		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not "+
+			"been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
 	}
 	return false, startError(dir, err)
 }
@@ -164,7 +168,8 @@ func (g *Group) join(ctx context.Context, dir string, opts Options) (*embed.Etcd
 		g.Waiting(err.Error())
 		select {
 		case <-tell.C:
-			opts.Log.Warn("this member has no data yet and waits for one that has; see that the others run and that their etcd addresses can be reached",
+			opts.Log.Warn("this member has no data yet and waits for one that has; see that the others run and that "+
+				"their etcd addresses can be reached",
 				slog.String("member", g.Self), slog.String("error", err.Error()))
 		case <-time.After(joinAgain):
 		case <-ctx.Done():
@@ -185,9 +190,11 @@ func (g *Group) await(ctx context.Context, dir string, e *embed.Etcd, words *las
 		case err := <-words.said:
 			return startError(dir, err)
 		case <-e.Server.StopNotify():
-			return fmt.Errorf("starting embedded etcd as member %s: it was removed from the group: make it a new member with freshet cluster replace", g.Self)
+			return fmt.Errorf("starting embedded etcd as member %s: it was removed from the group: make it a new "+
+				"member with freshet cluster replace", g.Self)
 		case <-tick.C:
-			log.Warn("this member waits for a majority of the group; see that the others run and that their etcd addresses can be reached",
+			log.Warn("this member waits for a majority of the group; see that the others run and that their etcd "+
+				"addresses can be reached",
 				slog.String("member", g.Self), slog.String("needs", g.majority()))
 		case <-ctx.Done():
 			e.Close()
@@ -229,7 +236,8 @@ func (m *Member) StepDown(ctx context.Context) (led bool, err error) {
 			return true, nil
 		}
 	}
-	return true, errs.Newf(errs.Unavailable, "no other member takes the lead of etcd, ask again when the others are ready: %w", err)
+	return true, errs.Newf(errs.Unavailable,
+		"no other member takes the lead of etcd, ask again when the others are ready: %w", err)
 }
 
 // Replace takes a lost member out of the group and puts a new one, without data, in

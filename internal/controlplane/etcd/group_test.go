@@ -46,7 +46,10 @@ func newTrio(t *testing.T) *trio {
 			t.Fatal(err)
 		}
 		dir := t.TempDir()
-		if err := part.Install(bundle.Places{DataDir: dir, Bundle: dir, EncryptionKeys: filepath.Join(dir, "keys")}); err != nil {
+		if err := part.Install(bundle.Places{
+			DataDir: dir, Bundle: dir,
+			EncryptionKeys: filepath.Join(dir, "keys"),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		files := bundle.FilesIn(dir)
@@ -54,7 +57,8 @@ func newTrio(t *testing.T) *trio {
 		g.waits[name] = waits
 		g.dirs[name] = filepath.Join(t.TempDir(), "etcd")
 		g.options[name] = etcd.Group{
-			Self: name, Peers: peers, Listen: peers[i].Address, ID: group.ID, CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key,
+			Self: name, Peers: peers, Listen: peers[i].Address, ID: group.ID, CAFile: files.CA, CertFile: files.Cert,
+			KeyFile: files.Key,
 			Waiting: func(string) {
 				select {
 				case waits <- struct{}{}:
@@ -201,7 +205,8 @@ func TestFaultGroup(t *testing.T) {
 	// b has lost its disk: it may not come back as itself.
 	g.dirs["b"] = filepath.Join(t.TempDir(), "etcd")
 	options := g.options["b"]
-	if m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Group: &options}); !errors.Is(err, etcd.ErrReplaced) {
+	if m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Group: &options}); !errors.Is(err,
+		etcd.ErrReplaced) {
 		if m != nil {
 			_ = m.Close()
 		}

@@ -20,7 +20,8 @@ var ErrDamaged = errors.New("the store of resources (etcd) is damaged")
 
 // damaged tells an operator what is wrong and what to do.
 func damaged(dir string, err error) error {
-	return fmt.Errorf("%w: %w: keep a copy of %s, then restore the data directory from a backup; freshet check lists what is damaged", ErrDamaged, err, dir)
+	return fmt.Errorf("%w: %w: keep a copy of %s, then restore the data directory from a backup; freshet check "+
+		"lists what is damaged", ErrDamaged, err, dir)
 }
 
 // Intact returns nil when the files of a stopped member are whole, as far as can be

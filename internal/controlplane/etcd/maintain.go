@@ -35,7 +35,8 @@ func (m *Member) Room() Room {
 	backend := m.etcd.Server.Backend()
 	return Room{
 		File: backend.Size(), Used: backend.SizeInUse(), Quota: m.quota,
-		Exhausted: slices.ContainsFunc(m.etcd.Server.Alarms(), func(a *pb.AlarmMember) bool { return a.Alarm == pb.AlarmType_NOSPACE }),
+		Exhausted: slices.ContainsFunc(m.etcd.Server.Alarms(),
+			func(a *pb.AlarmMember) bool { return a.Alarm == pb.AlarmType_NOSPACE }),
 	}
 }
 
@@ -102,7 +103,8 @@ func (m *Member) pause() bool {
 func (m *Member) recoverSpace() {
 	room := m.Room()
 	if room.Exhausted || !room.TakesChanges(0) || room.File > room.Quota {
-		m.log.Warn("the resource store is full, making room", slog.Int64("file", room.File), slog.Int64("used", room.Used), slog.Int64("quota", room.Quota))
+		m.log.Warn("the resource store is full, making room", slog.Int64("file", room.File),
+			slog.Int64("used", room.Used), slog.Int64("quota", room.Quota))
 		m.compact(m.revision())
 		if room = m.Room(); room.needsDefrag() {
 			m.defragment(room)
@@ -155,7 +157,8 @@ func (m *Member) defragment(before Room) {
 		m.log.Warn("defragmenting etcd failed, trying again", slog.String("error", err.Error()))
 		return
 	}
-	m.log.Info("etcd was defragmented", slog.Int64("before", before.File), slog.Int64("after", m.Room().File), slog.Duration("took", time.Since(began)))
+	m.log.Info("etcd was defragmented", slog.Int64("before", before.File), slog.Int64("after", m.Room().File),
+		slog.Duration("took", time.Since(began)))
 }
 
 // disarm has etcd write again once its file is small enough. etcd never does so by

@@ -122,7 +122,10 @@ func TestSeedEndsMeanwhile(t *testing.T) {
 	g.stop(t, "a", "c")
 
 	own := g.options["a"]
-	info := transport.TLSInfo{CertFile: own.CertFile, KeyFile: own.KeyFile, TrustedCAFile: own.CAFile, ClientCertAuth: true}
+	info := transport.TLSInfo{
+		CertFile: own.CertFile, KeyFile: own.KeyFile, TrustedCAFile: own.CAFile,
+		ClientCertAuth: true,
+	}
 	listener, err := transport.NewListener(own.Listen, "https", &info)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,8 @@ func (o *Observer) look(ctx context.Context) {
 		status, err := o.client.Status(asking, endpoint)
 		cancel()
 		if err != nil {
-			o.log.Debug("etcd did not tell how full it is", slog.String("endpoint", endpoint), slog.String("error", err.Error()))
+			o.log.Debug("etcd did not tell how full it is", slog.String("endpoint", endpoint),
+				slog.String("error", err.Error()))
 			continue
 		}
 		o.room.Store(&Room{

@@ -134,7 +134,9 @@ func enterCluster(log *zap.Logger, path string, cluster *membership.RaftCluster)
 }
 
 // writeLog makes the raft log of a member that has everything up to seedIndex.
-func writeLog(log *zap.Logger, dir string, cluster *membership.RaftCluster, self string, state *raftpb.ConfState) error {
+func writeLog(log *zap.Logger, dir string, cluster *membership.RaftCluster, self string,
+	state *raftpb.ConfState,
+) error {
 	metadata, err := proto.Marshal(&etcdserverpb.Metadata{
 		NodeID: proto.Uint64(uint64(cluster.MemberByName(self).ID)), ClusterID: proto.Uint64(uint64(cluster.ID())),
 	})
@@ -147,7 +149,10 @@ func writeLog(log *zap.Logger, dir string, cluster *membership.RaftCluster, self
 	}
 	err = w.Save(&raftpb.HardState{Term: proto.Uint64(seedTerm), Commit: proto.Uint64(seedIndex)}, nil)
 	if err == nil {
-		err = w.SaveSnapshot(&walpb.Snapshot{Index: proto.Uint64(seedIndex), Term: proto.Uint64(seedTerm), ConfState: state})
+		err = w.SaveSnapshot(&walpb.Snapshot{
+			Index: proto.Uint64(seedIndex), Term: proto.Uint64(seedTerm),
+			ConfState: state,
+		})
 	}
 	return errors.Join(err, w.Close())
 }

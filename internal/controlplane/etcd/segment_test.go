@@ -10,7 +10,10 @@ import (
 
 func TestSegmentFor(t *testing.T) {
 	t.Parallel()
-	for available, want := range map[int64]int64{0: leastSegment, 3 << 20: 3 << 19, 16 << 20: 8 << 20, 1 << 40: Segment} {
+	for available, want := range map[int64]int64{
+		0: leastSegment, 3 << 20: 3 << 19, 16 << 20: 8 << 20,
+		1 << 40: Segment,
+	} {
 		if got := segmentFor(available); got != want {
 			t.Errorf("with %d bytes free: got %d, want %d", available, got, want)
 		}
@@ -26,7 +29,10 @@ func TestUnusedSegments(t *testing.T) {
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, stays := range map[string]bool{"0.tmp": false, "1.tmp": false, "0000000000000000-0000000000000000.wal": true} {
+	for name, stays := range map[string]bool{
+		"0.tmp": false, "1.tmp": false,
+		"0000000000000000-0000000000000000.wal": true,
+	} {
 		path := filepath.Join(logs, name)
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -78,7 +84,8 @@ func TestFitSegment(t *testing.T) {
 			t.Errorf("%s: got %d bytes missing, %v; want %d", name, missing, err, c.missing)
 		}
 		got, err := os.ReadFile(last)
-		if err != nil || int64(len(got)) < c.size || int64(len(got)) > c.size+page || !bytes.HasPrefix(got, data) || len(bytes.Trim(got[written:], "\x00")) > 0 {
+		if err != nil || int64(len(got)) < c.size || int64(len(got)) > c.size+page || !bytes.HasPrefix(got, data) ||
+			len(bytes.Trim(got[written:], "\x00")) > 0 {
 			t.Errorf("%s: got %d bytes, %v; want %d, what was written and zeros", name, len(got), err, c.size)
 		}
 		if info, err := os.Stat(older); err != nil || info.Size() != size {

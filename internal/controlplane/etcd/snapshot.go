@@ -117,12 +117,14 @@ func skipRevisions(meta, revisions *bbolt.Bucket) error {
 		next += int64(binary.BigEndian.Uint64(last)) //nolint:gosec // revisions are positive
 	}
 	value, err := proto.Marshal(&mvccpb.KeyValue{
-		Key: []byte(restoreMark), CreateRevision: next, ModRevision: next, Version: 1, Value: []byte(time.Now().UTC().Format(time.RFC3339)),
+		Key: []byte(restoreMark), CreateRevision: next, ModRevision: next, Version: 1,
+		Value: []byte(time.Now().UTC().Format(time.RFC3339)),
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(revisions.Put(revisionKey(next), value), meta.Put([]byte("scheduledCompactRev"), revisionKey(next)))
+	return errors.Join(revisions.Put(revisionKey(next), value),
+		meta.Put([]byte("scheduledCompactRev"), revisionKey(next)))
 }
 
 // revisionKey is the key that etcd's store keeps a revision under.

@@ -33,7 +33,8 @@ func Take(ctx context.Context, client *clientv3.Client, visit func(kv *mvccpb.Ke
 	all := map[string][sha256.Size]byte{}
 	from, revision := "\x00", int64(0)
 	for {
-		page, err := client.Get(ctx, from, clientv3.WithFromKey(), clientv3.WithLimit(surveyPage), clientv3.WithRev(revision))
+		page, err := client.Get(ctx, from, clientv3.WithFromKey(), clientv3.WithLimit(surveyPage),
+			clientv3.WithRev(revision))
 		if err != nil {
 			return Survey{}, fmt.Errorf("reading what is stored in etcd: %w", err)
 		}
@@ -92,7 +93,8 @@ func TakeStopped(dir string, revision int64) (_ Survey, err error) {
 
 func sumKey(kv *mvccpb.KeyValue) [sha256.Size]byte {
 	hash := sha256.New()
-	_, _ = fmt.Fprintln(hash, kv.CreateRevision, kv.ModRevision, kv.Version, len(kv.Key), len(kv.Value)) // a hash never fails
+	// a hash never fails
+	_, _ = fmt.Fprintln(hash, kv.CreateRevision, kv.ModRevision, kv.Version, len(kv.Key), len(kv.Value))
 	hash.Write(kv.Key)
 	hash.Write(kv.Value)
 	return [sha256.Size]byte(hash.Sum(nil))

@@ -74,7 +74,8 @@ func (printer) ConvertToTable(_ context.Context, object, options runtime.Object)
 			about := event.Regarding.Kind + "/" + event.Regarding.Name
 			out.Rows = append(out.Rows, metav1.TableRow{
 				Cells: []any{
-					duration.HumanDuration(time.Since(event.DeprecatedLastTimestamp.Time)), event.Type, event.Reason, about,
+					duration.HumanDuration(time.Since(event.DeprecatedLastTimestamp.Time)), event.Type,
+					event.Reason, about,
 					event.Note, event.Name, int64(event.DeprecatedCount),
 				},
 				Object: runtime.RawExtension{Object: obj},
@@ -83,7 +84,8 @@ func (printer) ConvertToTable(_ context.Context, object, options runtime.Object)
 		return nil
 	}
 	if list, err := meta.ListAccessor(object); err == nil {
-		out.ResourceVersion, out.Continue, out.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(), list.GetRemainingItemCount()
+		out.ResourceVersion, out.Continue, out.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(),
+			list.GetRemainingItemCount()
 		return out, meta.EachListItem(object, add)
 	}
 	return out, add(object)

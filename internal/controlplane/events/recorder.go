@@ -40,7 +40,10 @@ type Recorder struct {
 
 // NewRecorder makes a recorder; Run does the work.
 func (e *Events) NewRecorder(log *slog.Logger) *Recorder {
-	return &Recorder{events: e, log: log, queue: make(chan *corev1.Event, waiting), limit: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst)}
+	return &Recorder{
+		events: e, log: log, queue: make(chan *corev1.Event, waiting),
+		limit: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
+	}
 }
 
 // Record notes a step of an object of ours. It does not wait: what does not fit
@@ -50,8 +53,9 @@ func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.GetNamespace(), Name: name(kind, about, reason, message)},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Namespace: about.GetNamespace(), Name: about.GetName(),
-			UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Namespace: about.GetNamespace(),
+			Name: about.GetName(),
+			UID:  about.GetUID(), ResourceVersion: about.GetResourceVersion(),
 		},
 		Type: corev1.EventTypeNormal, Reason: reason, Message: shorten(message),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
@@ -90,7 +94,8 @@ func (r *Recorder) Run(ctx context.Context) {
 		case event := <-r.queue:
 			if err := r.write(ctx, event); err != nil && ctx.Err() == nil {
 				r.log.Debug("an event was not written", slog.String("reason", event.Reason),
-					slog.String("object", event.Namespace+"/"+event.InvolvedObject.Name), slog.String("error", err.Error()))
+					slog.String("object", event.Namespace+"/"+event.InvolvedObject.Name),
+					slog.String("error", err.Error()))
 			}
 		case <-ctx.Done():
 			return
@@ -109,18 +114,19 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	_, _, err = r.events.store.Update(ctx, event.Name, rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		known, ok := old.(*corev1.Event)
-		if !ok {
-			return nil, fmt.Errorf("the store holds a %T among the events", old)
-		}
-		again := known.DeepCopy()
-		if known.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {
-			again.Count++
-			again.LastTimestamp = event.LastTimestamp
-			again.InvolvedObject.ResourceVersion = event.InvolvedObject.ResourceVersion
-		}
-		return again, nil
-	}), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err = r.events.store.Update(ctx, event.Name,
+		rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			known, ok := old.(*corev1.Event)
+			if !ok {
+				return nil, fmt.Errorf("the store holds a %T among the events", old)
+			}
+			again := known.DeepCopy()
+			if known.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {
+				again.Count++
+				again.LastTimestamp = event.LastTimestamp
+				again.InvolvedObject.ResourceVersion = event.InvolvedObject.ResourceVersion
+			}
+			return again, nil
+		}), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
 }

@@ -38,13 +38,15 @@ var kind = v1alpha1.SchemeGroupVersion.WithKind("InvitationLink")
 
 // Authorizer says who may decide who a user is; access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 	MayActAsUser(who *identity.Principal, organization, user string) error
 }
 
 // Inviter makes links; signin.Service is one.
 type Inviter interface {
-	Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret, time.Time, error)
+	Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret,
+		time.Time, error)
 }
 
 // Options are what links are made of.
@@ -132,7 +134,8 @@ var errDeleting = errs.New(errs.Conflict, "the user is being deleted")
 func check(asked *InvitationLink) field.ErrorList {
 	seconds := asked.Spec.LifetimeSeconds
 	if seconds != nil && (*seconds < minLifetime || *seconds > maxLifetime) {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds, "must be 60 to 2592000 (30 days)")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds,
+			"must be 60 to 2592000 (30 days)")}
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	return map[string]common.OpenAPIDefinition{
 		InvitationLink{}.OpenAPIModelName(): {
 			Dependencies: []string{meta, end},
-			Schema: object("InvitationLink asks for a one-time link with which a person sets a password, and is answered with it.", map[string]spec.Schema{
+			Schema: object("InvitationLink asks for a one-time link with which a person sets a password, and is "+
+				"answered with it.", map[string]spec.Schema{
 				"kind": text("InvitationLink."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
 				"metadata": {SchemaProps: spec.SchemaProps{Ref: ref(meta)}},
 				"spec": object("What link to make.", map[string]spec.Schema{
@@ -80,7 +81,10 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 }
 
 func object(description string, properties map[string]spec.Schema) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Description: description, Properties: properties}}
+	return spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: []string{"object"}, Description: description,
+		Properties: properties,
+	}}
 }
 
 func text(description string) spec.Schema {

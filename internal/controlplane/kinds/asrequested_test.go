@@ -40,7 +40,8 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	api := client.CloudV1alpha1()
-	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"), metav1.CreateOptions{}); err != nil {
+	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	yes, five := true, int32(5)
@@ -58,18 +59,22 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 			Broker:            v1alpha1.Broker{Replicas: &five},
 			MaintenanceWindow: &v1alpha1.MaintenanceWindow{Recurrence: "0"},
 			Config: &v1alpha1.ClusterConfig{
-				FunctionEnabled: &yes, WebsocketEnabled: &yes, TransactionEnabled: &yes, Custom: map[string]string{"registry.fromat": "true"},
+				FunctionEnabled: &yes, WebsocketEnabled: &yes, TransactionEnabled: &yes,
+				Custom:    map[string]string{"registry.fromat": "true"},
 				Protocols: map[string]v1alpha1.ProtocolSettings{"mqtt": {}},
 			},
 		}, v1alpha1.ConditionFalse, []string{
-			"pool member local", "spec.broker.replicas (5 asked for, 1 runs)", "spec.broker.resources", "spec.storage.replicas (3 asked for, 1 runs)",
-			"spec.maintenanceWindow", "functionEnabled", "websocketEnabled", "transactionEnabled", "custom[registry.fromat]", "protocols[mqtt]",
+			"pool member local", "spec.broker.replicas (5 asked for, 1 runs)", "spec.broker.resources",
+			"spec.storage.replicas (3 asked for, 1 runs)",
+			"spec.maintenanceWindow", "functionEnabled", "websocketEnabled", "transactionEnabled",
+			"custom[registry.fromat]", "protocols[mqtt]",
 		}},
 	}
 	for name, tc := range tests {
 		tc.spec.InstanceName, tc.spec.Location = "prod", "local"
 		_, err := api.MessagingClusters("acme").Create(t.Context(),
-			&v1alpha1.MessagingCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tc.spec}, metav1.CreateOptions{})
+			&v1alpha1.MessagingCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tc.spec},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +99,10 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 	}
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
-	about := slices.DeleteFunc(slices.Clone(heard.list), func(warning string) bool { return !strings.Contains(warning, "spec.config.custom") })
-	if len(about) != 1 || !strings.Contains(about[0], "registry.fromat") || !strings.Contains(about[0], "registry.format") {
+	about := slices.DeleteFunc(slices.Clone(heard.list),
+		func(warning string) bool { return !strings.Contains(warning, "spec.config.custom") })
+	if len(about) != 1 || !strings.Contains(about[0], "registry.fromat") ||
+		!strings.Contains(about[0], "registry.format") {
 		t.Errorf("warnings about custom keys are %q, want one that names the unknown key and the known ones", about)
 	}
 }

@@ -47,7 +47,8 @@ func TestForegroundDeletionEnds(t *testing.T) {
 			if order == 0 {
 				create() // before its instance
 			}
-			if _, err := api.MessagingInstances("acme").Create(t.Context(), instance(name), metav1.CreateOptions{}); err != nil {
+			if _, err := api.MessagingInstances("acme").Create(t.Context(), instance(name),
+				metav1.CreateOptions{}); err != nil {
 				t.Errorf("creating instance %s: %v", name, err)
 				return
 			}
@@ -58,7 +59,8 @@ func TestForegroundDeletionEnds(t *testing.T) {
 			case 2:
 				racing.Go(create)
 			}
-			if err := api.MessagingInstances("acme").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+			if err := api.MessagingInstances("acme").Delete(t.Context(), name,
+				metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 				t.Errorf("deleting instance %s: %v", name, err)
 			}
 			racing.Wait()
@@ -92,7 +94,8 @@ func TestOwnersAreInTheCreateItself(t *testing.T) {
 	s := kindstest.Start(t, kindstest.Options{}) // no reconciler is at work
 	client := newClient(t, s)
 	api := client.CloudV1alpha1()
-	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"), metav1.CreateOptions{}); err != nil {
+	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.ServiceAccounts("acme").Create(t.Context(), account("ci"), metav1.CreateOptions{}); err != nil {
@@ -121,9 +124,11 @@ func TestOwnersAreInTheCreateItself(t *testing.T) {
 		refs []metav1.OwnerReference
 		want string
 	}{
-		"the cluster": {made.OwnerReferences, "prod"}, "the key": {key.OwnerReferences, "ci"}, "the binding": {binding.OwnerReferences, "ci"},
+		"the cluster": {made.OwnerReferences, "prod"}, "the key": {key.OwnerReferences, "ci"},
+		"the binding": {binding.OwnerReferences, "ci"},
 	} {
-		if len(got.refs) != 1 || got.refs[0].Name != got.want || got.refs[0].BlockOwnerDeletion == nil || !*got.refs[0].BlockOwnerDeletion {
+		if len(got.refs) != 1 || got.refs[0].Name != got.want || got.refs[0].BlockOwnerDeletion == nil ||
+			!*got.refs[0].BlockOwnerDeletion {
 			t.Errorf("%s is created with owners %+v, want %s, blocking", what, got.refs, got.want)
 		}
 	}

@@ -24,7 +24,8 @@ type fixture struct {
 func startWithAccount(t *testing.T) fixture {
 	t.Helper()
 	f := fixture{t, kindstest.StartSystem(t)}
-	if _, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Create(t.Context(), account("ci"), metav1.CreateOptions{}); err != nil {
+	if _, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Create(t.Context(), account("ci"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.Eventually("the account has credentials", func() bool {
@@ -52,12 +53,14 @@ func (f fixture) issued(name string) metav1.Condition {
 
 // atPlane authenticates as the data planes of instance prod do.
 func (f fixture) atPlane(token string) (*identity.Principal, error) {
-	return f.Verifier.Authenticate(f.Context(), token, identity.InstanceAudience("acme", "prod"), identity.OrganizationAudience("acme"))
+	return f.Verifier.Authenticate(f.Context(), token, identity.InstanceAudience("acme", "prod"),
+		identity.OrganizationAudience("acme"))
 }
 
 func (f fixture) patchInstance(body string) {
 	f.Helper()
-	_, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Patch(f.Context(), "prod", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	_, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Patch(f.Context(), "prod", types.MergePatchType,
+		[]byte(body), metav1.PatchOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -68,7 +71,8 @@ func (f fixture) patchInstance(body string) {
 func TestInstanceAuthDecidesAboutKeys(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
-	if _, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(), instance("prod"), metav1.CreateOptions{}); err != nil {
+	if _, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(), instance("prod"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := map[string]string{}
@@ -95,12 +99,14 @@ func TestInstanceAuthDecidesAboutKeys(t *testing.T) {
 	if _, err := f.Verifier.Authenticate(t.Context(), tokens["of-organization"], identity.AnyOrganization); err != nil {
 		t.Errorf("the organization's key is refused by the resource API: %v", err)
 	}
-	if _, err := f.key("late", "prod"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.instanceName") {
+	if _, err := f.key("late", "prod"); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "spec.instanceName") {
 		t.Errorf("a key for an instance without apikey: %v, want a refusal of spec.instanceName", err)
 	}
 	f.Eventually("the instance's key says that it is not accepted", func() bool {
 		c := f.issued("of-instance")
-		return c.Status == metav1.ConditionFalse && c.Reason == "APIKeysNotAccepted" && strings.Contains(c.Message, "prod")
+		return c.Status == metav1.ConditionFalse && c.Reason == "APIKeysNotAccepted" &&
+			strings.Contains(c.Message, "prod")
 	})
 	if c := f.issued("of-organization"); c.Status != metav1.ConditionTrue {
 		t.Errorf("the organization's key has %+v, want Issued True", c)
@@ -117,7 +123,8 @@ func TestInstanceAuthDecidesAboutKeys(t *testing.T) {
 			t.Errorf("key %s is refused at an instance that accepts keys again: %v", name, err)
 		}
 	}
-	f.Eventually("the instance's key is Issued again", func() bool { return f.issued("of-instance").Status == metav1.ConditionTrue })
+	f.Eventually("the instance's key is Issued again",
+		func() bool { return f.issued("of-instance").Status == metav1.ConditionTrue })
 }
 
 const publicKey = `{"kty":"RSA","e":"AQAB","n":"u1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0_IzW7yWR7QkrmBL7jTKEn5u-qKhbwKfBstIs-bMY2Zkp18gnTxKLxoS2tFczGkPLPgizskuemMghRniWaoLcyehkd3qqGElvW_VDL5AaWTg0nLVkjRo9z-40RQzuVaE8AkAFmxZzow3x-VJYKdjykkJ0iT9wCS0DRTXu269V264Vf_3jvredZiKRkgwlL9xNAwxXFg0x_XFw005UWVRIkdgcKWTjpBP2dPwVZ4WWC-9aGVd-Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbcmw"}`
@@ -130,7 +137,10 @@ func TestKeyWaitsForItsInstance(t *testing.T) {
 	keys := f.Admin.CloudV1alpha1().APIKeys("acme")
 	early, err := keys.Create(t.Context(), &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "early"},
-		Spec:       v1alpha1.APIKeySpec{ServiceAccountName: "ci", InstanceName: "prod", EncryptionKey: &v1alpha1.EncryptionKey{JWK: publicKey}},
+		Spec: v1alpha1.APIKeySpec{
+			ServiceAccountName: "ci", InstanceName: "prod",
+			EncryptionKey: &v1alpha1.EncryptionKey{JWK: publicKey},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -141,15 +151,19 @@ func TestKeyWaitsForItsInstance(t *testing.T) {
 	}
 	for _, key := range []*v1alpha1.APIKey{early, plain} {
 		c := key.Status.Conditions[0]
-		if c.Status != metav1.ConditionFalse || c.Reason != "InstanceNotFound" || !strings.Contains(c.Message, "prod") || key.Status.KeyID != "" || key.Status.Token != "" {
-			t.Errorf("key %s for an unknown instance has %+v, want it not issued and the instance named", key.Name, key.Status)
+		if c.Status != metav1.ConditionFalse || c.Reason != "InstanceNotFound" ||
+			!strings.Contains(c.Message, "prod") || key.Status.KeyID != "" || key.Status.Token != "" {
+			t.Errorf("key %s for an unknown instance has %+v, want it not issued and the instance named",
+				key.Name, key.Status)
 		}
 	}
-	if _, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(), instance("prod"), metav1.CreateOptions{}); err != nil {
+	if _, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(), instance("prod"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.Eventually("the key is issued", func() bool { return f.issued("early").Status == metav1.ConditionTrue })
-	f.Eventually("the key without an encryption key says what to do", func() bool { return f.issued("plain").Reason == "NoEncryptionKey" })
+	f.Eventually("the key without an encryption key says what to do",
+		func() bool { return f.issued("plain").Reason == "NoEncryptionKey" })
 }
 
 // TestStatusDoesNotDecide: whatever the system administrator writes into a
@@ -167,7 +181,8 @@ func TestStatusDoesNotDecide(t *testing.T) {
 		}
 		tokens[name] = key.Status.Token
 	}
-	if _, err := keys.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"revoke":true}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := keys.Patch(t.Context(), "revoked", types.MergePatchType, []byte(`{"spec":{"revoke":true}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	was, err := cloud.ServiceAccounts("acme").Get(t.Context(), "ci", metav1.GetOptions{})
@@ -182,31 +197,36 @@ func TestStatusDoesNotDecide(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for name, wanted := range map[string]error{"good": nil, "revoked": identity.ErrKeyRevoked} {
-			if _, err := f.Verifier.Authenticate(t.Context(), tokens[name], identity.AnyOrganization); !errors.Is(err, wanted) {
+			if _, err := f.Verifier.Authenticate(t.Context(), tokens[name],
+				identity.AnyOrganization); !errors.Is(err, wanted) {
 				t.Errorf("%s the key %s: %v, want %v", when, name, err, wanted)
 			}
 		}
 		key, err := keys.Get(t.Context(), "revoked", metav1.GetOptions{})
-		if err != nil || key.Status.RevokedAt == nil || key.Status.KeyID == "" || len(key.Status.Conditions) != 3 || key.Status.Conditions[2].Status != "True" {
+		if err != nil || key.Status.RevokedAt == nil || key.Status.KeyID == "" || len(key.Status.Conditions) != 3 ||
+			key.Status.Conditions[2].Status != "True" {
 			t.Errorf("%s the revoked key has status %+v, want it revoked", when, key.Status)
 		}
 	}
 	for _, body := range meddling {
 		for name := range tokens {
-			if _, err := keys.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
+			if _, err := keys.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{},
+				"status"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		check("after " + body)
 	}
 	_, err = cloud.ServiceAccounts("acme").Patch(t.Context(), "ci", types.MergePatchType,
-		[]byte(`{"status":{"privateKeyData":"Z2FyYmFnZQ==","privateKeyType":"x","conditions":[]}}`), metav1.PatchOptions{}, "status")
+		[]byte(`{"status":{"privateKeyData":"Z2FyYmFnZQ==","privateKeyType":"x","conditions":[]}}`),
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameCredentials := func() bool {
 		sa, err := cloud.ServiceAccounts("acme").Get(t.Context(), "ci", metav1.GetOptions{})
-		return err == nil && sa.Status.PrivateKeyData == was.Status.PrivateKeyData && sa.Status.PrivateKeyType == was.Status.PrivateKeyType &&
+		return err == nil && sa.Status.PrivateKeyData == was.Status.PrivateKeyData &&
+			sa.Status.PrivateKeyType == was.Status.PrivateKeyType &&
 			len(sa.Status.Conditions) == 1 && sa.Status.Conditions[0].Status == "True"
 	}
 	f.Eventually("the account is as it was", sameCredentials)
@@ -222,7 +242,8 @@ func TestStatusDoesNotDecide(t *testing.T) {
 // state is the condition Ready, or Issued, of an object of acme.
 func (f fixture) state(resource, name string) string {
 	f.Helper()
-	raw, err := f.Admin.CloudV1alpha1().RESTClient().Get().Namespace("acme").Resource(resource).Name(name).DoRaw(f.Context())
+	raw, err := f.Admin.CloudV1alpha1().RESTClient().Get().Namespace("acme").Resource(resource).Name(
+		name).DoRaw(f.Context())
 	var object struct {
 		Status struct {
 			Conditions []struct{ Type, Status, Reason string }
@@ -261,7 +282,8 @@ func TestHeldObjectsAreNotReady(t *testing.T) {
 	for _, grace := range []string{"0", "1"} {
 		for resource, spec := range objects {
 			body := `{"metadata":{"name":"held","finalizers":["example.com/hold"]},"spec":` + spec + `}`
-			if err := client.Post().AbsPath(path(resource)).Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(t.Context()).Error(); err != nil {
+			if err := client.Post().AbsPath(path(resource)).Body([]byte(body)).SetHeader("Content-Type",
+				"application/json").Do(t.Context()).Error(); err != nil {
 				t.Fatalf("%s: %v", resource, err)
 			}
 		}
@@ -276,9 +298,11 @@ func TestHeldObjectsAreNotReady(t *testing.T) {
 			f.Eventually(resource+" says Deleting", func() bool { return state(resource) == "False Deleting" })
 		}
 		deleteHeld(t, f, path("messaginginstances")+"?propagationPolicy=Foreground", grace)
-		f.Eventually("the instance says Deleting", func() bool { return state("messaginginstances") == "False Deleting" })
+		f.Eventually("the instance says Deleting",
+			func() bool { return state("messaginginstances") == "False Deleting" })
 		for resource := range objects {
-			err := client.Patch(types.MergePatchType).AbsPath(path(resource), "held").Body([]byte(`{"metadata":{"finalizers":null}}`)).Do(t.Context()).Error()
+			err := client.Patch(types.MergePatchType).AbsPath(path(resource),
+				"held").Body([]byte(`{"metadata":{"finalizers":null}}`)).Do(t.Context()).Error()
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatalf("%s: %v", resource, err)
 			}

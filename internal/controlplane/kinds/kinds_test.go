@@ -49,7 +49,8 @@ func TestKindsAreComplete(t *testing.T) {
 			}
 			short = append(short, name)
 		}
-		owned := info.Owner == "" || slices.ContainsFunc(infos, func(other store.Info) bool { return other.Kind == info.Owner })
+		owned := info.Owner == "" ||
+			slices.ContainsFunc(infos, func(other store.Info) bool { return other.Kind == info.Owner })
 		if !owned {
 			t.Errorf("%s is owned by %s, which is not in the list", info.Kind, info.Owner)
 		}

@@ -104,7 +104,9 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 
 // catchUp reads all objects of a kind and tells the observer of each, and of those
 // that it knows and are no more.
-func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T], recent *recently[T]) error {
+func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T],
+	recent *recently[T],
+) error {
 	list := kind.NewList()
 	plural := kind.Info().Plural
 	if err := c.client.CloudV1alpha1().RESTClient().Get().Resource(plural).Do(ctx).Into(list); err != nil {

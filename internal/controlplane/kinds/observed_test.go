@@ -32,7 +32,8 @@ func TestReplicasAreTold(t *testing.T) {
 		}
 	}
 	f.OnStored(tell)
-	_, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Patch(t.Context(), "ci", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	_, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Patch(t.Context(), "ci", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestReplicasAreTold(t *testing.T) {
 	if err := ask(); err != nil {
 		t.Errorf("a new key: got %v, want it to be good elsewhere", err)
 	}
-	if _, err := f.Admin.CloudV1alpha1().APIKeys("acme").Patch(t.Context(), "k", types.MergePatchType, []byte(`{"spec":{"revoke":true}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := f.Admin.CloudV1alpha1().APIKeys("acme").Patch(t.Context(), "k", types.MergePatchType,
+		[]byte(`{"spec":{"revoke":true}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(); !errors.Is(err, identity.ErrKeyRevoked) {
@@ -58,7 +60,8 @@ func TestReplicasAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	key = other
-	if err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Delete(t.Context(), "ci", metav1.DeleteOptions{}); err != nil {
+	if err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Delete(t.Context(), "ci",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(); err == nil {
@@ -78,7 +81,11 @@ func TestReplicasAreTold(t *testing.T) {
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
-	ghost, err := json.Marshal(&v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "ghost", UID: "ghost", ResourceVersion: "2"}})
+	ghost, err := json.Marshal(
+		&v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "acme", Name: "ghost", UID: "ghost",
+			ResourceVersion: "2",
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

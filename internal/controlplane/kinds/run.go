@@ -83,8 +83,9 @@ func (s *Set) collected() []garbage.Kind {
 	for _, definition := range s.definitions {
 		info := definition.Info()
 		list = append(list, garbage.Kind{
-			Resource: v1alpha1.SchemeGroupVersion.WithResource(info.Plural), Kind: info.Kind, Cluster: info.ClusterScoped,
-			Owner: info.Owner, OwnerField: info.OwnerField,
+			Resource: v1alpha1.SchemeGroupVersion.WithResource(info.Plural), Kind: info.Kind,
+			Cluster: info.ClusterScoped,
+			Owner:   info.Owner, OwnerField: info.OwnerField,
 		})
 	}
 	return list

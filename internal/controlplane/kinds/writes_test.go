@@ -25,9 +25,16 @@ func TestWritesOfALife(t *testing.T) {
 		atOnce         bool // a delete call is one write, too
 	}{
 		{"users", `{"email":"ann@example.org"}`, "False NotInvited", 1, true},
-		{"serviceaccountbindings", `{"serviceAccountName":"ci","poolMemberRef":{"namespace":"default","name":"local"}}`, "True AllConditionStatusTrue", 1, true},
+		{
+			"serviceaccountbindings",
+			`{"serviceAccountName":"ci","poolMemberRef":{"namespace":"default","name":"local"}}`,
+			"True AllConditionStatusTrue", 1, true,
+		},
 		{"apikeys", `{"serviceAccountName":"ci","instanceName":"prod"}`, "True Issued", 1, true},
-		{"rolebindings", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`, "True AllConditionStatusTrue", 2, true},
+		{
+			"rolebindings", `{"roleRef":{"kind":"ClusterRole","name":"org-admin"}}`,
+			"True AllConditionStatusTrue", 2, true,
+		},
 		{"serviceaccounts", `{}`, "True Provisioned", 2, false},
 		{"messaginginstances", `{}`, "True AllConditionStatusTrue", 2, false},
 	} {
@@ -35,9 +42,11 @@ func TestWritesOfALife(t *testing.T) {
 			t.Parallel()
 			f := fixture{t, f.System}
 			f.create(tc.resource, "one", tc.spec)
-			f.Eventually(tc.resource+" one is settled", func() bool { return f.state(tc.resource, "one") == tc.settled })
+			f.Eventually(tc.resource+" one is settled",
+				func() bool { return f.state(tc.resource, "one") == tc.settled })
 			f.create(tc.resource, "two", tc.spec) // the controller is behind one when it is done with two
-			f.Eventually(tc.resource+" two is settled", func() bool { return f.state(tc.resource, "two") == tc.settled })
+			f.Eventually(tc.resource+" two is settled",
+				func() bool { return f.state(tc.resource, "two") == tc.settled })
 			if got := f.Writes(t, "/freshet/resources/cloud.vendor.io/"+tc.resource+"/acme/one"); got != tc.writes {
 				t.Errorf("%s is written %d times, want %d", tc.resource, got, tc.writes)
 			}
@@ -50,7 +59,8 @@ func TestWritesOfALife(t *testing.T) {
 
 func (f fixture) createInstance(name string) {
 	f.Helper()
-	_, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(f.Context(), &v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := f.Admin.CloudV1alpha1().MessagingInstances("acme").Create(f.Context(),
+		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -71,7 +81,8 @@ func (f fixture) deletesInOneWrite(resource, name string) {
 	f.Helper()
 	client := f.Admin.CloudV1alpha1().RESTClient()
 	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name, Watch: true}
-	w, err := client.Get().Namespace("acme").Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Watch(f.Context())
+	w, err := client.Get().Namespace("acme").Resource(resource).VersionedParams(&options,
+		metav1.ParameterCodec).Watch(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,55 +16,72 @@ import (
 func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	d := definer{ref}
 	event := []property{
-		d.text("reason", "What happened, in one word."), d.text("type", "Normal or Warning."), d.text("action", "What was done."),
-		d.text("reportingInstance", "Which replica tells it."), d.refer("related", corev1.ObjectReference{}.OpenAPIModelName(), "A second object."),
+		d.text("reason", "What happened, in one word."), d.text("type", "Normal or Warning."),
+		d.text("action", "What was done."),
+		d.text("reportingInstance", "Which replica tells it."),
+		d.refer("related", corev1.ObjectReference{}.OpenAPIModelName(), "A second object."),
 		d.refer("eventTime", metav1.MicroTime{}.OpenAPIModelName(), "When it was first seen."),
 	}
 	return map[string]common.OpenAPIDefinition{
 		corev1.Namespace{}.OpenAPIModelName(): d.kind("Namespace is an organization.",
 			d.refer("spec", corev1.NamespaceSpec{}.OpenAPIModelName(), "Empty."),
 			d.refer("status", corev1.NamespaceStatus{}.OpenAPIModelName(), "The state of the organization.")),
-		corev1.NamespaceSpec{}.OpenAPIModelName():   d.object("NamespaceSpec is empty.", d.texts("finalizers", "Not used.")),
-		corev1.NamespaceStatus{}.OpenAPIModelName(): d.object("NamespaceStatus is the state of an organization.", d.text("phase", "Active.")),
-		corev1.NamespaceList{}.OpenAPIModelName():   d.list("NamespaceList is a list of organizations.", corev1.Namespace{}.OpenAPIModelName()),
+		corev1.NamespaceSpec{}.OpenAPIModelName(): d.object("NamespaceSpec is empty.",
+			d.texts("finalizers", "Not used.")),
+		corev1.NamespaceStatus{}.OpenAPIModelName(): d.object("NamespaceStatus is the state of an organization.",
+			d.text("phase", "Active.")),
+		corev1.NamespaceList{}.OpenAPIModelName(): d.list("NamespaceList is a list of organizations.",
+			corev1.Namespace{}.OpenAPIModelName()),
 
-		corev1.ResourceQuota{}.OpenAPIModelName(): d.kind("ResourceQuota is what an organization, or a cluster, may have and has.",
+		corev1.ResourceQuota{}.OpenAPIModelName(): d.kind(
+			"ResourceQuota is what an organization, or a cluster, may have and has.",
 			d.refer("spec", corev1.ResourceQuotaSpec{}.OpenAPIModelName(), "The limits."),
 			d.refer("status", corev1.ResourceQuotaStatus{}.OpenAPIModelName(), "The limits, and what there is.")),
-		corev1.ResourceQuotaSpec{}.OpenAPIModelName(): d.object("ResourceQuotaSpec is the limits of the server's configuration.",
+		corev1.ResourceQuotaSpec{}.OpenAPIModelName(): d.object(
+			"ResourceQuotaSpec is the limits of the server's configuration.",
 			d.quantities("hard", "Limits, by resource.")),
 		corev1.ResourceQuotaStatus{}.OpenAPIModelName(): d.object("ResourceQuotaStatus is limits and usage.",
 			d.quantities("hard", "Limits, by resource."), d.quantities("used", "What there is, by resource.")),
-		corev1.ResourceQuotaList{}.OpenAPIModelName(): d.list("ResourceQuotaList is a list of quotas.", corev1.ResourceQuota{}.OpenAPIModelName()),
+		corev1.ResourceQuotaList{}.OpenAPIModelName(): d.list("ResourceQuotaList is a list of quotas.",
+			corev1.ResourceQuota{}.OpenAPIModelName()),
 
-		corev1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.", append([]property{
-			d.refer("involvedObject", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
-			d.text("message", "What happened."), d.text("reportingComponent", "Who tells it."),
-			d.refer("source", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."), d.number("count", "How often it happened."),
-			d.refer("firstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
-			d.refer("lastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
-			d.refer("series", corev1.EventSeries{}.OpenAPIModelName(), "Not used."),
-		}, event...)...),
-		corev1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.", corev1.Event{}.OpenAPIModelName()),
+		corev1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.",
+			append([]property{
+				d.refer("involvedObject", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
+				d.text("message", "What happened."), d.text("reportingComponent", "Who tells it."),
+				d.refer("source", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."),
+				d.number("count", "How often it happened."),
+				d.refer("firstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
+				d.refer("lastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
+				d.refer("series", corev1.EventSeries{}.OpenAPIModelName(), "Not used."),
+			}, event...)...),
+		corev1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.",
+			corev1.Event{}.OpenAPIModelName()),
 		corev1.EventSource{}.OpenAPIModelName(): d.object("EventSource is who tells of an event.",
 			d.text("component", "The component."), d.text("host", "The machine.")),
 		corev1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a run of events.",
-			d.number("count", "How often."), d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
+			d.number("count", "How often."),
+			d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
 		corev1.ObjectReference{}.OpenAPIModelName(): d.object("ObjectReference names an object.",
-			d.text("apiVersion", "Group and version."), d.text("kind", "Kind."), d.text("namespace", "Organization."), d.text("name", "Name."),
+			d.text("apiVersion", "Group and version."), d.text("kind", "Kind."), d.text("namespace", "Organization."),
+			d.text("name", "Name."),
 			d.text("uid", "UID."), d.text("resourceVersion", "Version."), d.text("fieldPath", "Part of the object.")),
 
-		eventsv1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.", append([]property{
-			d.refer("regarding", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
-			d.text("note", "What happened."), d.text("reportingController", "Who tells it."),
-			d.refer("deprecatedSource", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."), d.number("deprecatedCount", "How often it happened."),
-			d.refer("deprecatedFirstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
-			d.refer("deprecatedLastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
-			d.refer("series", eventsv1.EventSeries{}.OpenAPIModelName(), "Not used."),
-		}, event...)...),
-		eventsv1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.", eventsv1.Event{}.OpenAPIModelName()),
+		eventsv1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.",
+			append([]property{
+				d.refer("regarding", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
+				d.text("note", "What happened."), d.text("reportingController", "Who tells it."),
+				d.refer("deprecatedSource", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."),
+				d.number("deprecatedCount", "How often it happened."),
+				d.refer("deprecatedFirstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
+				d.refer("deprecatedLastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
+				d.refer("series", eventsv1.EventSeries{}.OpenAPIModelName(), "Not used."),
+			}, event...)...),
+		eventsv1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.",
+			eventsv1.Event{}.OpenAPIModelName()),
 		eventsv1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a run of events.",
-			d.number("count", "How often."), d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
+			d.number("count", "How often."),
+			d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
 	}
 }
 
@@ -78,7 +95,10 @@ type property struct {
 type definer struct{ ref common.ReferenceCallback }
 
 func (definer) plain(name, kind, description string) property {
-	return property{name: name, schema: spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{kind}, Description: description}}}
+	return property{
+		name:   name,
+		schema: spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{kind}, Description: description}},
+	}
 }
 
 func (d definer) text(name, description string) property { return d.plain(name, "string", description) }
@@ -99,7 +119,10 @@ func (d definer) quantities(name, description string) property {
 	model := resource.Quantity{}.OpenAPIModelName()
 	p := d.plain(name, "object", description)
 	p.uses = model
-	p.schema.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Ref: d.ref(model)}}}
+	p.schema.AdditionalProperties = &spec.SchemaOrBool{
+		Allows: true,
+		Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Ref: d.ref(model)}},
+	}
 	return p
 }
 

@@ -40,8 +40,9 @@ func (a Admission) Validate(ctx context.Context, attributes admission.Attributes
 	byCaller := caller.Principal(ctx) != nil
 	if byCaller && !a.AutoCreate {
 		refusal := apierrors.NewNotFound(corev1.Resource("namespaces"), name)
-		refusal.ErrStatus.Message = fmt.Sprintf("organization %q does not exist, and organizations.autoCreate is false: "+
-			"a system administrator creates it first, with kubectl create namespace %s", name, name)
+		refusal.ErrStatus.Message = fmt.Sprintf(
+			"organization %q does not exist, and organizations.autoCreate is false: "+
+				"a system administrator creates it first, with kubectl create namespace %s", name, name)
 		return refusal
 	}
 	if byCaller {

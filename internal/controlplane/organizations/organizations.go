@@ -84,7 +84,8 @@ func (o *Organizations) Ensure(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	ctx = request.WithNamespace(ctx, metav1.NamespaceNone) // not in that of the object that is about to be made
-	_, err := o.store.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	_, err := o.store.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
 	}
@@ -100,7 +101,11 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("not a Namespace: %T", obj)
 	}
-	return namespace.Labels, fields.Set{"metadata.name": namespace.Name, "name": namespace.Name, "status.phase": string(namespace.Status.Phase)}, nil
+	return namespace.Labels,
+		fields.Set{
+			"metadata.name": namespace.Name, "name": namespace.Name,
+			"status.phase": string(namespace.Status.Phase),
+		}, nil
 }
 
 // FieldLabel implements the conversion of field selectors.

@@ -102,13 +102,17 @@ func visible(ctx context.Context, options *metav1internal.ListOptions) *metav1in
 }
 
 // Create makes an organization that holds nothing yet.
-func (r REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (r REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions,
+) (runtime.Object, error) {
 	return r.store.Create(ctx, obj, validate, options)
 }
 
 // Delete takes an organization off the list that holds nothing. An object that is
 // written at the same moment brings it back.
-func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) (runtime.Object, bool, error) {
 	if err := r.refuseUnlessEmpty(ctx, name); err != nil {
 		return nil, false, err
 	}

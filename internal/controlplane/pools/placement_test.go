@@ -12,7 +12,10 @@ func plan() *pools.Plan {
 	return &pools.Plan{
 		Domain: "streams.test",
 		Pools: []pools.Pool{
-			{Namespace: "cloud", Name: "shared", Members: []pools.Member{{Name: "east", Location: "us-east"}, {Name: "west", Location: "us-west"}}},
+			{
+				Namespace: "cloud", Name: "shared",
+				Members: []pools.Member{{Name: "east", Location: "us-east"}, {Name: "west", Location: "us-west"}},
+			},
 			{Namespace: "acme", Name: "own", Members: []pools.Member{{Name: "cellar", Location: "us-east"}}},
 		},
 	}

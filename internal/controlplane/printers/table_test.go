@@ -15,7 +15,8 @@ import (
 
 func table() printers.Table {
 	return printers.Table{Columns: append(
-		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*v1alpha1.User).Status.Conditions }),
+		printers.Conditions(
+			func(o runtime.Object) []v1alpha1.Condition { return o.(*v1alpha1.User).Status.Conditions }),
 		printers.Column{
 			Name: "Email", Description: "Where to write to.", Wide: true,
 			Value: func(o runtime.Object) any { return o.(*v1alpha1.User).Spec.Email },
@@ -25,9 +26,12 @@ func table() printers.Table {
 
 func user(name string, conditions ...v1alpha1.Condition) *v1alpha1.User {
 	return &v1alpha1.User{
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", CreationTimestamp: metav1.NewTime(time.Now().Add(-3 * time.Hour))},
-		Spec:       v1alpha1.UserSpec{Email: name + "@example.com"},
-		Status:     v1alpha1.UserStatus{Conditions: conditions},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, ResourceVersion: "7",
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-3 * time.Hour)),
+		},
+		Spec:   v1alpha1.UserSpec{Email: name + "@example.com"},
+		Status: v1alpha1.UserStatus{Conditions: conditions},
 	}
 }
 
@@ -75,7 +79,8 @@ func TestList(t *testing.T) {
 		t.Errorf("rows are %v", got.Rows)
 	}
 	if got.Rows[0].Cells[1] != "Unknown" || got.Rows[0].Cells[2] != "" {
-		t.Errorf("an object without conditions is %v %v, want Unknown and no reason", got.Rows[0].Cells[1], got.Rows[0].Cells[2])
+		t.Errorf("an object without conditions is %v %v, want Unknown and no reason", got.Rows[0].Cells[1],
+			got.Rows[0].Cells[2])
 	}
 	if got.ResourceVersion != "9" || got.Continue != "more" || *got.RemainingItemCount != 5 {
 		t.Errorf("list metadata is %+v", got.ListMeta)

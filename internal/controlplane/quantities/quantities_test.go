@@ -112,7 +112,8 @@ func protobufOf(text string) []byte {
 	}
 	quantity := field(1, text)
 	spec := field(1, "i") + field(7, field(3, field(1, field(1, "1"))+field(2, quantity)))
-	return []byte("k8s\x00" + field(1, field(1, "cloud.vendor.io/v1alpha1")+field(2, "MessagingCluster")) + field(2, field(1, "")+field(2, spec)))
+	return []byte("k8s\x00" + field(1, field(1, "cloud.vendor.io/v1alpha1")+field(2, "MessagingCluster")) +
+		field(2, field(1, "")+field(2, spec)))
 }
 
 func TestProtobuf(t *testing.T) {
@@ -126,14 +127,18 @@ func TestProtobuf(t *testing.T) {
 	// The helper above writes what the real types write.
 	var cluster v1alpha1.MessagingCluster
 	cluster.Spec.InstanceName = "i"
-	cluster.Spec.Broker.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse("1"), Memory: resource.MustParse("1e12")}
+	cluster.Spec.Broker.Resources = &v1alpha1.BrokerResources{
+		CPU:    resource.MustParse("1"),
+		Memory: resource.MustParse("1e12"),
+	}
 	raw, err := cluster.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out v1alpha1.MessagingCluster
 	body := protobufOf("1e12")
-	if err := out.Unmarshal(body[strings.Index(string(body), "MessagingCluster")+len("MessagingCluster")+2:]); err != nil {
+	if err := out.Unmarshal(body[strings.Index(string(body), "MessagingCluster")+len("MessagingCluster")+
+		2:]); err != nil {
 		t.Fatal(err)
 	}
 	if out.Spec.Broker.Resources.Memory.Cmp(cluster.Spec.Broker.Resources.Memory) != 0 {
@@ -143,7 +148,10 @@ func TestProtobuf(t *testing.T) {
 
 // FuzzCheck: whatever passes can be read and compared in no time.
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{"1", "1.6Gi", "1e30", "1e-30", "1e31", "9e", "-0.5m", "+1E5", "0x1p9", "1e1e9", " 1e999 ", "1e 999", strings.Repeat("9", 64), "1e\t999"} {
+	for _, seed := range []string{
+		"1", "1.6Gi", "1e30", "1e-30", "1e31", "9e", "-0.5m", "+1E5", "0x1p9", "1e1e9",
+		" 1e999 ", "1e 999", strings.Repeat("9", 64), "1e\t999",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -152,7 +160,8 @@ func FuzzCheck(f *testing.F) {
 			t.Skip("not a text")
 		}
 		began := time.Now()
-		if quantities.CheckJSON([]byte(object(string(quoted)))) != nil || quantities.CheckProtobuf(protobufOf(text)) != nil {
+		if quantities.CheckJSON([]byte(object(string(quoted)))) != nil ||
+			quantities.CheckProtobuf(protobufOf(text)) != nil {
 			return
 		}
 		quantity, err := resource.ParseQuantity(strings.TrimSpace(text))

@@ -54,7 +54,9 @@ type careful struct {
 }
 
 // Decode implements runtime.Decoder.
-func (c careful) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c careful) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	if err := c.look(data); err != nil {
 		return nil, nil, err
 	}

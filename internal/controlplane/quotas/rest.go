@@ -128,7 +128,10 @@ func (r REST) List(ctx context.Context, _ *metav1internal.ListOptions) (runtime.
 func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQuota, error) {
 	o := r.Book.Organization(organization)
 	used := map[quota.Resource]int64{}
-	for resource, plural := range map[quota.Resource]string{quota.Clusters: "messagingclusters", quota.Instances: "messaginginstances"} {
+	for resource, plural := range map[quota.Resource]string{
+		quota.Clusters:  "messagingclusters",
+		quota.Instances: "messaginginstances",
+	} {
 		n, err := r.Count(ctx, organization, plural)
 		if err != nil {
 			return nil, err

@@ -14,7 +14,8 @@ import (
 func TestIndexFindsWithinANamespace(t *testing.T) {
 	t.Parallel()
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.APIKey{}, 0, cache.Indexers{})
-	keys, err := reconcile.Index(informer, "by account", func(k *v1alpha1.APIKey) string { return k.Spec.ServiceAccountName })
+	keys, err := reconcile.Index(informer, "by account",
+		func(k *v1alpha1.APIKey) string { return k.Spec.ServiceAccountName })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,8 @@ func TestIndexFindsWithinANamespace(t *testing.T) {
 	}
 	store := informer.GetIndexer()
 	for _, k := range []*v1alpha1.APIKey{
-		key("acme", "a", "ci"), key("acme", "b", "ci"), key("acme", "c", "other"), key("acme", "d", ""), key("else", "e", "ci"),
+		key("acme", "a", "ci"), key("acme", "b", "ci"), key("acme", "c", "other"), key("acme", "d", ""),
+		key("else", "e", "ci"),
 	} {
 		if err := store.Add(k); err != nil {
 			t.Fatal(err)

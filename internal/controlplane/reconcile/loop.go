@@ -32,7 +32,9 @@ func NewQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T]
 }
 
 // Run works on the queue until the context ends, then waits for the workers.
-func Run[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], workers int, log *slog.Logger, work func(context.Context, T) error) error {
+func Run[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], workers int,
+	log *slog.Logger, work func(context.Context, T) error,
+) error {
 	stop := context.AfterFunc(ctx, queue.ShutDown)
 	defer stop()
 	var group sync.WaitGroup
@@ -46,7 +48,9 @@ func Run[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInt
 	return nil
 }
 
-func next[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], log *slog.Logger, work func(context.Context, T) error) bool {
+func next[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], log *slog.Logger,
+	work func(context.Context, T) error,
+) bool {
 	it, shutdown := queue.Get()
 	if shutdown {
 		return false
@@ -63,7 +67,8 @@ func next[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		if apierrors.IsConflict(err) {
 			level = slog.LevelDebug
 		}
-		log.LogAttrs(ctx, level, "reconcile failed, trying again", slog.Any("item", it), slog.String("error", err.Error()),
+		log.LogAttrs(ctx, level, "reconcile failed, trying again", slog.Any("item", it),
+			slog.String("error", err.Error()),
 			slog.Int("failures", queue.NumRequeues(it)+1))
 		queue.AddRateLimited(it)
 	}

@@ -55,7 +55,8 @@ func narrate(kind string, old, obj any, recorder Recorder) {
 		}
 		recorder.Record(kind, object, isWarning(now), reason, message)
 	}
-	if previous, ok := old.(metav1.Object); ok && previous.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+	if previous, ok := old.(metav1.Object); ok && previous.GetDeletionTimestamp() == nil &&
+		object.GetDeletionTimestamp() != nil {
 		message := "deletion was asked for"
 		if holders := object.GetFinalizers(); len(holders) > 0 {
 			message += "; waiting for " + strings.Join(holders, ", ")
@@ -104,7 +105,8 @@ var bad = []string{"Failed", "NotFound", "Invalid", "Error", "Declined", "Expire
 
 func isWarning(c v1alpha1.Condition) bool {
 	return c.Status == v1alpha1.ConditionFalse &&
-		(c.Type == "AsRequested" || slices.ContainsFunc(bad, func(end string) bool { return strings.HasSuffix(c.Reason, end) }))
+		(c.Type == "AsRequested" ||
+			slices.ContainsFunc(bad, func(end string) bool { return strings.HasSuffix(c.Reason, end) }))
 }
 
 // conditionsOf are an object's conditions, whatever their form.

@@ -24,11 +24,17 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 	t.Parallel()
 	account := func(version string, conditions ...v1alpha1.Condition) *v1alpha1.ServiceAccount {
 		return &v1alpha1.ServiceAccount{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "robot", ResourceVersion: version, Finalizers: []string{"f"}},
-			Status:     v1alpha1.ServiceAccountStatus{Conditions: conditions},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "acme", Name: "robot", ResourceVersion: version,
+				Finalizers: []string{"f"},
+			},
+			Status: v1alpha1.ServiceAccountStatus{Conditions: conditions},
 		}
 	}
-	ready := v1alpha1.Condition{Type: "Ready", Status: "True", Reason: "Provisioned", Message: "the credentials can be used"}
+	ready := v1alpha1.Condition{
+		Type: "Ready", Status: "True", Reason: "Provisioned",
+		Message: "the credentials can be used",
+	}
 	source := fcache.NewFakeControllerSource()
 	old := account("1", ready)
 	old.Name = "old"
@@ -47,7 +53,10 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 	part := v1alpha1.Condition{Type: "PartReady", Status: "True", Reason: "Created"}
 	source.Modify(account("3", part, ready)) // that its part is ready goes without saying
 	source.Modify(account("4", part, ready)) // nothing that is told has changed
-	failed := v1alpha1.Condition{Type: "Other", Status: "False", Reason: "ProvisioningFailed", Message: "the disk is full"}
+	failed := v1alpha1.Condition{
+		Type: "Other", Status: "False", Reason: "ProvisioningFailed",
+		Message: "the disk is full",
+	}
 	source.Modify(account("5", part, ready, failed))
 	leaving := account("6", part, ready, failed)
 	leaving.DeletionTimestamp = &metav1.Time{}

@@ -42,7 +42,9 @@ func Publish[T metav1.Object](ctx context.Context, api Publisher[T], p Published
 }
 
 // PublishOver is Publish for who knows what is stored, if anything is.
-func PublishOver[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T], have T, stored bool) (err error) {
+func PublishOver[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T], have T,
+	stored bool,
+) (err error) {
 	switch {
 	case !stored:
 		have, err = api.Create(ctx, p.Want, metav1.CreateOptions{})

@@ -30,7 +30,9 @@ type Reconciler[T metav1.Object] struct {
 type Work[T metav1.Object] func(ctx context.Context, obj T) (again time.Duration, err error)
 
 // New makes a reconciler that is woken by every change of the informer's objects.
-func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *slog.Logger, work Work[T]) (*Reconciler[T], error) {
+func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *slog.Logger,
+	work Work[T],
+) (*Reconciler[T], error) {
 	r := &Reconciler[T]{
 		name: name, informer: informer, work: work,
 		queue: NewQueue[types.NamespacedName](name),

@@ -39,7 +39,8 @@ var kind = v1alpha1.SchemeGroupVersion.WithKind("CredentialsRotation")
 
 // Authorizer says who may act as an account; access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 }
 
@@ -61,7 +62,8 @@ type rotator struct {
 func New(opts Options, accounts rest.Updater) rest.Storage {
 	r := &rotator{opts, accounts}
 	return &subresource.REST[*CredentialsRotation]{
-		Kind: kind, Resource: "serviceaccounts/rotate", Empty: func() *CredentialsRotation { return &CredentialsRotation{} },
+		Kind: kind, Resource: "serviceaccounts/rotate",
+		Empty: func() *CredentialsRotation { return &CredentialsRotation{} },
 		Authorize: func(ctx context.Context, organization, name string, asked *CredentialsRotation) error {
 			return r.authorize(ctx, organization, name, identity.NewSecret(asked.Spec.ClientSecret))
 		},
@@ -80,7 +82,8 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	// As the service, which alone writes credentials.
-	if _, _, err := r.accounts.Update(request.WithUser(ctx, nil), call.Name, change, nil, nil, false, options); err != nil {
+	if _, _, err := r.accounts.Update(request.WithUser(ctx, nil), call.Name, change, nil, nil, false,
+		options); err != nil {
 		return nil, err
 	}
 	asked.Name, asked.Namespace, asked.CreationTimestamp = call.Name, call.Organization, metav1.Now()
@@ -88,7 +91,8 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 	return asked, nil
 }
 
-var errSecret = errs.New(errs.Denied, "an account that does not manage accounts rotates its own credentials with spec.clientSecret: its present secret")
+var errSecret = errs.New(errs.Denied,
+	"an account that does not manage accounts rotates its own credentials with spec.clientSecret: its present secret")
 
 // authorize lets those rotate an account's credentials who may change the account
 // and read its credentials: the answer has the new ones. An account rotates its
@@ -179,7 +183,8 @@ func (c *change) UpdatedObject(_ context.Context, old runtime.Object) (runtime.O
 	return account, nil
 }
 
-var errNotReady = errs.New(errs.Conflict, "it has no credentials that could be rotated: wait until it is Ready, and see why it is not")
+var errNotReady = errs.New(errs.Conflict,
+	"it has no credentials that could be rotated: wait until it is Ready, and see why it is not")
 
 func (c *change) status(dryRun bool) CredentialsRotationStatus {
 	if dryRun {

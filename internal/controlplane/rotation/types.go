@@ -78,24 +78,28 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 		CredentialsRotation{}.OpenAPIModelName(): {
 			Dependencies: []string{meta, end},
 			Schema: object("CredentialsRotation asks for new credentials of a service account, and is answered with them.", map[string]spec.Schema{
-				"kind": text("CredentialsRotation."), "apiVersion": text("cloud.vendor.io/v1alpha1."), "metadata": reference(ref, meta),
+				"kind": text("CredentialsRotation."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
+				"metadata": reference(ref, meta),
 				"spec": object("What to do.", map[string]spec.Schema{
 					"overlapSeconds": {SchemaProps: spec.SchemaProps{
 						Type: []string{"integer"}, Format: "int64",
 						Description: "How long the credentials that are replaced go on working: 0 to 2592000, 86400 by default.",
 					}},
 					"endReplaced": {SchemaProps: spec.SchemaProps{
-						Type: []string{"boolean"}, Description: "Make nothing new: end those that the rotation before has replaced, at once.",
+						Type:        []string{"boolean"},
+						Description: "Make nothing new: end those that the rotation before has replaced, at once.",
 					}},
-					"clientSecret": text("The account's present secret: needed from an account that rotates its own credentials and does not manage accounts. It is never in the answer."),
+					"clientSecret": text("The account's present secret: needed from an account that rotates its own " +
+						"credentials and does not manage accounts. It is never in the answer."),
 				}),
 				"status": object("What the account signs in with from now on.", map[string]spec.Schema{
 					"clientID":       text("The client id of the credentials."),
 					"privateKeyType": text("TYPE_VENDOR_CREDENTIALS_FILE."),
 					"privateKeyData": text("The new credentials file in base64."),
-					"replaced": object("The credentials that were replaced, while they are good.", map[string]spec.Schema{
-						"clientID": text("Their client id."), "expirationTime": reference(ref, end),
-					}),
+					"replaced": object("The credentials that were replaced, while they are good.",
+						map[string]spec.Schema{
+							"clientID": text("Their client id."), "expirationTime": reference(ref, end),
+						}),
 				}),
 			}),
 		},
@@ -103,7 +107,10 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 }
 
 func object(description string, properties map[string]spec.Schema) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Description: description, Properties: properties}}
+	return spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: []string{"object"}, Description: description,
+		Properties: properties,
+	}}
 }
 
 func text(description string) spec.Schema {

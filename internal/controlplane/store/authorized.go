@@ -30,18 +30,24 @@ func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.Ge
 }
 
 // Create makes an object.
-func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions,
+) (runtime.Object, error) {
 	var room reservation
 	defer room.release()
 	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
 }
 
 // Update replaces, patches and applies.
-func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
 	var room reservation
 	defer room.release()
 	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		g.admitCreate(createValidation, len(options.DryRun) > 0, &room), g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+		g.admitCreate(createValidation, len(options.DryRun) > 0, &room),
+		g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
 	}
@@ -49,7 +55,9 @@ func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.Updat
 }
 
 // Delete deletes.
-func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) (runtime.Object, bool, error) {
 	out, deleted, err := g.REST.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			if err := g.auth.check(ctx, "delete", object); err != nil {
@@ -68,7 +76,9 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 }
 
 // admitCreate puts authorization and the kind's last word in front of the machinery's.
-func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool, room *reservation) rest.ValidateObjectFunc {
+func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
+	room *reservation,
+) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			var none T
@@ -211,7 +221,9 @@ type AuthorizedStatus[T Object] struct {
 }
 
 // Get reads the object.
-func (g *AuthorizedStatus[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+func (g *AuthorizedStatus[T]) Get(ctx context.Context, name string,
+	options *metav1.GetOptions,
+) (runtime.Object, error) {
 	out, err := g.StatusREST.Get(ctx, name, options)
 	if err := g.auth.checkFound(ctx, "get", name, out, err); err != nil {
 		return nil, err
@@ -220,7 +232,10 @@ func (g *AuthorizedStatus[T]) Get(ctx context.Context, name string, options *met
 }
 
 // Update changes the object's status.
-func (g *AuthorizedStatus[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (g *AuthorizedStatus[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
 	out, created, err := g.StatusREST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
 		createValidation, g.kind.expectUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {

@@ -23,7 +23,9 @@ const (
 // DeleteCollection deletes what the selectors match and the caller may delete.
 // Each object goes the way of a single deletion, so that whoever is told of
 // those is told of these, also when a later one fails.
-func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metav1internal.ListOptions) (runtime.Object, error) {
+func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions, list *metav1internal.ListOptions,
+) (runtime.Object, error) {
 	if err := completeDeleteOptions(ctx, options); err != nil {
 		return nil, err
 	}
@@ -84,7 +86,9 @@ func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, goes
 	return out, meta.SetList(out, items)
 }
 
-func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) ([]runtime.Object, error) {
+func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) ([]runtime.Object, error) {
 	filter, ok := g.auth.filter(ctx, "delete")
 	if !ok {
 		return nil, nil
@@ -148,7 +152,8 @@ func (w *authorizedWatch[T]) run() {
 	for event := range w.source.ResultChan() {
 		filter, ok := w.auth.filter(w.ctx, "watch")
 		if !ok {
-			status := apierrors.NewUnauthorized("the credential or the permission that this watch began with has ended").Status()
+			status := apierrors.NewUnauthorized(
+				"the credential or the permission that this watch began with has ended").Status()
 			event = watch.Event{Type: watch.Error, Object: &status}
 		} else if filter != nil && event.Type != watch.Bookmark && event.Type != watch.Error {
 			object, isObject := plain(event.Object).(T)

@@ -43,7 +43,8 @@ func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) e
 	}
 	errs = append(errs, metav1validation.ValidateDeleteOptions(options)...)
 	if grace := options.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > maxGrace) {
-		errs = append(errs, field.Invalid(field.NewPath("gracePeriodSeconds"), *grace, fmt.Sprintf("must be from 0 to %d", maxGrace)))
+		errs = append(errs, field.Invalid(field.NewPath("gracePeriodSeconds"), *grace,
+			fmt.Sprintf("must be from 0 to %d", maxGrace)))
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)

@@ -39,11 +39,12 @@ type Info struct {
 	Secret        bool   // holds something that is encrypted at rest
 	Strict        bool   // unknown fields are always refused, whatever the caller says about them
 	Finalizer     string // put on at creation, taken off by the kind's reconciler
-	GoesAtOnce    bool   // nothing is taken down behind it: a delete call takes the finalizer off, unless others hold the object
-	Owner         string // kind of the owner that the service gives the object, if it does
-	OwnerField    string // the selectable field that names that owner
-	NamePrefix    string // when set, an object without a name gets this and some random letters
-	Columns       []printers.Column
+	// nothing is taken down behind it: a delete call takes the finalizer off, unless others hold the object
+	GoesAtOnce bool
+	Owner      string // kind of the owner that the service gives the object, if it does
+	OwnerField string // the selectable field that names that owner
+	NamePrefix string // when set, an object without a name gets this and some random letters
+	Columns    []printers.Column
 }
 
 // Kind is one kind of resource. What it decides for itself beyond this it says
@@ -204,7 +205,10 @@ type kind[T Object] struct {
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {
-	k := &kind[T]{Kind: of, info: of.Info(), emptyObjects: hasEmptyObjects(reflect.TypeFor[T](), map[reflect.Type]bool{})}
+	k := &kind[T]{
+		Kind: of, info: of.Info(),
+		emptyObjects: hasEmptyObjects(reflect.TypeFor[T](), map[reflect.Type]bool{}),
+	}
 	k.defaulter, _ = of.(Defaulter[T])
 	k.preparer, _ = of.(Preparer[T])
 	k.statusPreparer, _ = of.(StatusPreparer[T])

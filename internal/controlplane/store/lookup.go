@@ -28,7 +28,9 @@ func (r *Resource[T]) Lookup(ctx context.Context, namespace, name string) (T, bo
 
 // NamesWhere names the objects in a namespace whose field has a value, and those
 // of them that are protected from deletion.
-func (r *Resource[T]) NamesWhere(ctx context.Context, namespace, fieldName, value string) (names, protected []string, err error) {
+func (r *Resource[T]) NamesWhere(ctx context.Context, namespace, fieldName,
+	value string,
+) (names, protected []string, err error) {
 	if r.store == nil {
 		return nil, nil, nil
 	}

@@ -19,8 +19,10 @@ func BenchmarkList(b *testing.B) {
 		name := fmt.Sprintf("user-%d", i)
 		list.Items = append(list.Items, v1alpha1.User{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Namespace: "acme", UID: "00000000-0000-0000-0000-000000000000", ResourceVersion: fmt.Sprint(i), Generation: 1,
-				CreationTimestamp: metav1.Unix(1_700_000_000, 0), Finalizers: []string{"user.finalizers.cloud.vendor.io"},
+				Name: name, Namespace: "acme", UID: "00000000-0000-0000-0000-000000000000",
+				ResourceVersion: fmt.Sprint(i), Generation: 1,
+				CreationTimestamp: metav1.Unix(1_700_000_000, 0),
+				Finalizers:        []string{"user.finalizers.cloud.vendor.io"},
 			},
 			Spec: v1alpha1.UserSpec{Email: name + "@example.com"},
 			Status: v1alpha1.UserStatus{Conditions: []v1alpha1.Condition{
@@ -30,7 +32,8 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 	users := &kind[*v1alpha1.User]{info: Info{Kind: "User"}}
-	encoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil, json.SerializerOptions{StreamingCollectionsEncoding: true})
+	encoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil,
+		json.SerializerOptions{StreamingCollectionsEncoding: true})
 	for name, prepare := range map[string]func(runtime.Object) runtime.Object{
 		"named":   users.named,
 		"unnamed": func(list runtime.Object) runtime.Object { return list },

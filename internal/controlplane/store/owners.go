@@ -18,7 +18,8 @@ func (s strategy[T]) keepServiceOwner(ctx context.Context, object T, before []me
 	if s.kind.info.Owner == "" || caller.ByService(ctx) {
 		return
 	}
-	linked := slices.DeleteFunc(slices.Clone(before), func(r metav1.OwnerReference) bool { return r.Kind != s.kind.info.Owner })
+	linked := slices.DeleteFunc(slices.Clone(before),
+		func(r metav1.OwnerReference) bool { return r.Kind != s.kind.info.Owner })
 	var refs []metav1.OwnerReference
 	for _, ref := range object.GetOwnerReferences() {
 		if ref.Kind != s.kind.info.Owner {
@@ -71,7 +72,8 @@ func (a authorization[T]) checkBlocking(ctx context.Context, object T, had []met
 		return nil
 	}
 	for _, ref := range object.GetOwnerReferences() {
-		if !blocks(ref) || slices.ContainsFunc(had, func(r metav1.OwnerReference) bool { return r.UID == ref.UID && blocks(r) }) {
+		if !blocks(ref) || slices.ContainsFunc(had,
+			func(r metav1.OwnerReference) bool { return r.UID == ref.UID && blocks(r) }) {
 			continue
 		}
 		if ref.Kind == a.kind.info.Owner {

@@ -61,7 +61,8 @@ func (i patchedInfo) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case !errors.As(err, &status) && strings.HasPrefix(err.Error(), intoFreeForm):
-		return apierrors.NewBadRequest("a strategic merge patch can add or remove (null) a free-form object, such as an entry of spec.config.protocols, " +
+		return apierrors.NewBadRequest("a strategic merge patch can add or remove (null) a free-form object, such " +
+			"as an entry of spec.config.protocols, " +
 			"but not change one: send application/merge-patch+json, or apply")
 	case !errors.As(err, &status):
 		return apierrors.NewBadRequest(err.Error())

@@ -101,7 +101,9 @@ func (r *Resource[T]) defaultList(list any) {
 
 // Open builds the store twice: the main resource, and a shallow copy whose
 // update touches status only.
-func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authorizer Authorizer) (Storage, error) {
+func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter,
+	authorizer Authorizer,
+) (Storage, error) {
 	kind := r.kind
 	main := newStrategy(kind, scheme)
 	store := &genericregistry.Store{

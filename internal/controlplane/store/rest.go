@@ -36,8 +36,11 @@ func (r *REST[T]) Categories() []string {
 
 // Create names objects without a name, and adds to the answer what is shown once and
 // never stored.
-func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	if object, ok := obj.(T); ok && r.kind.info.NamePrefix != "" && object.GetName() == "" && object.GetGenerateName() == "" {
+func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions,
+) (runtime.Object, error) {
+	if object, ok := obj.(T); ok && r.kind.info.NamePrefix != "" && object.GetName() == "" &&
+		object.GetGenerateName() == "" {
 		object.SetName(r.kind.info.NamePrefix + rand.String(8))
 	}
 	out, err := r.Store.Create(budget.Begin(ctx, false), obj, validate, options)
@@ -51,13 +54,17 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 }
 
 // Update replaces, patches and applies.
-func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
 	unlock, err := r.locks.lock(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.Store.Update(budget.Begin(ctx, false), name, r.kind.patched(name, info), createValidation, updateValidation, forceAllowCreate, options)
+	out, created, err := r.Store.Update(budget.Begin(ctx, false), name, r.kind.patched(name, info), createValidation,
+		updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -68,7 +75,9 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 }
 
 // Delete refuses what the kind protects, then deletes.
-func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) (runtime.Object, bool, error) {
 	if err := completeDeleteOptions(ctx, options); err != nil {
 		return nil, false, err
 	}
@@ -140,13 +149,17 @@ func (r *StatusREST[T]) Get(ctx context.Context, name string, options *metav1.Ge
 }
 
 // Update changes the object's status and nothing else.
-func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
 	unlock, err := r.locks.lock(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.store.Update(ctx, name, r.kind.patched(name, info), createValidation, updateValidation, false, options)
+	out, created, err := r.store.Update(ctx, name, r.kind.patched(name, info), createValidation, updateValidation,
+		false, options)
 	if err != nil {
 		return nil, false, err
 	}

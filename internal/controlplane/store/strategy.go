@@ -96,7 +96,8 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 	object := obj.(T)
 	errs := s.validateMeta(object)
 	if rv := object.GetResourceVersion(); rv != "" {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "resourceVersion"), rv, "must not be set on create"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "resourceVersion"), rv,
+			"must not be set on create"))
 	}
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
@@ -127,7 +128,8 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	if s.kind.nameValidator != nil {
 		validateName = s.kind.nameValidator.ValidateName
 	}
-	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName,
+		field.NewPath("metadata"))
 	var none T
 	errs = append(errs, crowded(object, none)...)
 	return append(errs, s.kind.unknownFields(object)...)
@@ -190,7 +192,8 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 // dependents, or to leave them behind, is held by that.
 func (s strategy[T]) release(object T, options *metav1.DeleteOptions) bool {
 	policy, orphan := options.PropagationPolicy, options.OrphanDependents //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
-	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) || (orphan != nil && *orphan) ||
+	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) ||
+		(orphan != nil && *orphan) ||
 		!slices.Equal(object.GetFinalizers(), []string{s.kind.info.Finalizer}) {
 		return false
 	}
@@ -262,7 +265,10 @@ func conditionsOf(status any) []v1alpha1.Condition {
 	case []metav1.Condition:
 		conditions := make([]v1alpha1.Condition, len(list))
 		for i, c := range list {
-			conditions[i] = v1alpha1.Condition{Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status), ObservedGeneration: c.ObservedGeneration}
+			conditions[i] = v1alpha1.Condition{
+				Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status),
+				ObservedGeneration: c.ObservedGeneration,
+			}
 		}
 		return conditions
 	}

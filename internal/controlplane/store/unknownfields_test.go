@@ -16,12 +16,24 @@ func TestUnknownFieldsAreFoundInEmptyObjects(t *testing.T) {
 		fields string
 		want   string
 	}{
-		"in an empty spec":        {&v1alpha1.ServiceAccount{}, `{"f:spec":{"f:surplus":{}}}`, "spec.surplus"},
-		"in an empty setting":     {&v1alpha1.MessagingInstance{}, `{"f:spec":{"f:auth":{"f:apikey":{"f:size":{}}}}}`, "spec.auth.apikey.size"},
-		"settings are free":       {&v1alpha1.MessagingCluster{}, `{"f:spec":{"f:config":{"f:protocols":{"f:stream":{"f:x":{}}}}}}`, ""},
-		"nothing unknown":         {&v1alpha1.MessagingCluster{}, `{"f:spec":{"f:config":{"f:protocols":{"f:stream":{}}},"f:location":{}}}`, ""},
-		"labels are free":         {&v1alpha1.ServiceAccount{}, `{"f:metadata":{"f:labels":{"f:anything":{}}}}`, ""},
-		"keyed lists are entered": {&v1alpha1.ServiceAccount{}, `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, ""},
+		"in an empty spec": {&v1alpha1.ServiceAccount{}, `{"f:spec":{"f:surplus":{}}}`, "spec.surplus"},
+		"in an empty setting": {
+			&v1alpha1.MessagingInstance{}, `{"f:spec":{"f:auth":{"f:apikey":{"f:size":{}}}}}`,
+			"spec.auth.apikey.size",
+		},
+		"settings are free": {
+			&v1alpha1.MessagingCluster{},
+			`{"f:spec":{"f:config":{"f:protocols":{"f:stream":{"f:x":{}}}}}}`, "",
+		},
+		"nothing unknown": {
+			&v1alpha1.MessagingCluster{},
+			`{"f:spec":{"f:config":{"f:protocols":{"f:stream":{}}},"f:location":{}}}`, "",
+		},
+		"labels are free": {&v1alpha1.ServiceAccount{}, `{"f:metadata":{"f:labels":{"f:anything":{}}}}`, ""},
+		"keyed lists are entered": {
+			&v1alpha1.ServiceAccount{},
+			`{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, "",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,9 @@ func (*REST[T]) Destroy() {}
 func (r *REST[T]) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return r.Kind }
 
 // Create implements rest.NamedCreater.
-func (r *REST[T]) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST[T]) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions,
+) (runtime.Object, error) {
 	asked, ok := obj.(T)
 	if !ok {
 		return nil, apierrors.NewBadRequest("the body must be of the kind " + r.Kind.Kind)

@@ -39,7 +39,8 @@ const createKey = access.Permission("cloud.apikeys.create")
 
 // Authorizer says who may act as an account; access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 }
 
@@ -63,13 +64,16 @@ type maker struct {
 func New(opts Options, accounts rest.Getter) rest.Storage {
 	m := &maker{opts, accounts}
 	return &subresource.REST[*authenticationv1.TokenRequest]{
-		Kind: kind, Resource: "serviceaccounts/token", Empty: func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
+		Kind: kind, Resource: "serviceaccounts/token",
+		Empty:     func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
 		Authorize: m.authorize, Check: check, Do: m.create,
 	}
 }
 
 // create issues a token.
-func (m *maker) create(ctx context.Context, call subresource.Call[*authenticationv1.TokenRequest]) (runtime.Object, error) {
+func (m *maker) create(ctx context.Context,
+	call subresource.Call[*authenticationv1.TokenRequest],
+) (runtime.Object, error) {
 	account, ok := m.ready(call.Organization, call.Name)
 	if !ok {
 		var err error
@@ -128,7 +132,8 @@ func (m *maker) authorize(ctx context.Context, organization, name string, _ *aut
 	if who == nil {
 		return nil // the service itself
 	}
-	if _, err := m.Authorizer.Authorize(ctx, who, createKey, access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
+	if _, err := m.Authorizer.Authorize(ctx, who, createKey,
+		access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
 		return err
 	}
 	account, known := m.Directory.Account(organization, name)
@@ -147,10 +152,12 @@ func check(asked *authenticationv1.TokenRequest) field.ErrorList {
 		*spec.ExpirationSeconds = defaultSeconds
 	}
 	if n := *spec.ExpirationSeconds; n < minSeconds || n > maxSeconds {
-		problems = append(problems, field.Invalid(path.Child("expirationSeconds"), n, "must be at least 600 (10 minutes) and at most 4294967296; the server's own limit may be shorter"))
+		problems = append(problems, field.Invalid(path.Child("expirationSeconds"), n, "must be at least 600 (10 "+
+			"minutes) and at most 4294967296; the server's own limit may be shorter"))
 	}
 	if spec.BoundObjectRef != nil {
-		problems = append(problems, field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
+		problems = append(problems,
+			field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
 	}
 	if n := len(spec.Audiences); n > maxAudiences {
 		problems = append(problems, field.TooMany(path.Child("audiences"), n, maxAudiences))
@@ -172,7 +179,8 @@ func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequ
 		if !ok {
 			return apierrors.NewInvalid(kind.GroupKind(), account.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "audiences").Index(i), name,
-					"is neither the address of this server nor urn:vendor:messaging:<organization>:<instance> of an instance of this organization"),
+					"is neither the address of this server nor urn:vendor:messaging:<organization>:<instance> of an "+
+						"instance of this organization"),
 			})
 		}
 		if longest <= 0 {
@@ -194,6 +202,9 @@ func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequ
 	if err != nil {
 		return err
 	}
-	out.Status = authenticationv1.TokenRequestStatus{Token: token.Reveal(), ExpirationTimestamp: metav1.NewTime(expires)}
+	out.Status = authenticationv1.TokenRequestStatus{
+		Token:               token.Reveal(),
+		ExpirationTimestamp: metav1.NewTime(expires),
+	}
 	return nil
 }

@@ -53,12 +53,14 @@ func ask(t *testing.T, name string, edit func(*identity.Account)) error {
 	w := identitytest.New(t)
 	learn := func() { w.Account("acme", "robot", edit) }
 	create, ok := tokens.New(tokens.Options{
-		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{}, Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
+		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{},
+		Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
 	}, late{learn}).(rest.NamedCreater)
 	if !ok {
 		t.Fatal("it cannot be created by name")
 	}
-	ctx := request.WithUser(request.WithNamespace(t.Context(), "acme"), caller.Caller{Principal: &identity.Principal{Name: "clerk", Organization: "acme"}})
+	ctx := request.WithUser(request.WithNamespace(t.Context(), "acme"),
+		caller.Caller{Principal: &identity.Principal{Name: "clerk", Organization: "acme"}})
 	out, err := create.Create(ctx, name, &authenticationv1.TokenRequest{}, nil, &metav1.CreateOptions{})
 	if err == nil {
 		if token, ok := out.(*authenticationv1.TokenRequest); !ok || token.Status.Token == "" {

@@ -146,7 +146,8 @@ func Conditions(path *field.Path, conditions []v1alpha1.Condition) field.ErrorLi
 		errs = append(errs, OneOf(p.Child("status"), string(c.Status),
 			string(v1alpha1.ConditionTrue), string(v1alpha1.ConditionFalse), string(v1alpha1.ConditionUnknown))...)
 		if c.ObservedGeneration < 0 {
-			errs = append(errs, field.Invalid(p.Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0"))
+			errs = append(errs, field.Invalid(p.Child("observedGeneration"), c.ObservedGeneration,
+				"must be greater than or equal to 0"))
 		}
 	}
 	return append(errs, Unique(path, types)...)

@@ -55,7 +55,10 @@ func newWorld(t *testing.T, names ...string) *world {
 			t.Errorf("close etcd: got error %v, want none", err)
 		}
 	})
-	w := &world{t: t, names: names, etcd: store, nats: natstest.New(t, len(names), natstest.Unsafe), dir: t.TempDir(), members: map[string]*member{}}
+	w := &world{
+		t: t, names: names, etcd: store, nats: natstest.New(t, len(names), natstest.Unsafe), dir: t.TempDir(),
+		members: map[string]*member{},
+	}
 	for _, name := range names {
 		w.start(name)
 	}
@@ -108,13 +111,17 @@ func (w *world) start(name string) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	shared, err := group.New(group.Options{
-		Self: name, Members: w.names, Live: w.live, Etcd: client, Prefix: "/freshet", Log: w.nats.Connect(place), Call: w.call, Logger: log,
+		Self: name, Members: w.names, Live: w.live, Etcd: client, Prefix: "/freshet", Log: w.nats.Connect(place),
+		Call: w.call, Logger: log,
 		Session: func() *concurrency.Session { return session }, Alive: func() bool { return true },
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	local, err := dataplane.Open(dataplane.Options{Dir: filepath.Join(w.dir, name), Domain: "freshet.localhost", Logger: log, Group: shared})
+	local, err := dataplane.Open(dataplane.Options{
+		Dir: filepath.Join(w.dir, name), Domain: "freshet.localhost",
+		Logger: log, Group: shared,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -179,7 +186,8 @@ func exists(path string) bool {
 
 func spec(uid string) provision.Spec {
 	return provision.Spec{
-		UID: uid, Organization: "acme", Instance: "i", Name: uid, Host: uid + ".acme.freshet.localhost", Engine: "pebble",
+		UID: uid, Organization: "acme", Instance: "i", Name: uid, Host: uid + ".acme.freshet.localhost",
+		Engine: "pebble",
 		Custom: map[string]string{"shards": "2"}, Copies: 3,
 	}
 }

@@ -50,7 +50,8 @@ func (p *Plane) clearLeftovers(ctx context.Context, wanted map[string]string) er
 				return fmt.Errorf("removing what is left of a cluster that was deleted: %w", err)
 			}
 			if had {
-				g.opts.Logger.Info("what was left of a cluster was removed; it was deleted while this member was down", slog.String("cluster", uid))
+				g.opts.Logger.Info("what was left of a cluster was removed; it was deleted while this member was down",
+					slog.String("cluster", uid))
 			}
 		}
 		if _, err := g.opts.Etcd.Delete(ctx, string(kv.Key)); err != nil {

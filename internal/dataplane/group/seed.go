@@ -72,7 +72,8 @@ func (g *Group) bringIn(ctx context.Context, uid string, to *journal.Journals) e
 		return fmt.Errorf("the journals that are to be brought in, in etcd: %w", err)
 	}
 	if seed.Member != g.opts.Self {
-		return errs.Newf(errs.Unavailable, "the cluster was moved into the group with member %s, which brings in its catalogue and schemas first: see that it runs", seed.Member)
+		return errs.Newf(errs.Unavailable, "the cluster was moved into the group with member %s, which brings in "+
+			"its catalogue and schemas first: see that it runs", seed.Member)
 	}
 	if err := copyJournals(ctx, folder, seed.Journals, to); err != nil {
 		return fmt.Errorf("bringing the cluster's catalogue and schemas into the group: %w", err)
@@ -80,7 +81,8 @@ func (g *Group) bringIn(ctx context.Context, uid string, to *journal.Journals) e
 	if _, err := g.opts.Etcd.Delete(ctx, key); err != nil {
 		return fmt.Errorf("writing down that the journals are there: %w", err)
 	}
-	g.opts.Logger.Info("the catalogue and schemas of a cluster were brought into the group", slog.String("cluster", uid))
+	g.opts.Logger.Info("the catalogue and schemas of a cluster were brought into the group",
+		slog.String("cluster", uid))
 	return os.RemoveAll(folder)
 }
 

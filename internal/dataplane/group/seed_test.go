@@ -43,7 +43,8 @@ func seededStore(t *testing.T, dir string, names []string) map[string][32]byte {
 		if _, err := j.Append(ctx, 0, records...); err != nil {
 			t.Fatal(err)
 		}
-		err = j.SaveSnapshot(ctx, 100, func(w io.Writer) error { _, err := io.WriteString(w, "state of "+name); return err })
+		err = j.SaveSnapshot(ctx, 100,
+			func(w io.Writer) error { _, err := io.WriteString(w, "state of "+name); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,11 @@ func TestJournalsBroughtIn(t *testing.T) {
 	servers, dir, names := natstest.New(t, 1, natstest.Unsafe), t.TempDir(), []string{"messaging", "schemas"}
 	folder := filepath.Join(dir, "a", uid, dataplane.JournalsFolder)
 	want := seededStore(t, folder, names)
-	keys, err := group.SeedKeys(prefix, uid, group.Seed{Shards: []replicated.Seed{replicated.NewSeed()}, Members: []string{"a"}, Member: "a", Journals: names})
+	keys, err := group.SeedKeys(prefix, uid,
+		group.Seed{
+			Shards: []replicated.Seed{replicated.NewSeed()}, Members: []string{"a"}, Member: "a",
+			Journals: names,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +108,8 @@ func TestJournalsBroughtIn(t *testing.T) {
 		}
 		if len(waits.Kvs) == 0 { // it was done, and cut short before it could say so
 			limit = time.Minute
-		} else if _, err := b.Journals(t.Context(), uid); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "member a") {
+		} else if _, err := b.Journals(t.Context(), uid); errs.KindOf(err) != errs.Unavailable ||
+			!strings.Contains(err.Error(), "member a") {
 			t.Fatalf("journals that are not there: got %v, want them to be awaited", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)

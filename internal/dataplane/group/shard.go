@@ -49,7 +49,8 @@ func (s *shard) Status() provision.Shard {
 	is := s.Shard.Status()
 	out := provision.Shard{Number: s.number, Owner: is.Owner.Member, Epoch: is.Owner.Epoch, Log: is.End}
 	for _, c := range is.Copies {
-		out.Copies = append(out.Copies, provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag, Lost: c.Lost, Problem: c.Problem})
+		out.Copies = append(out.Copies,
+			provision.Copy{Member: c.Member, Live: c.Live, Lag: c.Lag, Lost: c.Lost, Problem: c.Problem})
 	}
 	if is.Err != nil {
 		out.Problem = is.Err.Error()

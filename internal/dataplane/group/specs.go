@@ -146,7 +146,8 @@ func (p *Plane) Follow(ctx context.Context, ready chan<- struct{}) {
 	var once sync.Once
 	for ctx.Err() == nil {
 		if err := p.follow(ctx, func() { once.Do(func() { close(ready) }) }); err != nil && ctx.Err() == nil {
-			p.group.opts.Logger.Warn("which clusters should run cannot be followed for now; trying again", slog.String("error", err.Error()))
+			p.group.opts.Logger.Warn("which clusters should run cannot be followed for now; trying again",
+				slog.String("error", err.Error()))
 		}
 		select {
 		case <-time.After(specAgain):
@@ -171,7 +172,8 @@ func (p *Plane) follow(ctx context.Context, read func()) error {
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes := p.group.opts.Etcd.Watch(watching, p.specs(), clientv3.WithPrefix(), clientv3.WithRev(found.Header.Revision+1))
+	changes := p.group.opts.Etcd.Watch(watching, p.specs(), clientv3.WithPrefix(),
+		clientv3.WithRev(found.Header.Revision+1))
 	for {
 		again := p.apply(ctx, wanted)
 		read()
@@ -220,7 +222,8 @@ func (p *Plane) apply(ctx context.Context, wanted map[string]string) <-chan time
 	for _, c := range p.Clusters() {
 		if _, ok := wanted[c.UID]; !ok {
 			if err := p.Plane.Release(ctx, c.UID); err != nil {
-				p.group.opts.Logger.Warn("a cluster that was deleted could not be closed; trying again", slog.String("error", err.Error()))
+				p.group.opts.Logger.Warn("a cluster that was deleted could not be closed; trying again",
+					slog.String("error", err.Error()))
 				again = time.After(specAgain)
 			}
 		}
@@ -239,6 +242,7 @@ func (p *Plane) note(uid string, err error) {
 	}
 	p.failed[uid] = err
 	if before == nil || before.Error() != err.Error() {
-		p.group.opts.Logger.Warn("a cluster could not be opened on this member; trying again", slog.String("cluster", uid), slog.String("error", err.Error()))
+		p.group.opts.Logger.Warn("a cluster could not be opened on this member; trying again",
+			slog.String("cluster", uid), slog.String("error", err.Error()))
 	}
 }

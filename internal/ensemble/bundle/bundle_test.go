@@ -21,7 +21,10 @@ func newGroup(t *testing.T) *bundle.Group {
 	t.Helper()
 	var list []bundle.Member
 	for _, name := range names {
-		list = append(list, bundle.Member{Name: name, Internal: "127.0.0.1:7443", Etcd: "127.0.0.1:7380", Log: name + ".example.com:7422"})
+		list = append(list, bundle.Member{
+			Name: name, Internal: "127.0.0.1:7443", Etcd: "127.0.0.1:7380",
+			Log: name + ".example.com:7422",
+		})
 	}
 	g, err := bundle.New("https://freshet.example.com", list, []byte("keys"))
 	if err != nil {
@@ -45,7 +48,10 @@ func install(t *testing.T, g *bundle.Group, name string) string {
 }
 
 func places(dir string) bundle.Places {
-	return bundle.Places{DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key")}
+	return bundle.Places{
+		DataDir: dir, Bundle: filepath.Join(dir, "members"),
+		EncryptionKeys: filepath.Join(dir, "encryption.key"),
+	}
 }
 
 func open(t *testing.T, g *bundle.Group, name string) *bundle.Credentials {
@@ -109,7 +115,10 @@ func TestInstall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]string{"encryption.key": "keys", "admin.token": g.Secrets.AdminToken, "tls/ca.crt": g.Secrets.ClientCA.Certificate} {
+	for path, want := range map[string]string{
+		"encryption.key": "keys", "admin.token": g.Secrets.AdminToken,
+		"tls/ca.crt": g.Secrets.ClientCA.Certificate,
+	} {
 		if got, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(got) != want {
 			t.Errorf("%s: got %q, %v, want %q", path, got, err, want)
 		}
@@ -131,7 +140,8 @@ func TestInstall(t *testing.T) {
 	if err := part.Install(places(used)); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("a data directory that was used: got %v, want a conflict", err)
 	}
-	if _, err := bundle.Open(filepath.Join(dir, "members"), "b"); err == nil || !strings.Contains(err.Error(), `member "a"`) {
+	if _, err := bundle.Open(filepath.Join(dir, "members"), "b"); err == nil ||
+		!strings.Contains(err.Error(), `member "a"`) {
 		t.Errorf("the bundle of another member: got %v, want a refusal", err)
 	}
 }
@@ -156,7 +166,8 @@ func TestAttackMembersTLS(t *testing.T) {
 		}
 	}()
 	greeted := func(config *tls.Config) bool {
-		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		conn, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: config}).DialContext(t.Context(), "tcp",
+			listener.Addr().String())
 		if err != nil {
 			return false
 		}
@@ -170,7 +181,10 @@ func TestAttackMembersTLS(t *testing.T) {
 	if greeted(open(t, g, "b").Client("c")) {
 		t.Error("a member was taken for another one")
 	}
-	stranger := &bundle.Group{Version: 1, Members: []bundle.Member{{Name: "d", Internal: "127.0.0.1:1", Log: "127.0.0.1:2"}}, CA: g.CA}
+	stranger := &bundle.Group{
+		Version: 1,
+		Members: []bundle.Member{{Name: "d", Internal: "127.0.0.1:1", Log: "127.0.0.1:2"}}, CA: g.CA,
+	}
 	bare := open(t, g, "b").Client("a")
 	bare.Certificates = nil
 	attempts := map[string]*tls.Config{

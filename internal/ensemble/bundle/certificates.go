@@ -119,19 +119,24 @@ func Open(dir, self string) (*Credentials, error) {
 	c := &Credentials{Files: FilesIn(dir), pool: x509.NewCertPool()}
 	authority, err := os.ReadFile(c.CA)
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificates of the group: %w; unpack this member's bundle with freshet cluster join", err)
+		return nil, fmt.Errorf(
+			"reading the certificates of the group: %w; unpack this member's bundle with freshet cluster join", err)
 	}
 	if !c.pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("%s holds no certificate; unpack this member's bundle again with freshet cluster join", c.CA)
+		return nil, fmt.Errorf("%s holds no certificate; unpack this member's bundle again with freshet cluster join",
+			c.CA)
 	}
 	if c.cert, err = tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
-		return nil, fmt.Errorf("reading the member's certificate: %w; unpack this member's bundle with freshet cluster join", err)
+		return nil, fmt.Errorf(
+			"reading the member's certificate: %w; unpack this member's bundle with freshet cluster join", err)
 	}
 	if name := c.cert.Leaf.Subject.CommonName; name != self {
-		return nil, fmt.Errorf("the bundle in %s is that of member %q, and members.self is %q; join with the bundle of this member", dir, name, self)
+		return nil, fmt.Errorf("the bundle in %s is that of member %q, and members.self is %q; join with the bundle "+
+			"of this member", dir, name, self)
 	}
 	if end := c.cert.Leaf.NotAfter; time.Now().After(end) {
-		return nil, fmt.Errorf("the certificate of member %s has ended on %s; make a new bundle with freshet cluster replace", self, end.Format(time.DateOnly))
+		return nil, fmt.Errorf("the certificate of member %s has ended on %s; make a new bundle with freshet "+
+			"cluster replace", self, end.Format(time.DateOnly))
 	}
 	return c, nil
 }

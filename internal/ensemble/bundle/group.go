@@ -121,7 +121,10 @@ func New(baseURL string, members []Member, encryptionKeys []byte) (*Group, error
 	}
 	return &Group{
 		Version: Version, ID: hex.EncodeToString(random(8)), BaseURL: baseURL, Members: members, CA: ca,
-		Secrets: Secrets{EncryptionKeys: encryptionKeys, AdminToken: base64.RawURLEncoding.EncodeToString(random(32)), ClientCA: clients},
+		Secrets: Secrets{
+			EncryptionKeys: encryptionKeys, AdminToken: base64.RawURLEncoding.EncodeToString(random(32)),
+			ClientCA: clients,
+		},
 	}, nil
 }
 
@@ -153,7 +156,8 @@ func ReadGroup(path string) (*Group, error) {
 		return nil, err
 	}
 	if g.Version != Version || len(g.Members) == 0 || g.CA.Key == "" {
-		return nil, errs.Newf(errs.Invalid, "%s is not the file of a group that this version reads; it is made by freshet cluster init", path)
+		return nil, errs.Newf(errs.Invalid,
+			"%s is not the file of a group that this version reads; it is made by freshet cluster init", path)
 	}
 	return &g, nil
 }
@@ -165,7 +169,8 @@ func Read(path string) (*Bundle, error) {
 		return nil, err
 	}
 	if b.Version != Version || b.Self == "" || b.Own.Key == "" {
-		return nil, errs.Newf(errs.Invalid, "%s is not a bundle that this version reads; bundles are made by freshet cluster init", path)
+		return nil, errs.Newf(errs.Invalid,
+			"%s is not a bundle that this version reads; bundles are made by freshet cluster init", path)
 	}
 	return &b, nil
 }

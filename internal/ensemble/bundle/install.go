@@ -54,7 +54,8 @@ func (b *Bundle) Install(to Places) error {
 	}
 	for _, used := range []string{"etcd", "clusters", "FORMAT"} {
 		if _, err := os.Stat(filepath.Join(to.DataDir, used)); err == nil {
-			return errs.Newf(errs.Conflict, "%s is the data directory of a server that has run; a member begins with an empty one: choose another with --data-dir", to.DataDir)
+			return errs.Newf(errs.Conflict, "%s is the data directory of a server that has run; a member begins "+
+				"with an empty one: choose another with --data-dir", to.DataDir)
 		}
 	}
 	for _, f := range files {
@@ -72,7 +73,8 @@ func place(path string, data []byte) error {
 	case err == nil && bytes.Equal(have, data):
 		return nil
 	case err == nil:
-		return errs.Newf(errs.Conflict, "%s is there and says something else: a member begins with an empty data directory", path)
+		return errs.Newf(errs.Conflict,
+			"%s is there and says something else: a member begins with an empty data directory", path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -104,7 +106,8 @@ func ReadJoining(dir string) (Joining, error) {
 		err = json.Unmarshal(text, &j)
 	}
 	if err != nil {
-		return j, fmt.Errorf("reading how the member joins its group: %w; unpack its bundle with freshet cluster join", err)
+		return j, fmt.Errorf("reading how the member joins its group: %w; unpack its bundle with freshet cluster join",
+			err)
 	}
 	return j, nil
 }

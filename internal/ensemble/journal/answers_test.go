@@ -107,7 +107,8 @@ func TestAPublishWithoutAnAnswerIsThereOnce(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		group := natstest.New(t, servers)
 		l := &lossy{to: group.Server(0)}
-		conn, err := nats.Connect("", nats.InProcessServer(l), nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectBufSize(-1))
+		conn, err := nats.Connect("", nats.InProcessServer(l), nats.MaxReconnects(-1),
+			nats.ReconnectWait(time.Millisecond), nats.ReconnectBufSize(-1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,8 @@ func TestAPublishWithoutAnAnswerIsThereOnce(t *testing.T) {
 			last, err := j.Append(t.Context(), uint64(len(want)), []byte(a), []byte(b))
 			want = append(want, a, b)
 			if err != nil || last != uint64(len(want)) {
-				t.Fatalf("%d servers, %d publishes and %d answers lost: got %d, error %v; want %d", servers, c.request, c.answer, last, err, len(want))
+				t.Fatalf("%d servers, %d publishes and %d answers lost: got %d, error %v; want %d", servers, c.request,
+					c.answer, last, err, len(want))
 			}
 		}
 		l.request.Store(0)
@@ -181,8 +183,10 @@ func TestAServerThatIsGoneIsUnavailableAndComesBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := js.Journal(ctx, "other"); errs.KindOf(err) != errs.Unavailable || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("open without a server: got error %v, want one of the kind unavailable that says that time was up", err)
+	if _, err := js.Journal(ctx, "other"); errs.KindOf(err) != errs.Unavailable ||
+		!errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("open without a server: got error %v, want one of the kind unavailable that says that time was up",
+			err)
 	}
 	group.Start(0)
 	for name, err := range every(j, 20*time.Second) {
@@ -198,9 +202,11 @@ func TestOpenReturnsTheReason(t *testing.T) {
 	group := natstest.New(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := jetstream.Open(ctx, group.Connect(0), jetstream.Options{Prefix: "x", Replicas: 3})
-	if errs.KindOf(err) != errs.Unavailable || errors.Is(err, engine.ErrClosed) || !strings.Contains(fmt.Sprint(err), "replicas > 1 not supported") {
-		t.Errorf("three copies on one server: got error %v, want one of the kind unavailable with the server's reason", err)
+	_, err := journal.Open(ctx, group.Connect(0), journal.Options{Prefix: "x", Replicas: 3})
+	if errs.KindOf(err) != errs.Unavailable || errors.Is(err, engine.ErrClosed) ||
+		!strings.Contains(fmt.Sprint(err), "replicas > 1 not supported") {
+		t.Errorf("three copies on one server: got error %v, want one of the kind unavailable with the server's reason",
+			err)
 	}
 }
 
@@ -249,7 +255,8 @@ func TestAnAppendThatIsTooLargeWritesNothing(t *testing.T) {
 	group := natstest.New(t, 1)
 	conn := group.Connect(0)
 	j := openJournal(t, openJournals(t, conn, 1, "x"), "j")
-	if _, err := j.Append(t.Context(), 0, make([]byte, 9<<20), make([]byte, 9<<20)); !errors.Is(err, engine.ErrTooLarge) {
+	if _, err := j.Append(t.Context(), 0, make([]byte, 9<<20), make([]byte, 9<<20)); !errors.Is(err,
+		engine.ErrTooLarge) {
 		t.Errorf("18 MiB: got error %v, want %v", err, engine.ErrTooLarge)
 	}
 	most := make([]byte, conn.MaxPayload()-1<<10-8)
@@ -257,7 +264,8 @@ func TestAnAppendThatIsTooLargeWritesNothing(t *testing.T) {
 		t.Errorf("as much as is allowed: got %d, error %v; want 1", last, err)
 	}
 	size := 0
-	if _, err := j.Replay(t.Context(), 0, func(_ uint64, r []byte) error { size = len(r); return nil }); err != nil || size != len(most) {
+	if _, err := j.Replay(t.Context(), 0, func(_ uint64, r []byte) error { size = len(r); return nil }); err != nil ||
+		size != len(most) {
 		t.Errorf("got a record of %d bytes, error %v; want %d", size, err, len(most))
 	}
 }
@@ -275,7 +283,8 @@ func TestLostDataIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := j.SaveSnapshot(t.Context(), 2, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
+	if err := j.SaveSnapshot(t.Context(), 2,
+		func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	purge(t, js, "J_x")
@@ -287,7 +296,8 @@ func TestLostDataIsNoticed(t *testing.T) {
 		t.Errorf("a snapshot without its chunks: got error %v, want %v", err, engine.ErrCorrupt)
 	}
 	purge(t, js, "J_x_j", natsjs.WithPurgeSubject("freshet.journal.x.j.r"))
-	if _, err := j.Replay(t.Context(), 2, func(uint64, []byte) error { return nil }); !errors.Is(err, engine.ErrCorrupt) {
+	if _, err := j.Replay(t.Context(), 2, func(uint64, []byte) error { return nil }); !errors.Is(err,
+		engine.ErrCorrupt) {
 		t.Errorf("a journal without its records: got error %v, want %v", err, engine.ErrCorrupt)
 	}
 }

@@ -104,7 +104,8 @@ func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored
 // is none.
 func (s *Journals) near(ctx context.Context, stream, subject string, from uint64) ([]stored, error) {
 	part, cancel := context.WithTimeout(ctx, minAnswer/2)
-	found, err := s.direct(part, stream, getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
+	found, err := s.direct(part, stream,
+		getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
 	cancel()
 	if err == nil && len(found) > 0 {
 		return found, nil

@@ -18,7 +18,8 @@ import (
 const slack = 1 << 10
 
 // errPurged says that what was at a place is no longer there.
-var errPurged = errs.New(errs.Unavailable, "it is not known whether the records were taken: a snapshot has taken the place of what was there; read the journal and decide again")
+var errPurged = errs.New(errs.Unavailable, "it is not known whether the records were taken: a snapshot has taken "+
+	"the place of what was there; read the journal and decide again")
 
 // Append implements engine.Journal.
 func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (uint64, error) {
@@ -88,7 +89,8 @@ func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
 	case after < tail.last:
 		return engine.ErrConflict
 	case after > tail.last:
-		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name, after, tail.last)
+		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name,
+			after, tail.last)
 	}
 	return nil
 }
@@ -96,7 +98,9 @@ func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
 // commit publishes a message behind the tail and returns its sequence when it is
 // there for good. build makes the message for a tail, or says why not; it is asked
 // again when another message took the place. The caller holds appending.
-func (j *journal) commit(ctx context.Context, subject string, build func(id [idBytes]byte, tail mark) ([]byte, error)) (uint64, error) {
+func (j *journal) commit(ctx context.Context, subject string,
+	build func(id [idBytes]byte, tail mark) ([]byte, error),
+) (uint64, error) {
 	var id [idBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
 	for {
@@ -114,7 +118,9 @@ func (j *journal) commit(ctx context.Context, subject string, build func(id [idB
 
 // claim publishes a message for the place behind the tail until that is taken, and
 // says whether by this message. The winner is noted.
-func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, tail mark, data []byte) (ours bool, err error) {
+func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, tail mark,
+	data []byte,
+) (ours bool, err error) {
 	m, err := decode(tail.seq+1, data)
 	if err != nil {
 		return false, err

@@ -65,8 +65,12 @@ func (h *history) recovered(since time.Duration) time.Duration {
 func (h *history) record(name string, injected int, recovery time.Duration, j engine.Journal) {
 	h.t.Helper()
 	checked, lost := h.check(j)
-	h.t.Logf("%d appends, %d records acknowledged, %d calls without an answer", h.tried.Load(), checked, h.failed.Load())
-	tally.Fault{Name: name, Injected: injected, Checked: checked, Lost: lost, Wrong: h.wrong, Recovery: recovery}.Record(h.t)
+	h.t.Logf("%d appends, %d records acknowledged, %d calls without an answer", h.tried.Load(), checked,
+		h.failed.Load())
+	tally.Fault{
+		Name: name, Injected: injected, Checked: checked, Lost: lost, Wrong: h.wrong,
+		Recovery: recovery,
+	}.Record(h.t)
 }
 
 // duration is how long a fault test goes on injecting.
@@ -87,7 +91,8 @@ func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 		stop()
 		checked, lost := h.check(js[0])
 		if checked == 0 || lost != 0 || h.wrong != 0 || h.failed.Load() != 0 {
-			t.Errorf("%d servers: got %d records checked, %d lost, %d wrong, %d failed; want some and 0", servers, checked, lost, h.wrong, h.failed.Load())
+			t.Errorf("%d servers: got %d records checked, %d lost, %d wrong, %d failed; want some and 0", servers,
+				checked, lost, h.wrong, h.failed.Load())
 		}
 	}
 }

@@ -239,7 +239,8 @@ func (h *history) check(j engine.Journal) (checked, lost int) {
 			break
 		}
 		if ctx.Err() != nil {
-			h.t.Fatalf("after the faults were over: got %d of %d records and error %v, want the journal", len(final.state), last, err)
+			h.t.Fatalf("after the faults were over: got %d of %d records and error %v, want the journal",
+				len(final.state), last, err)
 		}
 	}
 	at := map[string]uint64{}
@@ -307,7 +308,8 @@ func (h *history) checkOrder(at map[string]uint64) {
 				continue
 			}
 			if other.last > c.last || len(c.records) > 0 && other.last == c.last {
-				h.wrongf("got %d for a call at %s to %s, want more than the %d that was answered at %s", c.last, c.from, c.to, other.last, other.to)
+				h.wrongf("got %d for a call at %s to %s, want more than the %d that was answered at %s", c.last, c.from,
+					c.to, other.last, other.to)
 			}
 		}
 	}

@@ -53,7 +53,8 @@ type Journals struct {
 // outlive them.
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 	if o.Prefix == "" || len(o.Prefix) > maxNameBytes || o.Replicas < 1 {
-		return nil, fmt.Errorf("%w: journals need a prefix of 1 to %d bytes and a number of replicas", engine.ErrInvalid, maxNameBytes)
+		return nil, fmt.Errorf("%w: journals need a prefix of 1 to %d bytes and a number of replicas",
+			engine.ErrInvalid, maxNameBytes)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -185,7 +186,8 @@ func (s *Journals) bucket() string { return "J_" + token(s.opts.Prefix) }
 
 // ensure makes a stream when there is none.
 func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
-	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true, natsjs.DiscardNew, true
+	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true,
+		natsjs.DiscardNew, true
 	return retry(ctx, func(ctx context.Context) error {
 		_, err := s.js.Stream(ctx, c.Name)
 		if errors.Is(err, natsjs.ErrStreamNotFound) {

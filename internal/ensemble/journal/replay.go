@@ -10,7 +10,9 @@ import (
 )
 
 // Replay implements engine.Journal.
-func (j *journal) Replay(ctx context.Context, after uint64, visit func(position uint64, record []byte) error) (uint64, error) {
+func (j *journal) Replay(ctx context.Context, after uint64,
+	visit func(position uint64, record []byte) error,
+) (uint64, error) {
 	parent := ctx
 	ctx, leave, err := j.s.enter(ctx)
 	if err != nil {

@@ -103,7 +103,8 @@ func (c *claims) claim(ctx context.Context, member int, name, who string) {
 	switch {
 	case err == nil:
 		if state[name] != who || m.View()[name] != who {
-			c.wrongf("member %d, after its write: got owner %q and %q of %s, want %s", member, state[name], m.View()[name], name, who)
+			c.wrongf("member %d, after its write: got owner %q and %q of %s, want %s", member, state[name],
+				m.View()[name], name, who)
 		}
 		c.mu.Lock()
 		other := c.won[name]

@@ -62,7 +62,8 @@ func TestSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range c.records {
-			if _, err := from.Append(t.Context(), i, fmt.Appendf(nil, "record %d %s", i+1, strings.Repeat("x", 1000))); err != nil {
+			if _, err := from.Append(t.Context(), i,
+				fmt.Appendf(nil, "record %d %s", i+1, strings.Repeat("x", 1000))); err != nil {
 				t.Fatal(err)
 			}
 		}

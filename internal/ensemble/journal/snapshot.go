@@ -50,7 +50,8 @@ func (j *journal) latest(ctx context.Context) (pointer, error) {
 			return pointer{}, err
 		}
 		if err := json.Unmarshal(m.body, &p); err != nil {
-			return pointer{}, fmt.Errorf("%w: message %d of journal %q names no snapshot: %w", engine.ErrCorrupt, m.seq, j.name, err)
+			return pointer{}, fmt.Errorf("%w: message %d of journal %q names no snapshot: %w", engine.ErrCorrupt,
+				m.seq, j.name, err)
 		}
 		p.seq = m.seq
 	}
@@ -124,7 +125,8 @@ func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, c
 			}
 		}
 		if tail, _ := j.end(); position > tail.last {
-			return fmt.Errorf("%w: a snapshot at position %d of a journal that ends at %d", engine.ErrInvalid, position, tail.last)
+			return fmt.Errorf("%w: a snapshot at position %d of a journal that ends at %d", engine.ErrInvalid,
+				position, tail.last)
 		}
 		if current, err = j.latest(ctx); err != nil || position < current.Position {
 			return err

@@ -41,14 +41,16 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, callTimeout)
 		answer, err := g.opts.Etcd.Txn(asking).Then(
-			clientv3.OpGet(g.key("live/"), clientv3.WithPrefix()), clientv3.OpGet(g.key("leaving/"), clientv3.WithPrefix()),
+			clientv3.OpGet(g.key("live/"), clientv3.WithPrefix()),
+			clientv3.OpGet(g.key("leaving/"), clientv3.WithPrefix()),
 		).Commit()
 		cancel()
 		if err == nil {
 			for _, part := range answer.Responses {
 				for _, kv := range part.GetResponseRange().Kvs {
 					lease := kv.Lease
-					if _, err := fmt.Sscanf(strings.TrimPrefix(string(kv.Key), g.key("leaving/")), "%x", &lease); err != nil {
+					if _, err := fmt.Sscanf(strings.TrimPrefix(string(kv.Key), g.key("leaving/")), "%x",
+						&lease); err != nil {
 						lease = kv.Lease // one that is live
 					}
 					if record, ok := decode(kv.Value, lease); ok && record.Name != g.opts.Self.Name {
@@ -79,9 +81,11 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 			return nil
 		}
 		if time.Since(began) > g.ttl { // it renews its lease, or had just done so
-			g.opts.Log.Warn("a member does not answer the others, and loses its lease", slog.String("member", member.Name), slog.String("error", err.Error()))
+			g.opts.Log.Warn("a member does not answer the others, and loses its lease",
+				slog.String("member", member.Name), slog.String("error", err.Error()))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
-				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again", slog.String("error", err.Error()))
+				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again",
+					slog.String("error", err.Error()))
 			}
 		}
 		g.pause(ctx)
@@ -115,9 +119,11 @@ func (g *Group) lookAfter(ctx context.Context) {
 			if !member.Ready { // it has said that it stops, or had not begun
 				level = slog.LevelInfo
 			}
-			g.opts.Log.Log(ctx, level, "nobody listens any more where a member was, and it loses its lease", slog.String("member", member.Name))
+			g.opts.Log.Log(ctx, level, "nobody listens any more where a member was, and it loses its lease",
+				slog.String("member", member.Name))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
-				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again", slog.String("error", err.Error()))
+				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again",
+					slog.String("error", err.Error()))
 			}
 		}
 		refused = now

@@ -27,7 +27,8 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 		case !won:
 			g.awaitVacancy(ctx, revision)
 		default:
-			g.opts.Log.Info("this member runs the controllers of the group now", slog.String("member", g.opts.Self.Name))
+			g.opts.Log.Info("this member runs the controllers of the group now",
+				slog.String("member", g.opts.Self.Name))
 			g.lead(ctx, session.Lease(), work)
 			g.resign(session.Lease())
 		}
@@ -81,7 +82,8 @@ func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx 
 		for ctx.Err() == nil {
 			session := g.Session()
 			if session == nil || session.Lease() != lease || !g.Alive() {
-				g.opts.Log.Warn("this member runs the controllers of the group no longer", slog.String("member", g.opts.Self.Name))
+				g.opts.Log.Warn("this member runs the controllers of the group no longer",
+					slog.String("member", g.opts.Self.Name))
 				return
 			}
 			_ = g.Changed(ctx) // the loop asks
@@ -102,7 +104,8 @@ func (g *Group) resign(lease clientv3.LeaseID) {
 		Then(clientv3.OpDelete(key)).
 		Commit()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		g.opts.Log.Warn("another member takes over the controllers only when this one's lease has ended", slog.String("error", err.Error()))
+		g.opts.Log.Warn("another member takes over the controllers only when this one's lease has ended",
+			slog.String("error", err.Error()))
 	}
 }
 

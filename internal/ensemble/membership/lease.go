@@ -24,7 +24,8 @@ func (g *Group) holdLease(ctx context.Context) {
 		lease, asked, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.LogAttrs(ctx, without.level(), "this member has no lease and answers nothing: it does not reach a majority of its group; trying again",
+				g.opts.Log.LogAttrs(ctx, without.level(), "this member has no lease and answers nothing: it does "+
+					"not reach a majority of its group; trying again",
 					slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
 			}
 			g.pause(ctx)
@@ -101,7 +102,8 @@ func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		g.opts.Log.Warn("this member could not bring itself up to date; trying again", slog.String("error", err.Error()))
+		g.opts.Log.Warn("this member could not bring itself up to date; trying again",
+			slog.String("error", err.Error()))
 		g.pause(ctx)
 	}
 }
@@ -166,7 +168,8 @@ func (g *Group) follow(ctx context.Context) {
 	var blind seldom
 	for ctx.Err() == nil {
 		if err := g.watch(ctx, said); err != nil && ctx.Err() == nil {
-			g.opts.Log.LogAttrs(ctx, blind.level(), "the other members cannot be followed for now", slog.String("error", err.Error()))
+			g.opts.Log.LogAttrs(ctx, blind.level(), "the other members cannot be followed for now",
+				slog.String("error", err.Error()))
 		}
 		g.pause(ctx)
 	}
@@ -191,7 +194,8 @@ func (g *Group) watch(ctx context.Context, said *news) error {
 	g.change(func() { g.live = live })
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
-	for answer := range g.opts.Etcd.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(found.Header.Revision+1)) {
+	for answer := range g.opts.Etcd.Watch(ctx, prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(found.Header.Revision+1)) {
 		if err := answer.Err(); err != nil {
 			return err
 		}

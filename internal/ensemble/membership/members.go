@@ -252,6 +252,7 @@ func (g *Group) Close() {
 	defer cancel()
 	session.Orphan()
 	if _, err := g.opts.Etcd.Revoke(ctx, session.Lease()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		g.opts.Log.Warn("the lease of this member could not be given back; it ends by itself", slog.String("error", err.Error()))
+		g.opts.Log.Warn("the lease of this member could not be given back; it ends by itself",
+			slog.String("error", err.Error()))
 	}
 }

@@ -44,11 +44,14 @@ func client(t *testing.T, m *etcd.Member) *clientv3.Client {
 }
 
 // join opens a member, which is closed with the test unless that was done before.
-func join(t *testing.T, c *clientv3.Client, name string, catchUp func(context.Context) error) (g *membership.Group, leave func()) {
+func join(t *testing.T, c *clientv3.Client, name string,
+	catchUp func(context.Context) error,
+) (g *membership.Group, leave func()) {
 	t.Helper()
 	g, err := membership.Open(t.Context(), membership.Options{
-		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: name, Internal: name + ":7443"}, TTL: ttl, CatchUp: catchUp,
-		Log: slog.New(slog.DiscardHandler),
+		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: name, Internal: name + ":7443"}, TTL: ttl,
+		CatchUp: catchUp,
+		Log:     slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +220,8 @@ func TestFaultCrashedMember(t *testing.T) {
 	c := client(t, store(t))
 	crashed := make(chan struct{})
 	a, err := membership.Open(t.Context(), membership.Options{
-		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: "a"}, TTL: 5 * ttl, Log: slog.New(slog.DiscardHandler),
+		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: "a"}, TTL: 5 * ttl,
+		Log: slog.New(slog.DiscardHandler),
 		Reach: func(context.Context, string) error {
 			select {
 			case <-crashed:

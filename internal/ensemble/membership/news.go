@@ -26,7 +26,8 @@ func (n *news) tell(live map[string]Record) {
 			continue
 		}
 		if before[name].Ready {
-			n.log.Warn("a member of the group is lost: its process or its machine is gone, or it does not reach the others; see freshet cluster status", slog.String("member", name))
+			n.log.Warn("a member of the group is lost: its process or its machine is gone, or it does not reach the "+
+				"others; see freshet cluster status", slog.String("member", name))
 		} else {
 			n.log.Info("a member of the group has left", slog.String("member", name))
 		}

@@ -21,7 +21,10 @@ func TestNews(t *testing.T) {
 	}{
 		{map[string]Record{"a": {Ready: true}, "b": {Ready: true}}, ""},
 		{map[string]Record{"a": {Ready: true}, "b": {Ready: true}, "c": {}}, ""},
-		{map[string]Record{"a": {Ready: true}, "b": {Ready: true}, "c": {Ready: true}}, `level=INFO msg="a member of the group is there and ready" member=c`},
+		{
+			map[string]Record{"a": {Ready: true}, "b": {Ready: true}, "c": {Ready: true}},
+			`level=INFO msg="a member of the group is there and ready" member=c`,
+		},
 		{map[string]Record{"a": {}, "b": {Ready: true}, "c": {Ready: true}}, ""},
 		{map[string]Record{"b": {Ready: true}}, `level=WARN msg="a member of the group is lost`},
 		{map[string]Record{"b": {}}, ""},
@@ -29,7 +32,8 @@ func TestNews(t *testing.T) {
 	} {
 		out.Reset()
 		n.tell(step.live)
-		if got := out.String(); !strings.Contains(got, step.want) || strings.Count(got, "\n") != min(len(step.want), 1) {
+		if got := out.String(); !strings.Contains(got, step.want) ||
+			strings.Count(got, "\n") != min(len(step.want), 1) {
 			t.Errorf("%v: got %q, want one line with %q", step.live, got, step.want)
 		}
 	}

@@ -65,7 +65,8 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 	}
 	address := listener.Addr().String()
 	made, err := bundle.New("https://freshet.example.com", []bundle.Member{
-		{Name: "a", Internal: "127.0.0.1:1", Etcd: address, Log: address}, {Name: "b", Internal: address, Etcd: address, Log: address},
+		{Name: "a", Internal: "127.0.0.1:1", Etcd: address, Log: address},
+		{Name: "b", Internal: address, Etcd: address, Log: address},
 	}, []byte("keys"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,10 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 		dir := t.TempDir()
 		part, err := made.Bundle(name, false)
 		if err == nil {
-			err = part.Install(bundle.Places{DataDir: dir, Bundle: filepath.Join(dir, "members"), EncryptionKeys: filepath.Join(dir, "encryption.key")})
+			err = part.Install(bundle.Places{
+				DataDir: dir, Bundle: filepath.Join(dir, "members"),
+				EncryptionKeys: filepath.Join(dir, "encryption.key"),
+			})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +90,10 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 		return c
 	}
 	o := &other{freezer: &freezer{listener, make(chan struct{}), make(chan struct{})}}
-	server := &http.Server{Handler: handler, TLSConfig: credentials("b").Server([]string{"a"}, protocols...), Protocols: new(http.Protocols)}
+	server := &http.Server{
+		Handler: handler, TLSConfig: credentials("b").Server([]string{"a"}, protocols...),
+		Protocols: new(http.Protocols),
+	}
 	server.Protocols.SetHTTP1(slices.Contains(protocols, protocolPooled))
 	server.Protocols.SetHTTP2(true)
 	served := make(chan struct{})
@@ -111,7 +118,8 @@ func (o *other) send(t *testing.T, path string) (string, error) {
 	if !ok {
 		t.Fatal("there is no pool to b")
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.network.URL("b", path), strings.NewReader("hello"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.network.URL("b", path),
+		strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}

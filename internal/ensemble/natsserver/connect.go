@@ -75,7 +75,8 @@ func (s *Server) Ready(ctx context.Context) error {
 				return nil
 			}
 			if time.Since(majority) > catchUpTimeout {
-				s.log.Warnf("A stream has not caught up within %s; the server goes on with that: %v", catchUpTimeout, err)
+				s.log.Warnf("A stream has not caught up within %s; the server goes on with that: %v",
+					catchUpTimeout, err)
 				return nil
 			}
 		}
@@ -123,7 +124,8 @@ func (s *Server) current() error {
 func (s *Server) Health() error {
 	switch {
 	case !s.nats.Load().Running() || !s.nats.Load().JetStreamEnabled():
-		return fmt.Errorf("%w: the embedded server in %s has stopped its streams, see its lines in the log", ErrNotReady, s.dir)
+		return fmt.Errorf("%w: the embedded server in %s has stopped its streams, see its lines in the log",
+			ErrNotReady, s.dir)
 	case !s.nats.Load().JetStreamIsCurrent():
 		return ErrNotReady
 	}

@@ -18,7 +18,8 @@ func TestElectionTimesAreThoseOfTheServer(t *testing.T) {
 		}
 	}
 	setElections()
-	if natsHeartbeat != heartbeat || natsShortestPatience != shortestPatience || natsLongestPatience != longestPatience {
+	if natsHeartbeat != heartbeat || natsShortestPatience != shortestPatience ||
+		natsLongestPatience != longestPatience {
 		t.Errorf("got %s, %s and %s, want what was set", natsHeartbeat, natsShortestPatience, natsLongestPatience)
 	}
 }

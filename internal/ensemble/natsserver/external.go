@@ -120,7 +120,10 @@ func Dial(o External) (*Remote, error) {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w", strings.Join(o.URLs, ", "), err)
 	}
 	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
-	return &Remote{conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout}, closed: make(chan struct{})}, nil
+	return &Remote{
+		conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout},
+		closed: make(chan struct{}),
+	}, nil
 }
 
 // tls is nil when there is nothing to say about it.
@@ -244,7 +247,8 @@ func (r *Remote) Look(ctx context.Context) (is string, problems []Problem) {
 	problems = r.checkServer()
 	_, account, unusable := r.checkAccount(ctx)
 	problems = append(append(problems, unusable...), r.checkSync(ctx)...)
-	is = fmt.Sprintf("%s answers with version %s and takes messages of %d bytes", r.conn.ConnectedUrlRedacted(), r.conn.ConnectedServerVersion(), r.conn.MaxPayload())
+	is = fmt.Sprintf("%s answers with version %s and takes messages of %d bytes", r.conn.ConnectedUrlRedacted(),
+		r.conn.ConnectedServerVersion(), r.conn.MaxPayload())
 	if account != nil {
 		is += fmt.Sprintf("; the account has %d streams (%s) and %d bytes stored (%s)",
 			account.Streams, limit(int64(account.Limits.MaxStreams)), account.Store, limit(account.Limits.MaxStore))
@@ -273,10 +277,13 @@ func (r *Remote) Check(ctx context.Context) []Problem {
 
 func (r *Remote) checkServer() (problems []Problem) {
 	if v := r.conn.ConnectedServerVersion(); !atLeast(v, minMajor, minMinor) {
-		problems = append(problems, Problem{"VersionTooOld", fmt.Sprintf("the NATS server at %s has version %q; use %d.%d or later", r.conn.ConnectedUrlRedacted(), v, minMajor, minMinor), true})
+		problems = append(problems, Problem{"VersionTooOld", fmt.Sprintf("the NATS server at %s has version %q; use "+
+			"%d.%d or later", r.conn.ConnectedUrlRedacted(), v, minMajor, minMinor), true})
 	}
 	if n := r.conn.MaxPayload(); n < MinMaxPayload {
-		problems = append(problems, Problem{"MaxPayloadTooSmall", fmt.Sprintf("the NATS server at %s takes messages of %d bytes at most; set max_payload to %d or more on every server", r.conn.ConnectedUrlRedacted(), n, MinMaxPayload), true})
+		problems = append(problems, Problem{"MaxPayloadTooSmall", fmt.Sprintf("the NATS server at %s takes messages "+
+			"of %d bytes at most; set max_payload to %d or more on every server", r.conn.ConnectedUrlRedacted(), n,
+			MinMaxPayload), true})
 	}
 	return problems
 }
@@ -304,10 +311,12 @@ func (r *Remote) checkAccount(ctx context.Context) (jetstream.JetStream, *jetstr
 	}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
-		return nil, nil, fatal("JetStreamUnavailable", "JetStream does not answer for this account: %v; enable jetstream on the servers and for the account", err)
+		return nil, nil, fatal("JetStreamUnavailable",
+			"JetStream does not answer for this account: %v; enable jetstream on the servers and for the account", err)
 	}
 	if account.Limits.MaxBytesRequired {
-		return js, account, fatal("LimitsTooNarrow", "the NATS account requires max_bytes of every stream; journals have none: allow streams without")
+		return js, account, fatal("LimitsTooNarrow",
+			"the NATS account requires max_bytes of every stream; journals have none: allow streams without")
 	}
 	return js, account, nil
 }
@@ -319,9 +328,14 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 		return problems
 	}
 	name := "freshet-check-" + rand.Text()
-	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, Replicas: max(r.o.Replicas, 1), AllowDirect: true})
+	stream, err := js.CreateStream(ctx,
+		jetstream.StreamConfig{
+			Name: name, Subjects: []string{name + ".>"}, Replicas: max(r.o.Replicas, 1),
+			AllowDirect: true,
+		})
 	if err != nil {
-		return fatal("StreamsRefused", "a stream with %d replicas cannot be made: %v; there must be as many servers with JetStream, and room in the account's limits", max(r.o.Replicas, 1), err)
+		return fatal("StreamsRefused", "a stream with %d replicas cannot be made: %v; there must be as many servers "+
+			"with JetStream, and room in the account's limits", max(r.o.Replicas, 1), err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
@@ -333,7 +347,8 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 		_, err = stream.GetMsg(ctx, 1)
 	}
 	if err != nil {
-		return fatal("StreamsRefused", "a stream can be made but not used: %v; the account needs its subjects and the JetStream API", err)
+		return fatal("StreamsRefused",
+			"a stream can be made but not used: %v; the account needs its subjects and the JetStream API", err)
 	}
 	return nil
 }
@@ -342,15 +357,23 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 func (r *Remote) checkSync(ctx context.Context) (problems []Problem) {
 	const remedy = "set sync_interval: always in the jetstream block of every server"
 	if len(r.o.Monitoring) == 0 {
-		return []Problem{{"SyncUnknown", "it cannot be seen whether the NATS servers sync every write, because no monitoring address is configured; without that, what was acknowledged is lost when a majority loses power at once: " + remedy, false}}
+		return []Problem{{"SyncUnknown", "it cannot be seen whether the NATS servers sync every write, because no " +
+			"monitoring address is configured; without that, what was acknowledged is lost when a majority loses " +
+			"power at once: " + remedy, false}}
 	}
 	for _, address := range r.o.Monitoring {
 		always, err := r.syncs(ctx, address)
 		switch {
 		case err != nil:
-			problems = append(problems, Problem{"SyncUnknown", fmt.Sprintf("it cannot be seen whether the NATS server at %s syncs every write: %v", address, err), false})
+			problems = append(problems, Problem{"SyncUnknown", fmt.Sprintf("it cannot be seen whether the NATS "+
+				"server at %s syncs every write: %v", address, err), false})
 		case !always:
-			problems = append(problems, Problem{"SyncNotAlways", fmt.Sprintf("the NATS server at %s does not sync every write: what was acknowledged is lost when a majority loses power at once; %s", address, remedy), false})
+			problems = append(problems, Problem{
+				"SyncNotAlways", fmt.Sprintf("the NATS server at %s does not sync "+
+					"every write: what was acknowledged is lost when a majority loses power at once; %s",
+					address, remedy),
+				false,
+			})
 		}
 	}
 	return problems

@@ -20,8 +20,10 @@ import (
 func external(t *testing.T, change func(*server.Options)) natsserver.External {
 	t.Helper()
 	o := &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: natsserver.MinMaxPayload, JetStreamMaxStore: 1 << 30,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: natsserver.MinMaxPayload,
+		JetStreamMaxStore: 1 << 30,
 	}
 	change(o)
 	s, err := server.NewServer(o)
@@ -33,7 +35,10 @@ func external(t *testing.T, change func(*server.Options)) natsserver.External {
 	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("got a server that is not ready, want one")
 	}
-	return natsserver.External{URLs: []string{s.ClientURL()}, Replicas: 1, Monitoring: []string{fmt.Sprintf("http://%s", s.MonitorAddr())}}
+	return natsserver.External{
+		URLs: []string{s.ClientURL()}, Replicas: 1,
+		Monitoring: []string{fmt.Sprintf("http://%s", s.MonitorAddr())},
+	}
 }
 
 func TestExternalServersAreChecked(t *testing.T) {
@@ -42,12 +47,21 @@ func TestExternalServersAreChecked(t *testing.T) {
 		client func(*natsserver.External)
 		want   []string // reasons, with ! when fatal
 	}{
-		"good":            {want: nil},
-		"no JetStream":    {server: func(o *server.Options) { o.JetStream = false }, want: []string{"JetStreamUnavailable!", "SyncNotAlways"}},
-		"small messages":  {server: func(o *server.Options) { o.MaxPayload = 1 << 20 }, want: []string{"MaxPayloadTooSmall!"}},
-		"not synced":      {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
-		"nobody can see":  {client: func(e *natsserver.External) { e.Monitoring = nil }, want: []string{"SyncUnknown"}},
-		"nobody answers":  {client: func(e *natsserver.External) { e.Monitoring = []string{"http://127.0.0.1:9"} }, want: []string{"SyncUnknown"}},
+		"good": {want: nil},
+		"no JetStream": {
+			server: func(o *server.Options) { o.JetStream = false },
+			want:   []string{"JetStreamUnavailable!", "SyncNotAlways"},
+		},
+		"small messages": {
+			server: func(o *server.Options) { o.MaxPayload = 1 << 20 },
+			want:   []string{"MaxPayloadTooSmall!"},
+		},
+		"not synced":     {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
+		"nobody can see": {client: func(e *natsserver.External) { e.Monitoring = nil }, want: []string{"SyncUnknown"}},
+		"nobody answers": {
+			client: func(e *natsserver.External) { e.Monitoring = []string{"http://127.0.0.1:9"} },
+			want:   []string{"SyncUnknown"},
+		},
 		"too few servers": {client: func(e *natsserver.External) { e.Replicas = 3 }, want: []string{"StreamsRefused!"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +96,13 @@ func TestExternalServersAreChecked(t *testing.T) {
 }
 
 func TestExternalServersThatCannotBeReached(t *testing.T) {
-	for _, e := range []natsserver.External{{}, {URLs: []string{"nats://127.0.0.1:9"}}, {URLs: []string{"nats://127.0.0.1:9"}, Credentials: "/nowhere"}, {URLs: []string{"nats://127.0.0.1:9"}, CAFile: "/nowhere"}, {URLs: []string{"nats://127.0.0.1:9"}, CertFile: "/nowhere"}} {
+	for _, e := range []natsserver.External{
+		{},
+		{URLs: []string{"nats://127.0.0.1:9"}},
+		{URLs: []string{"nats://127.0.0.1:9"}, Credentials: "/nowhere"},
+		{URLs: []string{"nats://127.0.0.1:9"}, CAFile: "/nowhere"},
+		{URLs: []string{"nats://127.0.0.1:9"}, CertFile: "/nowhere"},
+	} {
 		if r, err := natsserver.Dial(e); err == nil {
 			r.Close()
 			t.Errorf("%v: got a connection, want an error", e)
@@ -114,7 +134,8 @@ func TestExternalServersBecomeReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := r.Ready(limit(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) || !strings.Contains(err.Error(), "max_payload") {
+	if err := r.Ready(limit(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) ||
+		!strings.Contains(err.Error(), "max_payload") {
 		t.Errorf("small messages: got error %v, want one that says what to set", err)
 	}
 }
@@ -124,7 +145,10 @@ func TestMetricsTellOfTheServer(t *testing.T) {
 	ctx := limit(t, time.Minute)
 	js := open(t, c, 0)
 	c.Place(ctx, js, streamConfig(3))
-	led, want := 0.0, map[string]float64{"freshet_nats_streams": 1, "freshet_nats_peers": 2, "freshet_nats_healthy": 1, "freshet_nats_streams_without_leader": 0, "freshet_nats_stored_limit_bytes": 4 << 30}
+	led, want := 0.0, map[string]float64{
+		"freshet_nats_streams": 1, "freshet_nats_peers": 2, "freshet_nats_healthy": 1,
+		"freshet_nats_streams_without_leader": 0, "freshet_nats_stored_limit_bytes": 4 << 30,
+	}
 	c.Ready()
 	for i := range 3 {
 		got := gather(t, c.Server(i))

@@ -34,7 +34,8 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		for stream, leader := range s.leaders() {
 			if leader == s.nats.Load().Name() {
 				given[stream] = true
-				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream) // else it has by itself
+				// else it has by itself
+				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream)
 			}
 			waiting = waiting || leader == s.nats.Load().Name() || leader == ""
 		}
@@ -46,7 +47,8 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return 0, errs.Newf(errs.Unavailable, "some streams of the log have no other leader yet, ask again for them: %w", ctx.Err())
+			return 0, errs.Newf(errs.Unavailable,
+				"some streams of the log have no other leader yet, ask again for them: %w", ctx.Err())
 		case <-time.After(handOverInterval):
 		}
 	}

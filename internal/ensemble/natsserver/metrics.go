@@ -7,21 +7,34 @@ import (
 
 // What is measured of the embedded server.
 var (
-	streamsSeries = prometheus.NewDesc("freshet_nats_streams", "Streams of the replicated log that this member keeps.", nil, nil)
-	ledSeries     = prometheus.NewDesc("freshet_nats_streams_led", "Streams of the replicated log that this member leads.", nil, nil)
-	leaderless    = prometheus.NewDesc("freshet_nats_streams_without_leader", "Streams that this member keeps and knows no leader of.", nil, nil)
-	storedSeries  = prometheus.NewDesc("freshet_nats_stored_bytes", "Bytes that the streams take on this member.", nil, nil)
-	limitSeries   = prometheus.NewDesc("freshet_nats_stored_limit_bytes", "Bytes that the streams may take on this member.", nil, nil)
-	peersSeries   = prometheus.NewDesc("freshet_nats_peers", "Servers of the other members that this one has a route to.", nil, nil)
-	healthySeries = prometheus.NewDesc("freshet_nats_healthy", "Whether the embedded server serves its streams: 1 or 0.", nil, nil)
-	errorsSeries  = prometheus.NewDesc("freshet_nats_api_errors_total", "Requests about streams that were answered with an error, of those that this member answered.", nil, nil)
-	callsSeries   = prometheus.NewDesc("freshet_nats_api_requests_total", "Requests about streams that this member answered.", nil, nil)
-	slowSeries    = prometheus.NewDesc("freshet_nats_slow_connections_total", "Connections that were cut because their reader was too slow.", nil, nil)
+	streamsSeries = prometheus.NewDesc("freshet_nats_streams",
+		"Streams of the replicated log that this member keeps.", nil, nil)
+	ledSeries = prometheus.NewDesc("freshet_nats_streams_led",
+		"Streams of the replicated log that this member leads.", nil, nil)
+	leaderless = prometheus.NewDesc("freshet_nats_streams_without_leader",
+		"Streams that this member keeps and knows no leader of.", nil, nil)
+	storedSeries = prometheus.NewDesc("freshet_nats_stored_bytes",
+		"Bytes that the streams take on this member.", nil, nil)
+	limitSeries = prometheus.NewDesc("freshet_nats_stored_limit_bytes",
+		"Bytes that the streams may take on this member.", nil, nil)
+	peersSeries = prometheus.NewDesc("freshet_nats_peers",
+		"Servers of the other members that this one has a route to.", nil, nil)
+	healthySeries = prometheus.NewDesc("freshet_nats_healthy",
+		"Whether the embedded server serves its streams: 1 or 0.", nil, nil)
+	errorsSeries = prometheus.NewDesc("freshet_nats_api_errors_total",
+		"Requests about streams that were answered with an error, of those that this member answered.", nil, nil)
+	callsSeries = prometheus.NewDesc("freshet_nats_api_requests_total",
+		"Requests about streams that this member answered.", nil, nil)
+	slowSeries = prometheus.NewDesc("freshet_nats_slow_connections_total",
+		"Connections that were cut because their reader was too slow.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{streamsSeries, ledSeries, leaderless, storedSeries, limitSeries, peersSeries, healthySeries, errorsSeries, callsSeries, slowSeries} {
+	for _, d := range []*prometheus.Desc{
+		streamsSeries, ledSeries, leaderless, storedSeries, limitSeries, peersSeries,
+		healthySeries, errorsSeries, callsSeries, slowSeries,
+	} {
 		to <- d
 	}
 }

@@ -32,7 +32,8 @@ func (s *Server) watch(ctx context.Context) {
 			continue
 		}
 		if !said {
-			s.log.Errorf("The log of this member has stopped, since its disk in %s is full or fails; it starts again by itself when %d MiB are free", s.dir, reviveBytes>>20)
+			s.log.Errorf("The log of this member has stopped, since its disk in %s is full or fails; it starts "+
+				"again by itself when %d MiB are free", s.dir, reviveBytes>>20)
 			said = true
 		}
 		if free(s.dir) < reviveBytes {

@@ -67,7 +67,8 @@ const (
 )
 
 // ErrNotReady says that the server cannot take writes at the moment.
-var ErrNotReady = errs.New(errs.Unavailable, "replicated log is not ready: fewer than half of the members can be reached, or this one has just started; try again shortly")
+var ErrNotReady = errs.New(errs.Unavailable, "replicated log is not ready: fewer than half of the members can be "+
+	"reached, or this one has just started; try again shortly")
 
 // Server is a running server. When it has to stop its streams because it cannot write
 // them, it is started anew as soon as there is room (revive.go).
@@ -189,7 +190,8 @@ func (o Options) server() (*server.Options, error) {
 		DisableJetStreamBanner: true,
 	}
 	if so.MaxPayload < MinMaxPayload {
-		return nil, fmt.Errorf("messages of %d bytes at most are too small, want %d or more", so.MaxPayload, MinMaxPayload)
+		return nil, fmt.Errorf("messages of %d bytes at most are too small, want %d or more", so.MaxPayload,
+			MinMaxPayload)
 	}
 	if o.Listen == "" {
 		if len(o.Routes) > 0 {

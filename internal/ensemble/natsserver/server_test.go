@@ -128,8 +128,9 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	}
 	defer silent.Close()
 	s, err := natsserver.Start(t.Context(), natsserver.Options{
-		Name: "a", ClusterName: "group", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: []string{silent.Addr().String()},
-		TLS: natstest.New(t, 3).TLS("a"), Logger: slog.New(slog.DiscardHandler),
+		Name: "a", ClusterName: "group", Dir: t.TempDir(), Listen: "127.0.0.1:0",
+		Routes: []string{silent.Addr().String()},
+		TLS:    natstest.New(t, 3).TLS("a"), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +190,11 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"no cluster name":        {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: routes, TLS: good},
 		"no routes":              {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", TLS: good},
 		"no TLS":                 {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes},
-		"no authority":           {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes, TLS: &tls.Config{}},
-		"no port":                {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1", ClusterName: "c", Routes: routes, TLS: good},
+		"no authority": {
+			Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes,
+			TLS: &tls.Config{},
+		},
+		"no port": {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1", ClusterName: "c", Routes: routes, TLS: good},
 	} {
 		o.Logger = slog.New(slog.DiscardHandler)
 		s, err := natsserver.Start(t.Context(), o)
@@ -204,7 +208,8 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 func TestAnAddressInUseIsAnError(t *testing.T) {
 	c := natstest.New(t, 3)
 	_, err := natsserver.Start(t.Context(), natsserver.Options{
-		Name: "x", Dir: t.TempDir(), Listen: c.Server(0).RouteAddr().String(), ClusterName: "x", Routes: []string{"127.0.0.1:9"},
+		Name: "x", Dir: t.TempDir(), Listen: c.Server(0).RouteAddr().String(), ClusterName: "x",
+		Routes: []string{"127.0.0.1:9"},
 		TLS:    c.TLS("x"),
 		Logger: slog.New(slog.DiscardHandler),
 	})

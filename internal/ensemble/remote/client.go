@@ -71,7 +71,8 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	case http.StatusNotFound: // it is starting
 		return nil, notReached(fmt.Errorf("member %s answered %s", s.owner.Member, response.Status))
 	default:
-		return nil, errs.Newf(errs.Unavailable, "%w: member %s answered %s", ErrUnreachable, s.owner.Member, response.Status)
+		return nil, errs.Newf(errs.Unavailable, "%w: member %s answered %s", ErrUnreachable, s.owner.Member,
+			response.Status)
 	}
 	a := &answer{}
 	if err := readFrame(response.Body, a); err != nil {

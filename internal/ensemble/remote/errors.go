@@ -9,7 +9,8 @@ import (
 )
 
 // ErrUnreachable means that the connection to the owner broke during a call.
-var ErrUnreachable = errs.New(errs.Unavailable, "connection to the member that owns the topic's shard broke; the call may or may not have taken effect; try again")
+var ErrUnreachable = errs.New(errs.Unavailable,
+	"connection to the member that owns the topic's shard broke; the call may or may not have taken effect; try again")
 
 // sentinels are the errors that keep their identity on the way. The names are part
 // of the format: members of two versions speak to each other.
@@ -21,7 +22,8 @@ var sentinels = map[string]error{
 	"BacklogFull": engine.ErrBacklogFull, "DiskFull": engine.ErrDiskFull, "Busy": engine.ErrBusy,
 	"Conflict": engine.ErrConflict, "Compacted": engine.ErrCompacted, "Corrupt": engine.ErrCorrupt,
 	"Failed": engine.ErrFailed, "NotOpen": engine.ErrNotOpen, "Closed": engine.ErrClosed,
-	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun, "NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost,
+	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun,
+	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost,
 	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 

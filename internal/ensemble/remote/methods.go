@@ -47,7 +47,9 @@ func (s *Shard) ListTopics(ctx context.Context, after engine.TopicID, limit int)
 }
 
 // Append implements engine.Log.
-func (s *Shard) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+func (s *Shard) Append(ctx context.Context, id engine.TopicID, partition int32,
+	msgs []engine.Message,
+) ([]engine.Appended, error) {
 	a, err := s.call(ctx, request{Method: appendMessages, Topic: id, Partition: partition, Messages: msgs})
 	if err != nil {
 		return nil, err
@@ -70,12 +72,16 @@ func (s *Shard) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequ
 }
 
 // CreateSubscription implements engine.Subscriptions.
-func (s *Shard) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
+func (s *Shard) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig, at engine.Position,
+) error {
 	return s.do(ctx, request{Method: createSubscription, Topic: id, Name: name, Subscription: config, Position: at})
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
-func (s *Shard) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
+func (s *Shard) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig,
+) error {
 	return s.do(ctx, request{Method: configureSubscription, Topic: id, Name: name, Subscription: config})
 }
 
@@ -90,7 +96,9 @@ func (s *Shard) ResetSubscription(ctx context.Context, id engine.TopicID, name s
 }
 
 // Receive implements engine.Subscriptions.
-func (s *Shard) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (s *Shard) Receive(ctx context.Context, id engine.TopicID, name string,
+	req engine.ReceiveRequest,
+) ([]engine.Delivery, error) {
 	for left := req.Wait; ; {
 		req.Wait = min(left, maxWait)
 		a, err := s.call(ctx, request{Method: receive, Topic: id, Name: name, Receive: req})
@@ -110,15 +118,20 @@ func (s *Shard) Settle(ctx context.Context, id engine.TopicID, name string, sett
 
 // AppendRun is for the owner alone: what is written with a run is decided while it
 // gets its place.
-func (*Shard) AppendRun(context.Context, engine.TopicID, int32, engine.Run, func(uint64) []engine.Side) (engine.Ticket, error) {
+func (*Shard) AppendRun(context.Context, engine.TopicID, int32, engine.Run,
+	func(uint64) []engine.Side,
+) (engine.Ticket, error) {
 	return nil, engine.ErrNotOwner
 }
 
 // ReadRuns implements engine.Runs.
-func (s *Shard) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+func (s *Shard) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.Stored) (bool, error),
+) (engine.Extent, error) {
 	var extent engine.Extent
 	for first := true; ; first = false {
-		a, err := s.call(ctx, request{Method: readRuns, Topic: id, Partition: partition, Entry: from, Limit: limitOf(visit)})
+		a, err := s.call(ctx,
+			request{Method: readRuns, Topic: id, Partition: partition, Entry: from, Limit: limitOf(visit)})
 		if err != nil {
 			return extent, err
 		}
@@ -175,7 +188,9 @@ func (s *Shard) FindNewest(ctx context.Context, id engine.TopicID, partition int
 }
 
 // Sides implements engine.Runs.
-func (s *Shard) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte, visit func(engine.Side) error) error {
+func (s *Shard) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
+	visit func(engine.Side) error,
+) error {
 	a, err := s.call(ctx, request{Method: sides, Topic: id, Partition: partition, Key: prefix})
 	if err != nil {
 		return err

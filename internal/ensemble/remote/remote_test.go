@@ -45,7 +45,10 @@ func serve(t *testing.T, m *member) (*httptest.Server, *remote.Client) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server, &remote.Client{Member: func(string) (*http.Client, string, error) { return server.Client(), server.URL, nil }}
+	return server, &remote.Client{Member: func(string) (*http.Client, string, error) {
+		return server.Client(),
+			server.URL, nil
+	}}
 }
 
 func TestErrorsKeepTheirIdentity(t *testing.T) {
@@ -54,10 +57,14 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 	_, client := serve(t, m)
 	shard := client.Shard("c", 0, m.owner)
 	for _, sentinel := range []error{
-		engine.ErrNoTopic, engine.ErrTopicExists, engine.ErrNoPartition, engine.ErrNoSubscription, engine.ErrSubscriptionExists,
-		engine.ErrForeignID, engine.ErrLeaseEnded, engine.ErrNoMessage, engine.ErrInvalid, engine.ErrTooLarge, engine.ErrTerminated,
-		engine.ErrBacklogFull, engine.ErrDiskFull, engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt,
-		engine.ErrFailed, engine.ErrNotOpen, engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOwner, engine.ErrNotBegun, engine.ErrNoOwner,
+		engine.ErrNoTopic, engine.ErrTopicExists, engine.ErrNoPartition, engine.ErrNoSubscription,
+		engine.ErrSubscriptionExists,
+		engine.ErrForeignID, engine.ErrLeaseEnded, engine.ErrNoMessage, engine.ErrInvalid, engine.ErrTooLarge,
+		engine.ErrTerminated,
+		engine.ErrBacklogFull, engine.ErrDiskFull, engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted,
+		engine.ErrCorrupt,
+		engine.ErrFailed, engine.ErrNotOpen, engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOwner,
+		engine.ErrNotBegun, engine.ErrNoOwner,
 		context.Canceled, context.DeadlineExceeded,
 	} {
 		m.err = fmt.Errorf("deleting: %w", sentinel)
@@ -72,7 +79,8 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 	id := engine.MessageID{Topic: 1, Partition: 2, Entry: 3}
 	m.err = &engine.DamagedMessage{ID: id, Cause: fmt.Errorf("reading: %w", engine.ErrCorrupt)}
 	var damaged *engine.DamagedMessage
-	if err := shard.DeleteTopic(t.Context(), 1); !errors.As(err, &damaged) || damaged.ID != id || !errors.Is(err, engine.ErrCorrupt) {
+	if err := shard.DeleteTopic(t.Context(), 1); !errors.As(err, &damaged) || damaged.ID != id ||
+		!errors.Is(err, engine.ErrCorrupt) {
 		t.Errorf("got error %v, want the damaged message %v", err, id)
 	}
 }
@@ -104,13 +112,18 @@ func TestAMemberThatIsNotThereWasNotCalled(t *testing.T) {
 
 func TestAConnectionThatBreaksLeavesTheOutcomeOpen(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := &remote.Client{Member: func(string) (*http.Client, string, error) { return server.Client(), server.URL, nil }}
+	client := &remote.Client{Member: func(string) (*http.Client, string, error) {
+		return server.Client(),
+			server.URL, nil
+	}}
 	err := client.Shard("c", 0, engine.Owner{Member: "a"}).DeleteTopic(t.Context(), 1)
-	if _, refused := remote.Refused(err); refused || !errors.Is(err, remote.ErrUnreachable) || errs.KindOf(err) != errs.Unavailable {
+	if _, refused := remote.Refused(err); refused || !errors.Is(err, remote.ErrUnreachable) ||
+		errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("got error %v of kind %v, want %v", err, errs.KindOf(err), remote.ErrUnreachable)
 	}
 }
@@ -135,7 +148,8 @@ func TestWhatIsTooLargeOrNoRequestIsRefused(t *testing.T) {
 		t.Errorf("got error %v, want %v", err, engine.ErrTooLarge)
 	}
 	for name, body := range map[string][]byte{
-		"nothing": nil, "no request": []byte("GET / HTTP/1.1"), "huge": {0xff, 0xff, 0xff, 0xff, 1}, "cut": {0, 0, 0, 9, 1},
+		"nothing": nil, "no request": []byte("GET / HTTP/1.1"), "huge": {0xff, 0xff, 0xff, 0xff, 1},
+		"cut": {0, 0, 0, 9, 1},
 	} {
 		response, err := server.Client().Post(server.URL+remote.Path, "", bytes.NewReader(body))
 		if err != nil {

@@ -96,7 +96,8 @@ func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engi
 		list[i] = engine.Settlement{ID: d.ID, Action: engine.Release, Delivery: d.Redeliveries + 1}
 	}
 	if err := owned.Settle(ctx, asked.Topic, asked.Name, list); err != nil {
-		s.log.WarnContext(ctx, "messages that another member did not take could not be given back; they go to another consumer when their leases end",
+		s.log.WarnContext(ctx, "messages that another member did not take could not be given back; they go to "+
+			"another consumer when their leases end",
 			slog.Uint64("topic", uint64(asked.Topic)), slog.String("error", err.Error()))
 	}
 }

@@ -28,7 +28,9 @@ const (
 // one answer before it asks again, and takes the first: a leader that has just been
 // elected is asked at once. Whoever hears of elections says so on elected; others leave
 // it nil.
-func ask[T any](ctx context.Context, elected <-chan struct{}, question func(ctx context.Context) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, elected <-chan struct{},
+	question func(ctx context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	type reply struct {
@@ -73,6 +75,8 @@ func ask[T any](ctx context.Context, elected <-chan struct{}, question func(ctx 
 // unanswered says whether an error means that there was no leader to answer.
 func unanswered(err error) bool {
 	var refused *jetstream.APIError
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
-		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &refused) &&
+		refused.Code == http.StatusServiceUnavailable
 }

@@ -93,13 +93,15 @@ func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("wrong")
 		asked := 0
-		if _, err := ask(t.Context(), nil, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(err, wrong) || asked != 1 {
+		if _, err := ask(t.Context(), nil, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(
+			err, wrong) || asked != 1 {
 			t.Errorf("got %v after %d questions, want %v after one", err, asked, wrong)
 		}
 		began := time.Now()
 		_, err := ask(t.Context(), nil, func(context.Context) (int, error) { return 0, nats.ErrNoResponders })
 		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) != leaderPatience {
-			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began), nats.ErrNoResponders, leaderPatience)
+			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began),
+				nats.ErrNoResponders, leaderPatience)
 		}
 	})
 }

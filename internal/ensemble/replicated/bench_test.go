@@ -171,7 +171,8 @@ func BenchmarkEmptyMember(b *testing.B) {
 	eventually(b, "the log purged", func() bool { return owner.first(b)+1 >= end })
 	used, began := cpuTime(), time.Now()
 	for i := range b.N {
-		m := tm.start(b, fmt.Sprint("m", i), 0, nil, onDisk, owner.serves(b, http.DefaultTransport), func(o *Options) { o.FetchBytes = 1 << 40 })
+		m := tm.start(b, fmt.Sprint("m", i), 0, nil, onDisk, owner.serves(b, http.DefaultTransport),
+			func(o *Options) { o.FetchBytes = 1 << 40 })
 		m.follows(b, end)
 		m.stop(b)
 	}

@@ -83,7 +83,8 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		}
 		if err != nil {
 			s.log.Warn("checkpoint for another member failed", "error", err)
-			http.Error(w, "checkpoint could not be made; the log of this member says why", http.StatusServiceUnavailable)
+			http.Error(w, "checkpoint could not be made; the log of this member says why",
+				http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -136,7 +136,10 @@ func TestFaultEmptyMember(t *testing.T) {
 			t.Errorf("got %d files in %s (%v), want none left behind", len(entries), left, err)
 		}
 	}
-	tally.Fault{Name: "transfer of a checkpoint broken off", Injected: int(wire.broken.Load()), Checked: len(texts) + 1}.Record(t)
+	tally.Fault{
+		Name: "transfer of a checkpoint broken off", Injected: int(wire.broken.Load()),
+		Checked: len(texts) + 1,
+	}.Record(t)
 }
 
 // TestFetchResumes ends a fetch in the middle: the next one goes on from there, and
@@ -186,7 +189,8 @@ func TestFetchResumes(t *testing.T) {
 	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.position == 0 {
 		t.Errorf("fetched store: got mark %+v, error %v; want one", m, err)
 	}
-	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir, 1); err == nil {
+	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir,
+		1); err == nil {
 		t.Error("fetch of a shard that does not exist: got no error, want one")
 	}
 	a.stop(t)

@@ -80,12 +80,14 @@ func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) e
 		return err
 	}
 	begin := time.Now()
-	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" + strconv.Itoa(s.o.Number) + "/checkpoint"
+	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" +
+		strconv.Itoa(s.o.Number) + "/checkpoint"
 	fetched, err := fetch(ctx, via, base, fresh, dir, s.o.FetchBytes)
 	if err != nil {
 		return err
 	}
-	s.log.Info("checkpoint of the shard was fetched from another member", "from", member, "bytes", fetched, "took", time.Since(begin).Round(time.Millisecond))
+	s.log.Info("checkpoint of the shard was fetched from another member", "from", member, "bytes", fetched, "took",
+		time.Since(begin).Round(time.Millisecond))
 	return nil
 }
 
@@ -96,7 +98,8 @@ func (s *Shard) adopt(f *follower) error {
 	err := s.store.Close()
 	s.store = nil
 	old := s.o.Dir + ".old"
-	err = errors.Join(err, os.RemoveAll(old), os.Rename(s.o.Dir, old), os.Rename(s.fetchDir(), s.o.Dir), os.RemoveAll(old))
+	err = errors.Join(err, os.RemoveAll(old), os.Rename(s.o.Dir, old), os.Rename(s.fetchDir(), s.o.Dir),
+		os.RemoveAll(old))
 	if err != nil {
 		return fmt.Errorf("%w: putting a fetched checkpoint in place: %w", engine.ErrFailed, err)
 	}
@@ -116,7 +119,9 @@ func (s *Shard) adopt(f *follower) error {
 // fetch copies the checkpoint that a member's handler offers under base to dir, at
 // so many bytes a second. What is there already of an earlier attempt is used. It
 // returns how much it fetched.
-func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string, perSecond int64) (int64, error) {
+func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string,
+	perSecond int64,
+) (int64, error) {
 	f := &fetcher{client: &http.Client{Transport: via}, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
 	list, err := f.list(ctx, fresh)
 	if err != nil {
@@ -191,7 +196,8 @@ func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 		return listing{}, fmt.Errorf("list of a checkpoint has %d files", len(list.Files))
 	}
 	for _, file := range list.Files {
-		if file.Name != filepath.Base(file.Name) || strings.HasPrefix(file.Name, ".") || strings.HasSuffix(file.Name, partSuffix) {
+		if file.Name != filepath.Base(file.Name) || strings.HasPrefix(file.Name, ".") ||
+			strings.HasSuffix(file.Name, partSuffix) {
 			return listing{}, fmt.Errorf("list of a checkpoint names the file %q", file.Name)
 		}
 	}

@@ -67,9 +67,11 @@ func (f *follower) take(r record) error {
 	sum := r.sumAfter(f.last.sum)
 	switch {
 	case sum != r.sum:
-		return fmt.Errorf("%w: message %d of the log does not continue what the store has, or is damaged", engine.ErrLogLost, r.seq)
+		return fmt.Errorf("%w: message %d of the log does not continue what the store has, or is damaged",
+			engine.ErrLogLost, r.seq)
 	case r.begins() && r.log != f.st.id.String():
-		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq, r.log, f.st.id)
+		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq,
+			r.log, f.st.id)
 	}
 	if err := knownPacking(r.packing); err != nil {
 		return fmt.Errorf("message %d: %w", r.seq, err)
@@ -82,9 +84,11 @@ func (f *follower) take(r record) error {
 	}
 	switch {
 	case r.part != len(f.parts)+1:
-		return fmt.Errorf("%w: message %d is part %d of a batch after part %d", engine.ErrLogLost, r.seq, r.part, len(f.parts))
+		return fmt.Errorf("%w: message %d is part %d of a batch after part %d", engine.ErrLogLost, r.seq,
+			r.part, len(f.parts))
 	case r.part > 1 && r.packing != f.packing:
-		return fmt.Errorf("%w: message %d is part of a batch with packing %q after one with %q", engine.ErrLogLost, r.seq, r.packing, f.packing)
+		return fmt.Errorf("%w: message %d is part of a batch with packing %q after one with %q", engine.ErrLogLost,
+			r.seq, r.packing, f.packing)
 	}
 	if r.part < r.parts {
 		f.parts, f.packing = append(f.parts, r.data), r.packing
@@ -130,7 +134,8 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes), jetstream.PullHeartbeat(time.Second))
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes),
+		jetstream.PullHeartbeat(time.Second))
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
 	}

@@ -169,7 +169,10 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
 		Etcd: m.client, Session: session, Live: watchLease(ctx, m.client, session),
 		Prefix: "/shards", Member: name, Members: tm.members,
-		Store:  pebble.Options{Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10, TrimDelay: 300 * time.Millisecond},
+		Store: pebble.Options{
+			Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10,
+			TrimDelay: 300 * time.Millisecond,
+		},
 		Settle: time.Hour,
 	}
 	if fs != nil {
@@ -335,7 +338,9 @@ func (m *member) fence() {
 		if err != nil {
 			continue
 		}
-		rival, err := newWriter(st, mark{log: st.id, position: last.seq, epoch: last.epoch, index: last.index, sum: last.sum}, "rival", func() bool { return true }, 1<<30)
+		rival, err := newWriter(st,
+			mark{log: st.id, position: last.seq, epoch: last.epoch, index: last.index, sum: last.sum}, "rival",
+			func() bool { return true }, 1<<30)
 		if err != nil {
 			return
 		}

@@ -32,7 +32,10 @@ type lawStore struct {
 }
 
 func newLawStore(g *group, rng *rand.Rand, names ...string) *lawStore {
-	s := &lawStore{rng: rng, tm: g.team(), names: names, disks: map[string]*vfs.MemFS{}, running: map[string]*member{}, changes: map[string]int{}}
+	s := &lawStore{
+		rng: rng, tm: g.team(), names: names, disks: map[string]*vfs.MemFS{}, running: map[string]*member{},
+		changes: map[string]int{},
+	}
 	for _, name := range names {
 		s.disks[name] = vfs.NewCrashableMem()
 	}
@@ -183,9 +186,10 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, tc.servers, natstest.Unsafe)
-			enginetest.Run(t, enginetest.Options{RealTime: true, Timed: tally.Long()}, func(t testing.TB) enginetest.Store {
-				return newLawStore(g, rand.New(rand.NewPCG(rand.Uint64(), 0)), tc.names...)
-			})
+			enginetest.Run(t, enginetest.Options{RealTime: true, Timed: tally.Long()},
+				func(t testing.TB) enginetest.Store {
+					return newLawStore(g, rand.New(rand.NewPCG(rand.Uint64(), 0)), tc.names...)
+				})
 		})
 	}
 }

@@ -38,7 +38,9 @@ func watchLease(ctx context.Context, client *clientv3.Client, session func() *co
 
 // renew renews a lease and notes until when it holds. It returns how long a lease
 // is.
-func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session, begin time.Time, until *atomic.Int64) time.Duration {
+func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session, begin time.Time,
+	until *atomic.Int64,
+) time.Duration {
 	if s == nil {
 		return 0
 	}

@@ -59,9 +59,11 @@ type Loss struct {
 
 var (
 	errNothingLost = errs.New(errs.Precondition, "no copy of the shard is lost; there is nothing to accept")
-	errNoCopy      = errs.New(errs.Precondition, "no member that has a copy could be asked; start one, or restore a backup")
-	errNoBegin     = errs.New(errs.Precondition, "the shard cannot go on from its log, which is gone or no longer begins with the first message; choose a member's copy")
-	errMoved       = errs.New(errs.Conflict, "the shard is no longer as it was looked at; look at what would be lost again")
+	errNoCopy      = errs.New(errs.Precondition,
+		"no member that has a copy could be asked; start one, or restore a backup")
+	errNoBegin = errs.New(errs.Precondition, "the shard cannot go on from its log, which is gone or no longer "+
+		"begins with the first message; choose a member's copy")
+	errMoved = errs.New(errs.Conflict, "the shard is no longer as it was looked at; look at what would be lost again")
 )
 
 // state describes this member's copy.
@@ -96,7 +98,8 @@ func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) 
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	f := &fetcher{client: &http.Client{Transport: via}}
-	resp, err := f.get(ctx, strings.TrimSuffix(base, "/")+"/"+url.PathEscape(s.o.Cluster)+"/"+strconv.Itoa(s.o.Number)+"/state", 0)
+	resp, err := f.get(ctx, strings.TrimSuffix(base, "/")+"/"+url.PathEscape(s.o.Cluster)+"/"+
+		strconv.Itoa(s.o.Number)+"/state", 0)
 	if err != nil {
 		return StoreState{}, err
 	}
@@ -173,7 +176,8 @@ func (l *Loss) decide() error {
 	}
 	switch {
 	case l.Owner != "" && l.From != "" && l.From != FromLog:
-		return errs.Newf(errs.Precondition, "the shard is served by member %s; only the copies that are lost can begin anew, from %q", l.Owner, FromLog)
+		return errs.Newf(errs.Precondition,
+			"the shard is served by member %s; only the copies that are lost can begin anew, from %q", l.Owner, FromLog)
 	case l.Owner != "":
 		l.From = FromLog
 	case l.From == "":
@@ -260,6 +264,7 @@ func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
 	if !answer.Succeeded {
 		return nil, errMoved
 	}
-	s.log.Warn("an operator has accepted a loss: the shard goes on", "from", l.From, "copies_given_up", l.Discard, "log_messages_given_up", l.LogMessages)
+	s.log.Warn("an operator has accepted a loss: the shard goes on", "from", l.From, "copies_given_up", l.Discard,
+		"log_messages_given_up", l.LogMessages)
 	return l, nil
 }

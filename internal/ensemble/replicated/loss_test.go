@@ -123,7 +123,8 @@ func TestAcceptLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.From != "a" || l.LogLast != 5 || l.LogMessages != 0 || !slices.Equal(l.Discard, []string{"b"}) || len(l.Copies) != 2 || l.Copies[0].Position <= l.Copies[1].Position {
+		if l.From != "a" || l.LogLast != 5 || l.LogMessages != 0 || !slices.Equal(l.Discard, []string{"b"}) ||
+			len(l.Copies) != 2 || l.Copies[0].Position <= l.Copies[1].Position {
 			t.Errorf("got %+v, want to go on from the copy of a, which has most", l)
 		}
 		if _, err := b.Accept(t.Context(), "a", l.Mark+"0"); errs.KindOf(err) != errs.Conflict {
@@ -134,7 +135,8 @@ func TestAcceptLoss(t *testing.T) {
 		}
 		wantTexts(t, a.owns(t), texts...)
 		appendText(t, a.owns(t), "after")
-		eventually(t, "a copy on b", func() bool { return b.Status().Role == Standby && b.Status().Applied >= a.Status().Applied })
+		eventually(t, "a copy on b",
+			func() bool { return b.Status().Role == Standby && b.Status().Applied >= a.Status().Applied })
 		a.stop(t)
 		wantTexts(t, b.owns(t), append(texts, "after")...)
 		b.stop(t)
@@ -173,13 +175,15 @@ func TestAcceptLoss(t *testing.T) {
 		a := p.run(t, "a")
 		eventually(t, "a, which has more, still lost", lost(a))
 		b.owns(t) // nothing but that copy is given up now
-		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog || !slices.Equal(l.Discard, []string{"a"}) {
+		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog ||
+			!slices.Equal(l.Discard, []string{"a"}) {
 			t.Fatalf("got %+v and error %v, want only the copy of a given up", l, err)
 		}
 		if _, err := b.Accept(t.Context(), l.From, l.Mark); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a copy on a", func() bool { return a.Status().Role == Standby && a.Status().Applied >= b.Status().Applied })
+		eventually(t, "a copy on a",
+			func() bool { return a.Status().Role == Standby && a.Status().Applied >= b.Status().Applied })
 		b.stop(t)
 		wantTexts(t, a.owns(t), texts[:20]...)
 		a.stop(t)
@@ -201,7 +205,8 @@ func TestAcceptLoss(t *testing.T) {
 		}
 		eventually(t, "an owner", func() bool { return a.Owner().Member != "" })
 		eventually(t, "copies", func() bool {
-			return a.Status().Role != Starting && b.Status().Role != Starting && b.Status().Applied == a.Status().Applied && b.Status().Applied > 0
+			return a.Status().Role != Starting && b.Status().Role != Starting &&
+				b.Status().Applied == a.Status().Applied && b.Status().Applied > 0
 		})
 		a.stop(t)
 		wantTexts(t, b.owns(t), texts...)

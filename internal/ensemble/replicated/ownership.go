@@ -30,7 +30,10 @@ type keys struct{ base, owner, log, seed, copies, places, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
-	return keys{base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/", places: base + "places", accepted: base + "accepted"}
+	return keys{
+		base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/",
+		places: base + "places", accepted: base + "accepted",
+	}
 }
 
 // ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.
@@ -78,7 +81,8 @@ func (s *Shard) watch() {
 	for s.ctx.Err() == nil {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
-			s.log.Log(s.ctx, blind.level(), "owner of the shard cannot be watched in etcd; it is tried again", "error", err)
+			s.log.Log(s.ctx, blind.level(), "owner of the shard cannot be watched in etcd; it is tried again", "error",
+				err)
 			s.sleep(s.ctx)
 		}
 	}
@@ -107,7 +111,8 @@ func (s *Shard) watchOnce() error {
 	s.view.known = true
 	s.changeLocked()
 	s.mu.Unlock()
-	for answer := range s.o.Etcd.Watch(ctx, s.keys.base, clientv3.WithPrefix(), clientv3.WithRev(all.Header.Revision+1)) {
+	for answer := range s.o.Etcd.Watch(ctx, s.keys.base, clientv3.WithPrefix(),
+		clientv3.WithRev(all.Header.Revision+1)) {
 		if err := answer.Err(); err != nil {
 			return err
 		}
@@ -212,7 +217,8 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				// Of this member before it was started anew, or taken by a call whose
 				// answer was lost.
 				if err := s.deleteOwner(ctx, v.rev); err != nil {
-					s.log.Log(ctx, vain.level(), "owner's key of this member could not be removed; it is tried again", "error", err)
+					s.log.Log(ctx, vain.level(), "owner's key of this member could not be removed; it is tried again",
+						"error", err)
 				}
 			}
 		default:
@@ -260,7 +266,8 @@ func (s *Shard) take(ctx context.Context, places int64) (*claim, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
 	defer cancel()
 	answer, err := s.o.Etcd.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0), clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).
+		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0),
+			clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(0), clientv3.WithLease(session.Lease()))).Commit()
 	if err != nil || !answer.Succeeded {
 		return nil, err
@@ -312,7 +319,8 @@ func (s *Shard) release(c *claim) {
 			if err == nil {
 				return
 			}
-			s.log.Log(s.ctx, vain.level(), "owner's key of a shard that this member gave up could not be removed, and nobody can own it; it is tried again", "error", err)
+			s.log.Log(s.ctx, vain.level(), "owner's key of a shard that this member gave up could not be removed, "+
+				"and nobody can own it; it is tried again", "error", err)
 			select {
 			case <-c.session.Done(): // the key ends with it
 				return

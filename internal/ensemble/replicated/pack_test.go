@@ -18,13 +18,16 @@ import (
 // that come again, and text.
 func events(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("please leave the parcel with a neighbour when nobody answers ring twice not before noon invoice to the office")
+	words := strings.Fields(
+		"please leave the parcel with a neighbour when nobody answers ring twice not before noon invoice to the office")
 	var out []byte
 	for len(out) < n {
-		out = fmt.Appendf(out, `{"id":"%016x%016x","type":"order.paid","source":"/shop/checkout","time":"2026-01-02T15:%02d:%02d.%06dZ","traceparent":"00-%016x%016x-%016x-01",`,
+		out = fmt.Appendf(out,
+			`{"id":"%016x%016x","type":"order.paid","source":"/shop/checkout","time":"2026-01-02T15:%02d:%02d.%06dZ","traceparent":"00-%016x%016x-%016x-01",`,
 			r.Uint64(), r.Uint64(), r.IntN(60), r.IntN(60), r.IntN(1e6), r.Uint64(), r.Uint64(), r.Uint64())
 		for i := range 4 {
-			out = fmt.Appendf(out, `"line%d":{"sku":"SKU-%06d","name":"%s","quantity":%d,"price":{"amount":"%d.%02d","currency":"EUR"}},`,
+			out = fmt.Appendf(out,
+				`"line%d":{"sku":"SKU-%06d","name":"%s","quantity":%d,"price":{"amount":"%d.%02d","currency":"EUR"}},`,
 				i, r.IntN(1e6), words[r.IntN(len(words))], r.IntN(9), r.IntN(200), r.IntN(100))
 		}
 		out = append(out, `"note":"`...)
@@ -134,7 +137,10 @@ func FuzzRecord(f *testing.F) {
 	f.Add("1", "0", "0", "", "", "00", []byte(nil))
 	f.Add("1", "2", "0", "2/1", "zstd", "", binary.AppendUvarint(nil, 10<<30))
 	f.Fuzz(func(t *testing.T, epoch, index, sum, part, packing, log string, data []byte) {
-		h := nats.Header{headEpoch: {epoch}, headIndex: {index}, headSum: {sum}, headPart: {part}, headPacking: {packing}, headLog: {log}}
+		h := nats.Header{
+			headEpoch: {epoch}, headIndex: {index}, headSum: {sum}, headPart: {part},
+			headPacking: {packing}, headLog: {log},
+		}
 		r, err := parseRecord(1, h, data)
 		if err != nil {
 			return

@@ -82,7 +82,10 @@ func TestPackedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := tm.start(t, "b", 1, vfs.NewCrashableMem(), whole)
-	payloads := [][]byte{events(100 << 10), noise(100 << 10), append(noise(maxPart+1000), make([]byte, maxPart)...), events(100)}
+	payloads := [][]byte{
+		events(100 << 10), noise(100 << 10),
+		append(noise(maxPart+1000), make([]byte, maxPart)...), events(100),
+	}
 	for i, want := range []struct {
 		packing string
 		parts   int
@@ -100,7 +103,8 @@ func TestPackedLog(t *testing.T) {
 			}
 		}
 		if len(got) != want.parts || size > want.most {
-			t.Errorf("message %d: got %d parts of %d bytes, want %d of %d at most", i, len(got), size, want.parts, want.most)
+			t.Errorf("message %d: got %d parts of %d bytes, want %d of %d at most", i, len(got), size,
+				want.parts, want.most)
 		}
 		if counted := int(w.appended.Load() - before); counted < size || counted > size+1000 {
 			t.Errorf("message %d: got %d bytes counted, want the %d that are in the log", i, counted, size)
@@ -190,7 +194,10 @@ func TestLogOfANewerVersion(t *testing.T) {
 	w.mu.Lock()
 	at, next := w.end, w.next
 	w.mu.Unlock()
-	newer := record{seq: next, epoch: at.epoch, index: at.index + 1, owner: "newer", part: 1, parts: 1, packing: "zstd", data: noise(5000)}
+	newer := record{
+		seq: next, epoch: at.epoch, index: at.index + 1, owner: "newer", part: 1, parts: 1, packing: "zstd",
+		data: noise(5000),
+	}
 	newer.sum = newer.sumAfter(at.sum)
 	a.stop(t)
 	if _, err := tm.g.nats.Connect(0).RequestMsg(newer.message(st.subject, ""), callPatience); err != nil {
@@ -205,7 +212,8 @@ func TestLogOfANewerVersion(t *testing.T) {
 			t.Errorf("member %s: got error %v, want one that tells to upgrade, and no loss", m.name, status.Err)
 		}
 		if status.Applied >= newer.seq {
-			t.Errorf("member %s: got the log applied up to message %d, want it before %d", m.name, status.Applied, newer.seq)
+			t.Errorf("member %s: got the log applied up to message %d, want it before %d", m.name,
+				status.Applied, newer.seq)
 		}
 		if _, err := m.Engine(); err == nil {
 			t.Errorf("member %s: got an engine, want none", m.name)
@@ -234,14 +242,23 @@ func TestTakeRefuses(t *testing.T) {
 		records []record
 		want    error
 	}{
-		"unknown packing":    {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errPacking},
-		"unknown, first of":  {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errPacking},
-		"says 10 GiB":        {[]record{{part: 1, parts: 1, packing: packingS2, data: huge}}, engine.ErrCorrupt},
-		"says too much":      {[]record{{part: 1, parts: 1, packing: packingS2, data: large}}, errTooLarge},
-		"not packed":         {[]record{{part: 1, parts: 1, packing: packingS2, data: noise(100)}}, engine.ErrCorrupt},
-		"one part is not":    {[]record{{part: 1, parts: 2, packing: packingS2, data: good}, {part: 2, parts: 2, data: good}}, engine.ErrLogLost},
-		"one part too many":  {[]record{{part: 1, parts: 2, packing: packingS2, data: good}, {part: 2, parts: 2, packing: packingS2, data: good}}, engine.ErrCorrupt},
-		"a part alone is no": {[]record{{part: 1, parts: 1, packing: packingS2, data: good[:len(good)/2]}}, engine.ErrCorrupt},
+		"unknown packing":   {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errPacking},
+		"unknown, first of": {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errPacking},
+		"says 10 GiB":       {[]record{{part: 1, parts: 1, packing: packingS2, data: huge}}, engine.ErrCorrupt},
+		"says too much":     {[]record{{part: 1, parts: 1, packing: packingS2, data: large}}, errTooLarge},
+		"not packed":        {[]record{{part: 1, parts: 1, packing: packingS2, data: noise(100)}}, engine.ErrCorrupt},
+		"one part is not": {[]record{
+			{part: 1, parts: 2, packing: packingS2, data: good},
+			{part: 2, parts: 2, data: good},
+		}, engine.ErrLogLost},
+		"one part too many": {[]record{
+			{part: 1, parts: 2, packing: packingS2, data: good},
+			{part: 2, parts: 2, packing: packingS2, data: good},
+		}, engine.ErrCorrupt},
+		"a part alone is no": {
+			[]record{{part: 1, parts: 1, packing: packingS2, data: good[:len(good)/2]}},
+			engine.ErrCorrupt,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,7 +267,10 @@ func TestTakeRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			f := &follower{st: &stream{}, store: store, end: new(atomic.Uint64), applied: new(atomic.Uint64), bytes: new(atomic.Int64)}
+			f := &follower{
+				st: &stream{}, store: store, end: new(atomic.Uint64), applied: new(atomic.Uint64),
+				bytes: new(atomic.Int64),
+			}
 			for i, r := range tc.records {
 				r.seq, r.index = uint64(i+1), uint64(i+1)
 				r.sum = r.sumAfter(f.last.sum)

@@ -19,7 +19,10 @@ type unheard struct {
 
 func (u *unheard) CreateStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	if u.left.Add(-1) >= 0 {
-		return nil, &jetstream.APIError{Code: 400, ErrorCode: noPeers, Description: "no suitable peers for placement, peer offline"}
+		return nil, &jetstream.APIError{
+			Code: 400, ErrorCode: noPeers,
+			Description: "no suitable peers for placement, peer offline",
+		}
 	}
 	return u.JetStream.CreateStream(ctx, config)
 }

@@ -313,13 +313,17 @@ func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]c
 	if now == nil {
 		now = s.ring()
 	}
-	c := choice{ring: s.ring(), want: s.wanted(), self: s.o.Member, gone: map[string]bool{}, there: map[string]bool{}, caught: map[string]bool{}}
+	c := choice{
+		ring: s.ring(), want: s.wanted(), self: s.o.Member, gone: map[string]bool{}, there: map[string]bool{},
+		caught: map[string]bool{},
+	}
 	for _, name := range c.ring {
 		since, here := u.seen.here[name]
 		c.gone[name] = u.seen.gone(name, s.o.GoneAfter)
 		c.there[name] = here && time.Since(since) >= s.o.Settle
 		said, has := copies[name]
-		c.caught[name] = name == s.o.Member || has && slices.Contains(live, name) && said.Follows && said.Applied+caughtUp >= end
+		c.caught[name] = name == s.o.Member || has && slices.Contains(live, name) && said.Follows &&
+			said.Applied+caughtUp >= end
 	}
 	next := c.next(now)
 	if !mine || slices.Equal(next, now) || rev == 0 && len(next) == len(s.o.All) {

@@ -53,7 +53,10 @@ func TestChoice(t *testing.T) {
 			if strings.HasPrefix(c.now, "a") {
 				self = "a"
 			}
-			is := choice{ring: []string{"b", "c", "d", "e", "a"}, want: c.want, self: self, gone: set(c.gone), there: set(c.there), caught: set(c.caught)}
+			is := choice{
+				ring: []string{"b", "c", "d", "e", "a"}, want: c.want, self: self, gone: set(c.gone),
+				there: set(c.there), caught: set(c.caught),
+			}
 			if got := strings.Join(is.next(strings.Fields(c.now)), " "); got != c.next {
 				t.Errorf("got %q, want %q", got, c.next)
 			}
@@ -83,7 +86,8 @@ func TestRanking(t *testing.T) {
 			}
 		}
 	}
-	if got := ranking(4, []string{"a", "b", "c", "d"}, []string{"d", "a", "b"}, []string{"b", "d", "c"}); !slices.Equal(got, []string{"d", "b"}) {
+	if got := ranking(4, []string{"a", "b", "c", "d"}, []string{"d", "a", "b"},
+		[]string{"b", "d", "c"}); !slices.Equal(got, []string{"d", "b"}) {
 		t.Errorf("got %v, want the live members that have a place, in their order", got)
 	}
 }
@@ -148,7 +152,8 @@ func (f *five) copies(t *testing.T, end uint64, names ...string) {
 			if !has {
 				return is.Role == Elsewhere && os.IsNotExist(err)
 			}
-			return (is.Role == Standby || is.Role == Leading) && is.Applied >= end && err == nil && len(is.Copies) == len(names)
+			return (is.Role == Standby || is.Role == Leading) && is.Applied >= end && err == nil &&
+				len(is.Copies) == len(names)
 		})
 	}
 }

@@ -142,7 +142,10 @@ var errForeign = errors.New("message is not of a shard's log")
 // parseRecord reads a message of the log. Whether its packing is known matters only to
 // who applies it.
 func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
-	r = record{seq: seq, owner: h.Get(headOwner), packing: h.Get(headPacking), log: h.Get(headLog), part: 1, parts: 1, data: data}
+	r = record{
+		seq: seq, owner: h.Get(headOwner), packing: h.Get(headPacking), log: h.Get(headLog), part: 1,
+		parts: 1, data: data,
+	}
 	if r.epoch, err = strconv.ParseUint(h.Get(headEpoch), 10, 64); err != nil {
 		return r, fmt.Errorf("%w: message %d has the epoch %q", errForeign, seq, h.Get(headEpoch))
 	}

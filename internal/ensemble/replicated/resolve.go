@@ -41,7 +41,8 @@ func (w *writer) resolve() error {
 			last = err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("log did not say within %s what became of the message after %d: %w", resolvePatience, w.known, errors.Join(last, ctx.Err()))
+			return fmt.Errorf("log did not say within %s what became of the message after %d: %w", resolvePatience,
+				w.known, errors.Join(last, ctx.Err()))
 		}
 		w.pause(ctx, pause)
 		pause = min(2*pause, 200*time.Millisecond)

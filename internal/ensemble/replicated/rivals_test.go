@@ -82,7 +82,10 @@ func TestFaultRivals(t *testing.T) {
 			t.Fatal(err)
 		}
 		wg.Go(func() {
-			r := &rival{st: rivalStream(t, js, &o), name: fmt.Sprint("rival-", n), acked: acked[n], rng: rand.New(rand.NewPCG(seed, uint64(n)))}
+			r := &rival{
+				st: rivalStream(t, js, &o), name: fmt.Sprint("rival-", n), acked: acked[n],
+				rng: rand.New(rand.NewPCG(seed, uint64(n))),
+			}
 			for ctx.Err() == nil {
 				if err := r.term(ctx); err != nil {
 					refused.Add(1)
@@ -108,7 +111,10 @@ func TestFaultRivals(t *testing.T) {
 		}
 	}
 	t.Logf("%d terms, %d ended by the other, %d acknowledged, %d servers stopped, %d leaders moved, %d messages in the log", terms.Load(), refused.Load(), checked, stops, moves, len(log))
-	tally.Fault{Name: "rivals on one log, servers stopped and leaders moved", Injected: stops + moves + int(refused.Load()), Checked: checked, Lost: lost, Wrong: wrong}.Record(t)
+	tally.Fault{
+		Name:     "rivals on one log, servers stopped and leaders moved",
+		Injected: stops + moves + int(refused.Load()), Checked: checked, Lost: lost, Wrong: wrong,
+	}.Record(t)
 }
 
 func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
@@ -249,7 +255,8 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 		text := string(r.data)
 		if r.sumAfter(at.sum) != r.sum || text != "" && texts[text] {
 			wrong++
-			t.Errorf("message %d: got %q of epoch %d after epoch %d, want it to continue the log, once", seq, text, r.epoch, at.epoch)
+			t.Errorf("message %d: got %q of epoch %d after epoch %d, want it to continue the log, once", seq, text,
+				r.epoch, at.epoch)
 		}
 		at = mark{epoch: r.epoch, index: r.index, sum: r.sum}
 		texts[text], log[seq] = true, text
@@ -339,7 +346,11 @@ func TestFaultLogServers(t *testing.T) {
 			wrong++
 		}
 	}
-	t.Logf("%d servers stopped, %d leaders moved, %d appends acknowledged, %d failed, slowest %s", stops, moves, len(acked), failed, slowest)
-	tally.Fault{Name: "servers of a shard's log stopped and its leader moved", Injected: stops + moves, Checked: len(acked), Lost: lost, Wrong: wrong, Recovery: slowest}.Record(t)
+	t.Logf("%d servers stopped, %d leaders moved, %d appends acknowledged, %d failed, slowest %s", stops, moves,
+		len(acked), failed, slowest)
+	tally.Fault{
+		Name: "servers of a shard's log stopped and its leader moved", Injected: stops + moves,
+		Checked: len(acked), Lost: lost, Wrong: wrong, Recovery: slowest,
+	}.Record(t)
 	m.stop(t)
 }

@@ -49,7 +49,8 @@ func (s *Shard) run() {
 			return // a failed store cannot be used again
 		}
 		if errors.Is(err, errPacking) {
-			s.complain(slog.LevelError, "copy of the shard cannot follow its log before this member is upgraded; nothing is lost", err)
+			s.complain(slog.LevelError,
+				"copy of the shard cannot follow its log before this member is upgraded; nothing is lost", err)
 			s.await(s.ctx, nil, lostPause)
 			continue
 		}
@@ -58,7 +59,8 @@ func (s *Shard) run() {
 			s.sleep(s.ctx)
 			continue
 		}
-		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would be lost with: freshet cluster accept-loss", err)
+		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would "+
+			"be lost with: freshet cluster accept-loss", err)
 		if !s.acceptLoss() {
 			s.awaitAccepted(lostPause)
 		}
@@ -260,10 +262,12 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			err = nil
 			break
 		}
-		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errPacking) || errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
+		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errPacking) ||
+			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error", err)
+		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error",
+			err)
 		err = nil
 		if again := f.resume(); again != nil {
 			err = again

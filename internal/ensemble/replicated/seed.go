@@ -43,7 +43,9 @@ func (s Seed) Mark() ([]byte, error) {
 // They must be there before any of them opens the shard. all are the members in the
 // order of the configuration, of which so many are to have a copy (0 means all), and
 // holder is the one that has the contents: it keeps them until enough others do.
-func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies int, holder string) (map[string]string, error) {
+func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies int,
+	holder string,
+) (map[string]string, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ func TestSeed(t *testing.T) {
 		}
 		b, c := start("b", 1), start("c", 2)
 		for _, m := range []*member{b, c} {
-			eventually(t, "an empty member that waits for contents", func() bool { return errors.Is(m.Status().Err, errBehind) })
+			eventually(t, "an empty member that waits for contents",
+				func() bool { return errors.Is(m.Status().Err, errBehind) })
 		}
 		if owner := b.Owner(); owner.Member != "" {
 			t.Fatalf("got owner %v of a shard whose contents nobody has, want none", owner)

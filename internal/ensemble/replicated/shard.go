@@ -277,7 +277,8 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 		}
 		s.await(ctx, nil, turn/10)
 		if ctx.Err() != nil {
-			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number, s.o.Cluster, err)
+			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number,
+				s.o.Cluster, err)
 		}
 	}
 }

@@ -110,7 +110,8 @@ func TestAShardTakenByALostCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
-	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0), clientv3.WithLease(a.session.Lease())); err != nil {
+	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0),
+		clientv3.WithLease(a.session.Lease())); err != nil {
 		t.Fatal(err)
 	}
 	a.owns(t)

@@ -34,7 +34,10 @@ func TestSlippedAppend(t *testing.T) {
 	for i, slipped := range []record{
 		{epoch: epoch - 1, index: 7, owner: "older", part: 1, parts: 1, data: []byte("of an older owner")},
 		{epoch: epoch, index: 1 << 20, owner: a.instance, part: 1, parts: 1, data: []byte("without those before it")},
-		{epoch: epoch, index: 1 << 21, owner: "newer", part: 1, parts: 1, packing: "zstd", data: []byte("of a newer version")},
+		{
+			epoch: epoch, index: 1 << 21, owner: "newer", part: 1, parts: 1, packing: "zstd",
+			data: []byte("of a newer version"),
+		},
 		{epoch: epoch, owner: "older", part: 1, parts: 1, log: st.id.String()},
 	} {
 		slipped.seq = state.LastSeq + 1 + uint64(i)
@@ -78,7 +81,10 @@ func TestLargeBatch(t *testing.T) {
 	st, w := a.stream, a.writer
 	a.mu.Unlock()
 	w.mu.Lock()
-	half := record{epoch: w.epoch, index: w.end.index + 1, owner: w.owner, part: 1, parts: 2, data: []byte("half of a batch")}
+	half := record{
+		epoch: w.epoch, index: w.end.index + 1, owner: w.owner, part: 1, parts: 2,
+		data: []byte("half of a batch"),
+	}
 	half.sum, half.seq = half.sumAfter(w.end.sum), w.next
 	w.mu.Unlock()
 	if _, err := a.js.PublishMsg(ctx, half.message(st.subject, "")); err != nil {
@@ -89,7 +95,8 @@ func TestLargeBatch(t *testing.T) {
 	a.kill(t)
 	e = b.owns(t)
 	records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
-	if err != nil || len(records) != 1 || len(records[0].Payload) != len(large) || records[0].Payload[len(large)-1] != 2 {
+	if err != nil || len(records) != 1 || len(records[0].Payload) != len(large) ||
+		records[0].Payload[len(large)-1] != 2 {
 		t.Fatalf("got %d messages, %v; want the large one", len(records), err)
 	}
 	appendText(t, e, "next")

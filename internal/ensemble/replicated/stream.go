@@ -59,14 +59,16 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 		return nil, fmt.Errorf("%w: the stream %s was not made by this system: %w", engine.ErrLogLost, st.name, err)
 	}
 	if len(known.Kvs) == 0 {
-		_, err := o.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, st.id.String())).Commit()
+		_, err := o.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(
+			clientv3.OpPut(key, st.id.String())).Commit()
 		if err != nil {
 			return nil, fmt.Errorf("noting the identity of the log: %w", err)
 		}
 		return st, nil
 	}
 	if was := string(known.Kvs[0].Value); was != st.id.String() {
-		return nil, fmt.Errorf("%w: the stream %s is log %s; that of the shard was %s", engine.ErrLogLost, st.name, st.id, was)
+		return nil, fmt.Errorf("%w: the stream %s is log %s; that of the shard was %s", engine.ErrLogLost,
+			st.name, st.id, was)
 	}
 	return st, nil
 }
@@ -130,7 +132,8 @@ var errNoMessage = errors.New("log has no such message")
 // what it does not have may still come. A signal on elected says that there is a new
 // leader; who does not hear of elections leaves it nil.
 func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
-	msg, err := ask(ctx, elected, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
+	msg, err := ask(ctx, elected,
+		func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
 	}
@@ -142,7 +145,8 @@ func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64)
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	found, err := ask(ctx, nil, func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+	found, err := ask(ctx, nil,
+		func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
@@ -170,9 +174,11 @@ func (st *stream) fits(ctx context.Context, m mark) error {
 	case m.position == 0 && state.FirstSeq <= 1:
 		return nil
 	case m.position > 0 && m.log != st.id:
-		return fmt.Errorf("%w: the store is a copy of log %s, and the stream %s is log %s", engine.ErrLogLost, m.log, st.name, st.id)
+		return fmt.Errorf("%w: the store is a copy of log %s, and the stream %s is log %s", engine.ErrLogLost, m.log,
+			st.name, st.id)
 	case m.position > state.LastSeq:
-		return fmt.Errorf("%w: the store has the log up to message %d, and the log ends at %d", engine.ErrLogLost, m.position, state.LastSeq)
+		return fmt.Errorf("%w: the store has the log up to message %d, and the log ends at %d", engine.ErrLogLost,
+			m.position, state.LastSeq)
 	case m.position+1 < state.FirstSeq:
 		return errBehind
 	case m.position < state.FirstSeq:
@@ -183,7 +189,8 @@ func (st *stream) fits(ctx context.Context, m mark) error {
 		return err
 	}
 	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
-		return fmt.Errorf("%w: message %d of the log is not the one that the store has applied", engine.ErrLogLost, m.position)
+		return fmt.Errorf("%w: message %d of the log is not the one that the store has applied",
+			engine.ErrLogLost, m.position)
 	}
 	return nil
 }

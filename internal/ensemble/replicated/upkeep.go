@@ -37,8 +37,9 @@ type upkeeper struct {
 	led       *writer // of the ownership that seen and ends are of
 	seen      presence
 	caught    time.Time // since when the preferred owner has caught up
-	ends      []logEnd  // of the log, oldest first: the last one that copies have had the time to report, and all newer ones
-	purged    uint64
+	// of the log, oldest first: the last one that copies have had the time to report, and all newer ones
+	ends   []logEnd
+	purged uint64
 }
 
 // logEnd is where the log ended when.
@@ -113,7 +114,8 @@ func (u *upkeeper) flush(at mark) error {
 	if writer != nil {
 		bytes = writer.appended.Load()
 	}
-	if at.position == flushed || bytes-u.bytes < flushBytes && bytes >= u.bytes && time.Since(u.flushedAt) < s.o.FlushEvery {
+	if at.position == flushed || bytes-u.bytes < flushBytes && bytes >= u.bytes &&
+		time.Since(u.flushedAt) < s.o.FlushEvery {
 		return nil
 	}
 	s.storeMu.RLock()
@@ -233,7 +235,8 @@ func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 			return fmt.Errorf("removing the copy of member %s, which is gone: %w", name, err)
 		}
 		if !leftover {
-			s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns", "member", name, "gone", time.Since(u.seen.away[name]).Round(time.Second))
+			s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns",
+				"member", name, "gone", time.Since(u.seen.away[name]).Round(time.Second))
 		}
 	}
 	return nil

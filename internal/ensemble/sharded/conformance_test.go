@@ -79,7 +79,10 @@ func (s *store) Open(t testing.TB) engine.Engine {
 	}
 	if s.elsewhere {
 		listener := newPipes()
-		opened.server = &http.Server{Handler: remote.NewServer(owner, slog.New(slog.DiscardHandler)), Protocols: new(http.Protocols)}
+		opened.server = &http.Server{
+			Handler:   remote.NewServer(owner, slog.New(slog.DiscardHandler)),
+			Protocols: new(http.Protocols),
+		}
 		opened.server.Protocols.SetUnencryptedHTTP2(true)
 		go func() { _ = opened.server.Serve(listener) }()
 		transport := &http.Transport{
@@ -89,7 +92,10 @@ func (s *store) Open(t testing.TB) engine.Engine {
 		transport.Protocols.SetUnencryptedHTTP2(true)
 		opened.client = &http.Client{Transport: transport}
 		opts.Member = "b"
-		opts.Remote = &remote.Client{Member: func(string) (*http.Client, string, error) { return opened.client, "http://a", nil }}
+		opts.Remote = &remote.Client{Member: func(string) (*http.Client, string, error) {
+			return opened.client,
+				"http://a", nil
+		}}
 	}
 	cluster = sharded.New(opts)
 	opened.Engine = cluster
@@ -98,7 +104,9 @@ func (s *store) Open(t testing.TB) engine.Engine {
 }
 
 // AppendRun is the owner's; everything else is done from elsewhere.
-func (s *stack) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(uint64) []engine.Side) (engine.Ticket, error) {
+func (s *stack) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
+	sides func(uint64) []engine.Side,
+) (engine.Ticket, error) {
 	return s.parts[id%shards].AppendRun(ctx, id, partition, run, sides)
 }
 

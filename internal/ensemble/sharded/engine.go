@@ -93,7 +93,8 @@ func (e *Engine) OwnerOf(id engine.TopicID) engine.Owner { return e.shards[e.Sha
 // Owned returns the engine of a shard while this member owns it, and its owner.
 func (e *Engine) Owned(shard int) (engine.Engine, engine.Owner, error) {
 	if shard < 0 || shard >= len(e.shards) {
-		return nil, engine.Owner{}, fmt.Errorf("%w: cluster %s has no shard %d", engine.ErrInvalid, e.opts.Cluster, shard)
+		return nil, engine.Owner{},
+			fmt.Errorf("%w: cluster %s has no shard %d", engine.ErrInvalid, e.opts.Cluster, shard)
 	}
 	owned, err := e.shards[shard].Engine()
 	return owned, e.shards[shard].Owner(), err

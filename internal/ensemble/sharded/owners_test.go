@@ -34,7 +34,8 @@ func open(t *testing.T, elsewhere bool) *stack {
 
 func put(t *testing.T, e engine.Engine, id engine.TopicID, payload string) engine.MessageID {
 	t.Helper()
-	out, err := e.Append(t.Context(), id, 0, []engine.Message{{Payload: []byte(payload), SchemaVersion: engine.NoSchema}})
+	out, err := e.Append(t.Context(), id, 0,
+		[]engine.Message{{Payload: []byte(payload), SchemaVersion: engine.NoSchema}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func TestDeadLettersOfAnotherShard(t *testing.T) {
 			t.Fatalf("got %v and error %v, want one message", got, err)
 		}
 		letters, err := e.Read(t.Context(), 2, engine.ReadRequest{Max: 1, Wait: time.Minute})
-		if err != nil || len(letters) != 1 || string(letters[0].Payload) != "bad" || letters[0].Properties[0].Value != "1:0:0" {
+		if err != nil || len(letters) != 1 || string(letters[0].Payload) != "bad" ||
+			letters[0].Properties[0].Value != "1:0:0" {
 			t.Fatalf("got letters %+v and error %v, want a copy that names its origin", letters, err)
 		}
 		synctest.Wait()
@@ -79,7 +81,8 @@ func TestMessagesForACallerWhoIsGone(t *testing.T) {
 		if err := e.CreateTopic(t.Context(), 1, keep); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.CreateSubscription(t.Context(), 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}); err != nil {
+		if err := e.CreateSubscription(t.Context(), 1, "s", engine.SubscriptionConfig{Lease: time.Hour},
+			engine.Position{}); err != nil {
 			t.Fatal(err)
 		}
 		for range 50 {
@@ -138,14 +141,16 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
 		began := time.Now()
 		err := e.CreateTopic(t.Context(), 3, keep)
-		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 5*time.Second || waited > 6*time.Second {
+		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 5*time.Second ||
+			waited > 6*time.Second {
 			t.Errorf("without an owner: got error %v after %s, want %v after 5s", err, waited, engine.ErrNoOwner)
 		}
 		ending := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
 		time.AfterFunc(time.Second, ending.Leave)
 		began = time.Now()
 		err = ending.CreateTopic(t.Context(), 3, keep)
-		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 2*time.Second || waited > 3*time.Second {
+		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 2*time.Second ||
+			waited > 3*time.Second {
 			t.Errorf("of a member that ends: got error %v after %s, want %v after 2s", err, waited, engine.ErrNoOwner)
 		}
 		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
@@ -176,21 +181,27 @@ func (l *leaving) fail() error {
 	return l.err
 }
 
-func (l *leaving) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+func (l *leaving) Append(ctx context.Context, id engine.TopicID, partition int32,
+	msgs []engine.Message,
+) ([]engine.Appended, error) {
 	if err := l.fail(); err != nil {
 		return nil, err
 	}
 	return l.Engine.Append(ctx, id, partition, msgs)
 }
 
-func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string,
+	req engine.ReceiveRequest,
+) ([]engine.Delivery, error) {
 	if err := l.fail(); err != nil {
 		return nil, err
 	}
 	return l.Engine.Receive(ctx, id, name, req)
 }
 
-func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.Stored) (bool, error),
+) (engine.Extent, error) {
 	if l.calls++; l.calls > 1 {
 		if l.again != nil {
 			return engine.Extent{}, l.again
@@ -284,7 +295,8 @@ func TestWaitingAcrossOwners(t *testing.T) {
 		}})
 		began := time.Now()
 		got, err := e.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1, Wait: 10 * time.Second})
-		if waited := time.Since(began); err != nil || len(got) != 0 || waited < 10*time.Second || waited > 11*time.Second {
+		if waited := time.Since(began); err != nil || len(got) != 0 || waited < 10*time.Second ||
+			waited > 11*time.Second {
 			t.Errorf("got %v and error %v after %s, want nothing after 10s", got, err, waited)
 		}
 		if err := e.Close(); err != nil {
@@ -316,7 +328,8 @@ func TestReadingAcrossOwners(t *testing.T) {
 		}
 		began := time.Now()
 		shown, extent, err := read(nil, nil)
-		if waited := time.Since(began); err != nil || !slices.Equal(shown, []uint64{0, 1, 2}) || extent.Next != 3 || waited > time.Second {
+		if waited := time.Since(began); err != nil || !slices.Equal(shown, []uint64{0, 1, 2}) || extent.Next != 3 ||
+			waited > time.Second {
 			t.Errorf("got %v, %+v and error %v after %s, want all three messages at once", shown, extent, err, waited)
 		}
 		ends := errors.New("enough")
@@ -325,7 +338,8 @@ func TestReadingAcrossOwners(t *testing.T) {
 		}
 		shown, extent, err = read(nil, engine.ErrNoTopic)
 		if !errors.Is(err, engine.ErrNoTopic) || len(shown) != 1 || extent.Next != 3 {
-			t.Errorf("the next owner fails: got %v, %+v and error %v, want one message and where the partition ended", shown, extent, err)
+			t.Errorf("the next owner fails: got %v, %+v and error %v, want one message and where the partition ended",
+				shown, extent, err)
 		}
 	})
 }

@@ -9,7 +9,9 @@ import (
 
 // AppendRun implements engine.Runs. Only the owner of the topic's shard can place
 // runs.
-func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(first uint64) []engine.Side) (engine.Ticket, error) {
+func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
+	sides func(first uint64) []engine.Side,
+) (engine.Ticket, error) {
 	owned, err := e.shards[e.ShardOf(id)].Engine()
 	if err != nil {
 		return nil, err
@@ -19,7 +21,9 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 
 // ReadRuns implements engine.Runs. When the owner changes meanwhile, the next one goes
 // on behind what was shown.
-func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (more bool, err error)) (extent engine.Extent, err error) {
+func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.Stored) (more bool, err error),
+) (extent engine.Extent, err error) {
 	var failed error // of visit: none that another owner would help
 	see := visit
 	if visit != nil {
@@ -77,7 +81,9 @@ func (e *Engine) grown(ctx context.Context, shard int, marks []engine.Mark) erro
 }
 
 // Find implements engine.Runs.
-func (e *Engine) Find(ctx context.Context, id engine.TopicID, partition int32, millis int64) (found engine.Found, err error) {
+func (e *Engine) Find(ctx context.Context, id engine.TopicID, partition int32,
+	millis int64,
+) (found engine.Found, err error) {
 	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		found, err = at.Find(ctx, id, partition, millis)
 		return err
@@ -95,12 +101,17 @@ func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, partition in
 }
 
 // Sides implements engine.Runs.
-func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte, visit func(engine.Side) error) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.Sides(ctx, id, partition, prefix, visit) })
+func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
+	visit func(engine.Side) error,
+) error {
+	return e.call(ctx, e.ShardOf(id), never,
+		func(at place) error { return at.Sides(ctx, id, partition, prefix, visit) })
 }
 
 // Trim implements engine.Runs.
-func (e *Engine) Trim(ctx context.Context, id engine.TopicID, partition int32, before uint64) (first uint64, err error) {
+func (e *Engine) Trim(ctx context.Context, id engine.TopicID, partition int32,
+	before uint64,
+) (first uint64, err error) {
 	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
 		first, err = at.Trim(ctx, id, partition, before)
 		return err

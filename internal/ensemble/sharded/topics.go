@@ -51,7 +51,9 @@ func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int
 }
 
 // Append implements engine.Log.
-func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) (appended []engine.Appended, err error) {
+func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
+	msgs []engine.Message,
+) (appended []engine.Appended, err error) {
 	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
 		appended, err = at.Append(ctx, id, partition, msgs)
 		return err
@@ -60,7 +62,9 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 }
 
 // Read implements engine.Log.
-func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) (records []engine.Record, err error) {
+func (e *Engine) Read(ctx context.Context, id engine.TopicID,
+	req engine.ReadRequest,
+) (records []engine.Record, err error) {
 	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
 		records, err = at.Read(ctx, id, req)
 		return err
@@ -69,13 +73,19 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 }
 
 // CreateSubscription implements engine.Subscriptions.
-func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
-	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
+func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig, at engine.Position,
+) error {
+	return e.call(ctx, e.ShardOf(id), never,
+		func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
-func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
+func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig,
+) error {
+	return e.call(ctx, e.ShardOf(id), never,
+		func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
 }
 
 // DeleteSubscription implements engine.Subscriptions.
@@ -89,7 +99,9 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 }
 
 // Receive implements engine.Subscriptions.
-func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) (deliveries []engine.Delivery, err error) {
+func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
+	req engine.ReceiveRequest,
+) (deliveries []engine.Delivery, err error) {
 	until := time.Now().Add(req.Wait)
 	err = e.call(ctx, e.ShardOf(id), whenMoved, func(at place) (err error) {
 		deliveries, err = at.Receive(ctx, id, name, req)

@@ -73,7 +73,8 @@ var (
 		"subscription", "subject", "serviceaccount", "apikey", "secret",
 	}
 	fieldVariables = [fieldCount]string{
-		"srn.organization", "srn.instance", "srn.cluster", "srn.tenant", "srn.namespace", "srn.topic_domain", "srn.topic_name",
+		"srn.organization", "srn.instance", "srn.cluster", "srn.tenant", "srn.namespace", "srn.topic_domain",
+		"srn.topic_name",
 		"srn.subscription", "srn.subject", "srn.service_account", "srn.api_key", "srn.secret",
 	}
 )

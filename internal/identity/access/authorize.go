@@ -12,7 +12,9 @@ var ErrNoPrincipal = errs.New(errs.Unauthenticated, "the call is not authenticat
 
 // Authorize decides whether a principal may do something. A denial is a
 // *Denial, which is an ErrDenied.
-func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Permission, scope Scope) (Decision, error) {
+func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Permission,
+	scope Scope,
+) (Decision, error) {
 	if who == nil {
 		return Decision{}, ErrNoPrincipal
 	}
@@ -49,7 +51,9 @@ const (
 
 // firstAllowing finds a grant that allows, the ones without conditions first:
 // they cost nothing. The reason says why not all were asked.
-func firstAllowing(ctx context.Context, grants []*grant, permission int, scope *Scope) (allowing *grant, reason string) {
+func firstAllowing(ctx context.Context, grants []*grant, permission int,
+	scope *Scope,
+) (allowing *grant, reason string) {
 	conditions := false
 	for _, g := range grants {
 		switch {

@@ -54,19 +54,46 @@ func TestAuthorizeWithoutBindings(t *testing.T) {
 		"admin bound, on the resource API": {bound(admin, "prod"), "cloud.users.list", org("acme"), ""},
 		"nobody":                           {nobody, "messaging.topics.produce", everything, ""},
 		"nobody lists":                     {nobody, "cloud.apikeys.list", org("acme"), ""},
-		"own account":                      {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "acme", ServiceAccount: "nobody"}, access.BySelf},
-		"other account":                    {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "acme", ServiceAccount: "boss"}, ""},
-		"same name elsewhere":              {nobody, "cloud.serviceaccounts.describe", access.Scope{Organization: "other", ServiceAccount: "nobody"}, ""},
-		"deleting oneself":                 {nobody, "cloud.serviceaccounts.delete", access.Scope{Organization: "acme", ServiceAccount: "nobody"}, ""},
-		"own key by owner":                 {nobody, "cloud.apikeys.describe", access.Scope{Organization: "acme", ServiceAccount: "nobody", APIKey: "k"}, access.BySelf},
-		"own key by use":                   {&keyed, "cloud.apikeys.describe", access.Scope{Organization: "acme", APIKey: "my-key"}, access.BySelf},
-		"other key":                        {&keyed, "cloud.apikeys.describe", access.Scope{Organization: "acme", APIKey: "other"}, ""},
-		"no key name is no key":            {nobody, "cloud.apikeys.describe", access.Scope{Organization: "acme"}, ""},
-		"a user is no service account":     {&identity.Principal{Name: "u", Organization: "acme", User: "u"}, "cloud.serviceaccounts.describe", org("acme"), ""},
-		"a principal without anything":     {&identity.Principal{}, "cloud.users.list", access.Scope{}, ""},
-		"organization empty on both":       {&identity.Principal{Admin: true}, "cloud.users.list", access.Scope{}, ""},
-		"unknown permission, admin":        {admin, "cloud.things.create", org("acme"), access.ByAdmin},
-		"unknown permission, nobody":       {nobody, "cloud.things.create", org("acme"), ""},
+		"own account": {
+			nobody, "cloud.serviceaccounts.describe",
+			access.Scope{Organization: "acme", ServiceAccount: "nobody"},
+			access.BySelf,
+		},
+		"other account": {
+			nobody, "cloud.serviceaccounts.describe",
+			access.Scope{Organization: "acme", ServiceAccount: "boss"},
+			"",
+		},
+		"same name elsewhere": {
+			nobody, "cloud.serviceaccounts.describe",
+			access.Scope{Organization: "other", ServiceAccount: "nobody"},
+			"",
+		},
+		"deleting oneself": {
+			nobody, "cloud.serviceaccounts.delete",
+			access.Scope{Organization: "acme", ServiceAccount: "nobody"},
+			"",
+		},
+		"own key by owner": {
+			nobody, "cloud.apikeys.describe",
+			access.Scope{Organization: "acme", ServiceAccount: "nobody", APIKey: "k"},
+			access.BySelf,
+		},
+		"own key by use": {
+			&keyed, "cloud.apikeys.describe",
+			access.Scope{Organization: "acme", APIKey: "my-key"},
+			access.BySelf,
+		},
+		"other key":             {&keyed, "cloud.apikeys.describe", access.Scope{Organization: "acme", APIKey: "other"}, ""},
+		"no key name is no key": {nobody, "cloud.apikeys.describe", access.Scope{Organization: "acme"}, ""},
+		"a user is no service account": {
+			&identity.Principal{Name: "u", Organization: "acme", User: "u"},
+			"cloud.serviceaccounts.describe", org("acme"), "",
+		},
+		"a principal without anything": {&identity.Principal{}, "cloud.users.list", access.Scope{}, ""},
+		"organization empty on both":   {&identity.Principal{Admin: true}, "cloud.users.list", access.Scope{}, ""},
+		"unknown permission, admin":    {admin, "cloud.things.create", org("acme"), access.ByAdmin},
+		"unknown permission, nobody":   {nobody, "cloud.things.create", org("acme"), ""},
 	}
 	policy := access.NewPolicy()
 	for name, tc := range tests {
@@ -82,7 +109,8 @@ func TestAuthorizeWithoutBindings(t *testing.T) {
 			}
 		})
 	}
-	if _, err := policy.Authorize(context.Background(), nil, "cloud.users.list", org("acme")); errs.KindOf(err) != errs.Unauthenticated {
+	if _, err := policy.Authorize(context.Background(), nil, "cloud.users.list",
+		org("acme")); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("without a principal: kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 	}
 }
@@ -95,7 +123,8 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 	if !errors.As(err, &denial) || !errors.Is(err, access.ErrDenied) {
 		t.Fatalf("error = %v, want a *Denial that is ErrDenied", err)
 	}
-	want := "ci@acme.test lacks permission messaging.topics.produce on organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/topic/orders/subscription/s/subject/orders-value"
+	want := "ci@acme.test lacks permission messaging.topics.produce on " +
+		"organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/topic/orders/subscription/s/subject/orders-value"
 	if text := err.Error(); !strings.HasPrefix(text, want+": no RoleBinding gives it any permission") {
 		t.Errorf("text of an account without bindings = %q\nwant   %q and what is missing", err, want)
 	}
@@ -133,36 +162,61 @@ func TestRestrictions(t *testing.T) {
 		scope       access.Scope
 		want        bool
 	}{
-		"none":                            {access.Restriction{}, everything, true},
-		"none, wider scope":               {access.Restriction{}, access.Scope{Organization: "acme"}, true},
-		"instance":                        {access.Restriction{Instance: "prod"}, everything, true},
-		"other instance":                  {access.Restriction{Instance: "dev"}, everything, false},
-		"instance, but the call is wider": {access.Restriction{Instance: "prod"}, access.Scope{Organization: "acme"}, false},
-		"tenant and namespace":            {access.Restriction{Tenant: "public", Namespace: "default"}, everything, true},
-		"one of two differs":              {access.Restriction{Tenant: "public", Namespace: "other"}, everything, false},
-		"topic":                           {access.Restriction{Topic: "orders"}, everything, true},
-		"topic is exact":                  {access.Restriction{Topic: "order"}, everything, false},
-		"topic is not its partition":      {access.Restriction{Topic: "orders"}, topic("orders-partition-0"), false},
-		"all partitions, parent":          {access.Restriction{Topic: "allPartition('orders')"}, topic("orders"), true},
-		"all partitions, one":             {access.Restriction{Topic: "allPartition('orders')"}, topic("orders-partition-12"), true},
-		"all partitions, quotes":          {access.Restriction{Topic: `allPartition("orders")`}, topic("orders-partition-0"), true},
-		"all partitions, longer name":     {access.Restriction{Topic: "allPartition('orders')"}, topic("orders2"), false},
-		"all partitions, no number":       {access.Restriction{Topic: "allPartition('orders')"}, topic("orders-partition-x"), false},
-		"all partitions, leading zero":    {access.Restriction{Topic: "allPartition('orders')"}, topic("orders-partition-01"), false},
-		"all partitions, empty number":    {access.Restriction{Topic: "allPartition('orders')"}, topic("orders-partition-"), false},
-		"prefix":                          {access.Restriction{Topic: "ord*"}, everything, true},
-		"other prefix":                    {access.Restriction{Topic: "pay*"}, everything, false},
-		"star":                            {access.Restriction{Topic: "*"}, everything, true},
-		"star needs something":            {access.Restriction{Topic: "*"}, without(func(s *access.Scope) { s.Topic = "" }), false},
-		"domain":                          {access.Restriction{TopicDomain: "persistent"}, everything, true},
-		"other domain":                    {access.Restriction{TopicDomain: "non-persistent"}, everything, false},
-		"subscription":                    {access.Restriction{Subscription: "s"}, everything, true},
-		"subject":                         {access.Restriction{Subject: "orders-value"}, everything, true},
-		"subject, call has none":          {access.Restriction{Subject: "orders-value"}, without(func(s *access.Scope) { s.Subject = "" }), false},
-		"service account":                 {access.Restriction{ServiceAccount: "x"}, everything, false},
-		"secret matches nothing":          {access.Restriction{Secret: "x"}, everything, false},
-		"own organization":                {access.Restriction{Organization: "acme"}, everything, true},
-		"other organization":              {access.Restriction{Organization: "other"}, everything, false},
+		"none":              {access.Restriction{}, everything, true},
+		"none, wider scope": {access.Restriction{}, access.Scope{Organization: "acme"}, true},
+		"instance":          {access.Restriction{Instance: "prod"}, everything, true},
+		"other instance":    {access.Restriction{Instance: "dev"}, everything, false},
+		"instance, but the call is wider": {
+			access.Restriction{Instance: "prod"},
+			access.Scope{Organization: "acme"},
+			false,
+		},
+		"tenant and namespace":       {access.Restriction{Tenant: "public", Namespace: "default"}, everything, true},
+		"one of two differs":         {access.Restriction{Tenant: "public", Namespace: "other"}, everything, false},
+		"topic":                      {access.Restriction{Topic: "orders"}, everything, true},
+		"topic is exact":             {access.Restriction{Topic: "order"}, everything, false},
+		"topic is not its partition": {access.Restriction{Topic: "orders"}, topic("orders-partition-0"), false},
+		"all partitions, parent":     {access.Restriction{Topic: "allPartition('orders')"}, topic("orders"), true},
+		"all partitions, one": {
+			access.Restriction{Topic: "allPartition('orders')"},
+			topic("orders-partition-12"), true,
+		},
+		"all partitions, quotes": {
+			access.Restriction{Topic: `allPartition("orders")`},
+			topic("orders-partition-0"), true,
+		},
+		"all partitions, longer name": {access.Restriction{Topic: "allPartition('orders')"}, topic("orders2"), false},
+		"all partitions, no number": {
+			access.Restriction{Topic: "allPartition('orders')"},
+			topic("orders-partition-x"), false,
+		},
+		"all partitions, leading zero": {
+			access.Restriction{Topic: "allPartition('orders')"},
+			topic("orders-partition-01"), false,
+		},
+		"all partitions, empty number": {
+			access.Restriction{Topic: "allPartition('orders')"},
+			topic("orders-partition-"), false,
+		},
+		"prefix":       {access.Restriction{Topic: "ord*"}, everything, true},
+		"other prefix": {access.Restriction{Topic: "pay*"}, everything, false},
+		"star":         {access.Restriction{Topic: "*"}, everything, true},
+		"star needs something": {
+			access.Restriction{Topic: "*"},
+			without(func(s *access.Scope) { s.Topic = "" }), false,
+		},
+		"domain":       {access.Restriction{TopicDomain: "persistent"}, everything, true},
+		"other domain": {access.Restriction{TopicDomain: "non-persistent"}, everything, false},
+		"subscription": {access.Restriction{Subscription: "s"}, everything, true},
+		"subject":      {access.Restriction{Subject: "orders-value"}, everything, true},
+		"subject, call has none": {
+			access.Restriction{Subject: "orders-value"},
+			without(func(s *access.Scope) { s.Subject = "" }), false,
+		},
+		"service account":        {access.Restriction{ServiceAccount: "x"}, everything, false},
+		"secret matches nothing": {access.Restriction{Secret: "x"}, everything, false},
+		"own organization":       {access.Restriction{Organization: "acme"}, everything, true},
+		"other organization":     {access.Restriction{Organization: "other"}, everything, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,14 +259,26 @@ func TestConditions(t *testing.T) {
 			"srn.organization == 'acme' && srn.cluster == 'c1' && srn.namespace == 'default' && srn.topic_domain == 'persistent' && srn.subscription == 's' && srn.subject == 'orders-value'",
 			everything, true,
 		},
-		"open fields are unknown, not empty":  {"srn.tenant != 'secret'", access.Scope{Organization: "acme", Instance: "prod"}, false},
-		"known to be true whatever they are":  {"srn.instance == 'prod' || srn.tenant == 'x'", access.Scope{Organization: "acme", Instance: "prod"}, true},
-		"known to be false whatever they are": {"srn.instance == 'dev' && srn.tenant == 'x'", access.Scope{Organization: "acme", Instance: "prod"}, false},
-		"size of an open field":               {"size(srn.tenant) == 0", access.Scope{Organization: "acme"}, false},
-		"never a secret":                      {"srn.secret == ''", everything, false},
-		"an error is no match":                {"1 / (size(srn.tenant) - 6) == 1", everything, false},
-		"an error beside the truth":           {"true || 1 / 0 == 1", everything, true},
-		"a regular expression with choices":   {"srn.topic_name.matches('(a|o)*r.*s')", everything, true},
+		"open fields are unknown, not empty": {
+			"srn.tenant != 'secret'",
+			access.Scope{Organization: "acme", Instance: "prod"},
+			false,
+		},
+		"known to be true whatever they are": {
+			"srn.instance == 'prod' || srn.tenant == 'x'",
+			access.Scope{Organization: "acme", Instance: "prod"},
+			true,
+		},
+		"known to be false whatever they are": {
+			"srn.instance == 'dev' && srn.tenant == 'x'",
+			access.Scope{Organization: "acme", Instance: "prod"},
+			false,
+		},
+		"size of an open field":             {"size(srn.tenant) == 0", access.Scope{Organization: "acme"}, false},
+		"never a secret":                    {"srn.secret == ''", everything, false},
+		"an error is no match":              {"1 / (size(srn.tenant) - 6) == 1", everything, false},
+		"an error beside the truth":         {"true || 1 / 0 == 1", everything, true},
+		"a regular expression with choices": {"srn.topic_name.matches('(a|o)*r.*s')", everything, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +303,10 @@ func TestPermissionsInheritDownwards(t *testing.T) {
 		binding("ci", "tenant-owner", &access.Restriction{Tenant: "pub*"}),
 		binding("ci", "topic-consumer", &access.Restriction{Topic: "allPartition('orders')"}),
 	}
-	for _, cel := range []string{"srn.tenant != 'x'", "srn.instance == 'prod'", "!(srn.topic_name == 'y')", "srn.namespace == 'default' || srn.tenant == ''"} {
+	for _, cel := range []string{
+		"srn.tenant != 'x'", "srn.instance == 'prod'", "!(srn.topic_name == 'y')",
+		"srn.namespace == 'default' || srn.tenant == ''",
+	} {
 		b := binding("ci", "cluster-owner", nil)
 		b.CEL = cel
 		bindings = append(bindings, b)
@@ -277,15 +346,24 @@ func TestDecisionNamesRoleAndBinding(t *testing.T) {
 	must(t, policy.SetBinding(binding("ci", "topic-producer", nil)))
 	must(t, policy.SetBinding(access.Binding{
 		Organization: "acme", Name: "readers", RoleKind: "Role", Role: "read-only",
-		Subjects: []access.Subject{{Kind: access.SubjectUser, Name: "ann@acme.com", Organization: "acme"}, {Kind: access.SubjectIdentityPool, Name: "pool"}},
+		Subjects: []access.Subject{
+			{Kind: access.SubjectUser, Name: "ann@acme.com", Organization: "acme"},
+			{Kind: access.SubjectIdentityPool, Name: "pool"},
+		},
 	}))
 	got, err := policy.Authorize(context.Background(), account("ci"), "messaging.topics.produce", everything)
-	if want := (access.Decision{Allowed: true, By: access.ByBinding, Role: "topic-producer", Binding: "ci-topic-producer"}); err != nil || got != want {
+	if want := (access.Decision{
+		Allowed: true, By: access.ByBinding, Role: "topic-producer",
+		Binding: "ci-topic-producer",
+	}); err != nil || got != want {
 		t.Errorf("decision = %+v, %v; want %+v", got, err, want)
 	}
 	ann := &identity.Principal{Name: "ann", Organization: "acme", User: "ann@acme.com"}
 	got, err = policy.Authorize(context.Background(), ann, "messaging.topics.list", everything)
-	if want := (access.Decision{Allowed: true, By: access.ByBinding, Role: "org-readonly", Binding: "readers"}); err != nil || got != want {
+	if want := (access.Decision{
+		Allowed: true, By: access.ByBinding, Role: "org-readonly",
+		Binding: "readers",
+	}); err != nil || got != want {
 		t.Errorf("decision = %+v, %v; want %+v", got, err, want)
 	}
 	if allowed(t, policy, account("ann@acme.com"), "messaging.topics.list", everything) {
@@ -302,7 +380,8 @@ func TestDecisionNamesRoleAndBinding(t *testing.T) {
 
 func TestBindingsChange(t *testing.T) {
 	t.Parallel()
-	const produce, consume = access.Permission("messaging.topics.produce"), access.Permission("messaging.topics.consume")
+	const produce, consume = access.Permission("messaging.topics.produce"),
+		access.Permission("messaging.topics.consume")
 	at := func(role string, revision int64, subjects ...string) access.Binding {
 		b := access.Binding{Organization: "acme", Name: "b", RoleKind: "ClusterRole", Role: role, Revision: revision}
 		for _, s := range subjects {
@@ -315,7 +394,10 @@ func TestBindingsChange(t *testing.T) {
 		produce, consume bool // may account a
 		other            bool // may account b produce
 	}{
-		"set": {func(p *access.Policy) { must(t, p.SetBinding(at("topic-producer", 1, "a", "b", "a"))) }, true, false, true},
+		"set": {
+			func(p *access.Policy) { must(t, p.SetBinding(at("topic-producer", 1, "a", "b", "a"))) },
+			true, false, true,
+		},
 		"role changed": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 1, "a")))
 			must(t, p.SetBinding(at("topic-consumer", 2, "a")))
@@ -396,27 +478,72 @@ func TestInvalidBindingsNameTheField(t *testing.T) {
 		b           access.Binding
 		field, want string
 	}{
-		"role kind":           {edit(func(b *access.Binding) { b.RoleKind = "Group" }), "spec.roleRef.kind", "ClusterRole"},
-		"role":                {edit(func(b *access.Binding) { b.Role = "emperor" }), "spec.roleRef.name", "topic-producer"},
-		"subject kind":        {edit(func(b *access.Binding) { b.Subjects[0].Kind = "Group" }), "spec.subjects[0].kind", "ServiceAccount"},
-		"subject name":        {edit(func(b *access.Binding) { b.Subjects[0].Name = "" }), "spec.subjects[0].name", "empty"},
-		"foreign subject":     {edit(func(b *access.Binding) { b.Subjects[0].Organization = "other" }), "spec.subjects[0].namespace", "other organizations"},
-		"two forms":           {edit(func(b *access.Binding) { b.CEL = "true"; b.Restriction = &access.Restriction{} }), "spec", "at most one"},
-		"other two forms":     {edit(func(b *access.Binding) { b.CEL = "true"; b.ResourceNames = []access.Restriction{{}} }), "spec", "at most one"},
-		"expression":          {edit(func(b *access.Binding) { b.CEL = "srn." }), "spec.cel", "valid"},
-		"misspelt":            {edit(func(b *access.Binding) { b.CEL = "srn.topicname == 'x'" }), "spec.cel", "undeclared"},
-		"not a truth":         {edit(func(b *access.Binding) { b.CEL = "srn.tenant" }), "spec.cel", "true or false"},
-		"wrong type":          {edit(func(b *access.Binding) { b.CEL = "srn.tenant == 5" }), "spec.cel", "valid"},
-		"bad expression":      {edit(func(b *access.Binding) { b.CEL = "srn.tenant.matches('(')" }), "spec.cel", "valid"},
-		"long expression":     {edit(func(b *access.Binding) { b.CEL = strings.Repeat("true || ", 1000) + "true" }), "spec.cel", "longer"},
-		"deep expression":     {edit(func(b *access.Binding) { b.CEL = strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) }), "spec.cel", ""},
-		"function":            {edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "anyOf('x')"} }), "spec.resourceNameRestriction", "topic is not a name"},
-		"partition of tenant": {edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Tenant: "allPartition('x')"} }), "spec.resourceNameRestriction", "only a topic"},
-		"open parenthesis":    {edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "allPartition('x'"} }), "spec.resourceNameRestriction", "topic"},
-		"star inside":         {edit(func(b *access.Binding) { b.ResourceNames = []access.Restriction{{Topic: "a*b"}} }), "spec.resourceNames", "topic"},
-		"long value":          {edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: strings.Repeat("x", 600)} }), "spec.resourceNameRestriction", "longer"},
-		"many subjects":       {edit(func(b *access.Binding) { b.Subjects = make([]access.Subject, 1001) }), "spec.subjects", "1000"},
-		"many names":          {edit(func(b *access.Binding) { b.ResourceNames = make([]access.Restriction, 1001) }), "spec.resourceNames", "1000"},
+		"role kind": {edit(func(b *access.Binding) { b.RoleKind = "Group" }), "spec.roleRef.kind", "ClusterRole"},
+		"role":      {edit(func(b *access.Binding) { b.Role = "emperor" }), "spec.roleRef.name", "topic-producer"},
+		"subject kind": {
+			edit(func(b *access.Binding) { b.Subjects[0].Kind = "Group" }), "spec.subjects[0].kind",
+			"ServiceAccount",
+		},
+		"subject name": {edit(func(b *access.Binding) { b.Subjects[0].Name = "" }), "spec.subjects[0].name", "empty"},
+		"foreign subject": {
+			edit(func(b *access.Binding) { b.Subjects[0].Organization = "other" }),
+			"spec.subjects[0].namespace", "other organizations",
+		},
+		"two forms": {
+			edit(func(b *access.Binding) { b.CEL = "true"; b.Restriction = &access.Restriction{} }),
+			"spec", "at most one",
+		},
+		"other two forms": {
+			edit(
+				func(b *access.Binding) { b.CEL = "true"; b.ResourceNames = []access.Restriction{{}} }), "spec",
+			"at most one",
+		},
+		"expression":     {edit(func(b *access.Binding) { b.CEL = "srn." }), "spec.cel", "valid"},
+		"misspelt":       {edit(func(b *access.Binding) { b.CEL = "srn.topicname == 'x'" }), "spec.cel", "undeclared"},
+		"not a truth":    {edit(func(b *access.Binding) { b.CEL = "srn.tenant" }), "spec.cel", "true or false"},
+		"wrong type":     {edit(func(b *access.Binding) { b.CEL = "srn.tenant == 5" }), "spec.cel", "valid"},
+		"bad expression": {edit(func(b *access.Binding) { b.CEL = "srn.tenant.matches('(')" }), "spec.cel", "valid"},
+		"long expression": {
+			edit(func(b *access.Binding) { b.CEL = strings.Repeat("true || ", 1000) + "true" }),
+			"spec.cel", "longer",
+		},
+		"deep expression": {edit(func(b *access.Binding) {
+			b.CEL = strings.Repeat("(", 500) + "true" +
+				strings.Repeat(")", 500)
+		}), "spec.cel", ""},
+		"function": {
+			edit(
+				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "anyOf('x')"} }),
+			"spec.resourceNameRestriction", "topic is not a name",
+		},
+		"partition of tenant": {
+			edit(
+				func(b *access.Binding) { b.Restriction = &access.Restriction{Tenant: "allPartition('x')"} }),
+			"spec.resourceNameRestriction", "only a topic",
+		},
+		"open parenthesis": {
+			edit(
+				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "allPartition('x'"} }),
+			"spec.resourceNameRestriction", "topic",
+		},
+		"star inside": {
+			edit(
+				func(b *access.Binding) { b.ResourceNames = []access.Restriction{{Topic: "a*b"}} }),
+			"spec.resourceNames", "topic",
+		},
+		"long value": {
+			edit(
+				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: strings.Repeat("x", 600)} }),
+			"spec.resourceNameRestriction", "longer",
+		},
+		"many subjects": {
+			edit(func(b *access.Binding) { b.Subjects = make([]access.Subject, 1001) }),
+			"spec.subjects", "1000",
+		},
+		"many names": {
+			edit(func(b *access.Binding) { b.ResourceNames = make([]access.Restriction, 1001) }),
+			"spec.resourceNames", "1000",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

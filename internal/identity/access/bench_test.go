@@ -14,7 +14,8 @@ import (
 func BenchmarkAuthorize(b *testing.B) {
 	policy := access.NewPolicy()
 	for i := range 10_000 {
-		must(b, policy.SetBinding(binding(fmt.Sprintf("sa-%d", i), "topic-producer", &access.Restriction{Instance: "prod", Tenant: "public"})))
+		must(b, policy.SetBinding(binding(fmt.Sprintf("sa-%d", i), "topic-producer",
+			&access.Restriction{Instance: "prod", Tenant: "public"})))
 	}
 	for i := range 10 {
 		r := binding("many", "topic-producer", &access.Restriction{Instance: "prod", Topic: fmt.Sprintf("topic-%d", i)})
@@ -73,7 +74,8 @@ func FuzzBinding(f *testing.F) {
 				}
 				continue
 			}
-			wide := allowed(t, policy, account("ci"), "messaging.topics.produce", access.Scope{Organization: "acme", Instance: "prod"})
+			wide := allowed(t, policy, account("ci"), "messaging.topics.produce",
+				access.Scope{Organization: "acme", Instance: "prod"})
 			narrow := allowed(t, policy, account("ci"), "messaging.topics.produce", everything)
 			if wide && !narrow {
 				t.Fatalf("%q %q allows more above than below", topic, cel)

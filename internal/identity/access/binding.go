@@ -71,7 +71,8 @@ type grant struct {
 // same reports whether two bindings of one name say the same.
 func (b *Binding) same(o *Binding) bool {
 	return b.RoleKind == o.RoleKind && b.Role == o.Role && b.CEL == o.CEL && slices.Equal(b.Subjects, o.Subjects) &&
-		(b.Restriction == nil) == (o.Restriction == nil) && (b.Restriction == nil || *b.Restriction == *o.Restriction) &&
+		(b.Restriction == nil) == (o.Restriction == nil) &&
+		(b.Restriction == nil || *b.Restriction == *o.Restriction) &&
 		slices.Equal(b.ResourceNames, o.ResourceNames)
 }
 
@@ -110,7 +111,10 @@ func (b *Binding) compile() (*grant, error) {
 	case b.Restriction != nil:
 		return g, g.narrow("spec.resourceNameRestriction", *b.Restriction)
 	case len(b.ResourceNames) > maxResourceNames:
-		return nil, &FieldError{"spec.resourceNames", fmt.Sprintf("must not have more than %d entries", maxResourceNames)}
+		return nil, &FieldError{
+			"spec.resourceNames",
+			fmt.Sprintf("must not have more than %d entries", maxResourceNames),
+		}
 	case len(b.ResourceNames) > 0:
 		return g, g.narrow("spec.resourceNames", b.ResourceNames...)
 	}
@@ -139,7 +143,10 @@ func (b *Binding) predefined() (*Role, error) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	if !ok {
-		return nil, &FieldError{"spec.roleRef.name", fmt.Sprintf("there is no %s %q; predefined roles are %s", b.RoleKind, b.Role, roleNames())}
+		return nil, &FieldError{
+			"spec.roleRef.name",
+			fmt.Sprintf("there is no %s %q; predefined roles are %s", b.RoleKind, b.Role, roleNames()),
+		}
 	}
 	return role, nil
 }
@@ -166,7 +173,10 @@ func (b *Binding) checkSubjects() error {
 		case s.Name == "":
 			return &FieldError{field + "name", "must not be empty"}
 		case s.Organization != "" && s.Organization != b.Organization:
-			return &FieldError{field + "namespace", "must be the binding's own namespace: roles are not given to other organizations"}
+			return &FieldError{
+				field + "namespace",
+				"must be the binding's own namespace: roles are not given to other organizations",
+			}
 		}
 	}
 	return nil

@@ -46,7 +46,8 @@ func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, acc
 	}
 	for _, g := range granted {
 		for _, perm := range g.Permissions {
-			if _, err := p.Authorize(context.Background(), who, perm, g.Scope); err != nil && !coveredByCluster(who, own, perm, &g.Scope) {
+			if _, err := p.Authorize(context.Background(), who, perm, g.Scope); err != nil &&
+				!coveredByCluster(who, own, perm, &g.Scope) {
 				return deny(who, perm, &g.Scope, escalation+" (the cluster grants it to the account)")
 			}
 		}

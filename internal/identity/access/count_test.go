@@ -11,7 +11,8 @@ func TestCountFollowsBindings(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
 	set := func(organization, name, role string) {
-		_ = p.SetBinding(access.Binding{Organization: organization, Name: name, RoleKind: "ClusterRole", Role: role}) // some are not valid
+		// some are not valid
+		_ = p.SetBinding(access.Binding{Organization: organization, Name: name, RoleKind: "ClusterRole", Role: role})
 	}
 	for i := range 5 {
 		set("acme", strconv.Itoa(i), "org-admin")

@@ -143,7 +143,8 @@ func (p *Policy) ownRole(key roleKey) (*Role, error) {
 }
 
 func noRole(key roleKey) error {
-	return &FieldError{"spec.roleRef.name", fmt.Sprintf("organization %s has no Role %q; predefined roles are of kind ClusterRole", key.organization, key.name)}
+	return &FieldError{"spec.roleRef.name", fmt.Sprintf("organization %s has no Role %q; predefined roles are of "+
+		"kind ClusterRole", key.organization, key.name)}
 }
 
 // CheckRole says, as a FieldError, that the role of a binding is not there; nil when

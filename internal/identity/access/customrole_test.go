@@ -14,7 +14,10 @@ const (
 )
 
 func custom(name string, revision int64, permissions ...access.Permission) access.CustomRole {
-	return access.CustomRole{Organization: everything.Organization, Name: name, Permissions: permissions, Revision: revision}
+	return access.CustomRole{
+		Organization: everything.Organization, Name: name, Permissions: permissions,
+		Revision: revision,
+	}
 }
 
 // gives is a binding to a role of the organization.
@@ -31,11 +34,13 @@ func TestCustomRolesAreInForceAtOnce(t *testing.T) {
 	expect := func(step string, produces, consumes bool) {
 		t.Helper()
 		if may(produce) != produces || may(consume) != consumes {
-			t.Errorf("%s: may produce %v, consume %v; want %v, %v", step, may(produce), may(consume), produces, consumes)
+			t.Errorf("%s: may produce %v, consume %v; want %v, %v", step, may(produce), may(consume),
+				produces, consumes)
 		}
 	}
 	var missing *access.FieldError
-	if err := p.SetBinding(gives("b", "shop", "ci", nil)); !errors.As(err, &missing) || missing.Field != "spec.roleRef.name" {
+	if err := p.SetBinding(gives("b", "shop", "ci", nil)); !errors.As(err, &missing) ||
+		missing.Field != "spec.roleRef.name" {
 		t.Errorf("a binding to no role: %v, want a FieldError of spec.roleRef.name", err)
 	}
 	expect("without the role", false, false)
@@ -91,7 +96,10 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 	condition := binding("condition", "topic-producer", nil)
 	condition.CEL = "true"
 	must(t, p.SetBinding(condition))
-	boss := &identity.Principal{Name: "boss", Organization: everything.Organization, ServiceAccount: "boss", Admin: true}
+	boss := &identity.Principal{
+		Name: "boss", Organization: everything.Organization,
+		ServiceAccount: "boss", Admin: true,
+	}
 	foreign := &identity.Principal{Name: "boss", Organization: "other", ServiceAccount: "boss", Admin: true}
 	for name, tc := range map[string]struct {
 		who         *identity.Principal
@@ -139,7 +147,8 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 	if p.MayActAs(account("none"), everything.Organization, "heir", false) == nil {
 		t.Error("who has nothing may act as one who has a custom role")
 	}
-	if access.Reserved("r") || !access.Reserved("org-admin") || !access.Reserved("admin") || !access.Reserved("read-only") {
+	if access.Reserved("r") || !access.Reserved("org-admin") || !access.Reserved("admin") ||
+		!access.Reserved("read-only") {
 		t.Error("names of predefined roles are not reserved")
 	}
 	p.DeleteRole(everything.Organization, "r", 2)

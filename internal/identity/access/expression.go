@@ -52,7 +52,9 @@ func compileExpression(text string) (*expression, error) {
 		return nil, fmt.Errorf("cannot be compiled: %w", err)
 	}
 	if estimate.Max > maxExpressionCost {
-		return nil, fmt.Errorf("may cost %d units to evaluate, limited to %d: compare with fewer names, or use prefixes", estimate.Max, maxExpressionCost)
+		return nil, fmt.Errorf(
+			"may cost %d units to evaluate, limited to %d: compare with fewer names, or use prefixes", estimate.Max,
+			maxExpressionCost)
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxExpressionCost))
 	if err != nil {

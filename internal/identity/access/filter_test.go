@@ -28,20 +28,42 @@ func TestFilterHidesWhatMayNotBeSeen(t *testing.T) {
 		all, none bool
 		sees      map[access.Scope]bool
 	}{
-		"some":          {"some", cluster, false, false, map[access.Scope]bool{at("public", "orders"): true, at("public", "payments"): false, at("secret", "orders"): false}},
-		"all":           {"all", cluster, true, false, map[access.Scope]bool{at("public", "orders"): true, at("secret", "x"): true}},
-		"cel":           {"cel", cluster, false, false, map[access.Scope]bool{at("public", "orders"): true, at("public", "x"): false}},
-		"none":          {"none", cluster, false, true, map[access.Scope]bool{at("public", "orders"): false}},
-		"other tenant":  {"some", access.Scope{Organization: "acme", Instance: "prod", Cluster: "c1", Tenant: "secret"}, false, true, nil},
+		"some": {
+			"some", cluster, false, false,
+			map[access.Scope]bool{
+				at("public", "orders"): true, at("public", "payments"): false,
+				at("secret", "orders"): false,
+			},
+		},
+		"all": {
+			"all", cluster, true, false,
+			map[access.Scope]bool{at("public", "orders"): true, at("secret", "x"): true},
+		},
+		"cel": {
+			"cel", cluster, false, false,
+			map[access.Scope]bool{at("public", "orders"): true, at("public", "x"): false},
+		},
+		"none": {"none", cluster, false, true, map[access.Scope]bool{at("public", "orders"): false}},
+		"other tenant": {
+			"some",
+			access.Scope{Organization: "acme", Instance: "prod", Cluster: "c1", Tenant: "secret"},
+			false, true, nil,
+		},
 		"other cluster": {"all", access.Scope{Organization: "acme", Instance: "prod", Cluster: "c2"}, false, true, nil},
-		"wider":         {"all", access.Scope{Organization: "acme"}, false, false, map[access.Scope]bool{at("public", "orders"): true}},
+		"wider": {
+			"all",
+			access.Scope{Organization: "acme"},
+			false, false,
+			map[access.Scope]bool{at("public", "orders"): true},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := policy.Filter(account(tc.who), list, tc.scope)
 			if f.All() != tc.all || f.None() != tc.none || f.Decision().Allowed == tc.none {
-				t.Errorf("All = %v, None = %v, Decision = %+v; want %v, %v, allowed %v", f.All(), f.None(), f.Decision(), tc.all, tc.none, !tc.none)
+				t.Errorf("All = %v, None = %v, Decision = %+v; want %v, %v, allowed %v", f.All(), f.None(),
+					f.Decision(), tc.all, tc.none, !tc.none)
 			}
 			for scope, want := range tc.sees {
 				if f.Allows(scope) != want {

@@ -103,7 +103,8 @@ func coveredByOne(have []*grant, permission int, wanted []pattern) bool {
 // MayCreateAdmin reports whether a principal may make an administrator of the
 // organization: only one who has everything in it may.
 func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) error {
-	return p.mayGrant(who, organization, &grant{role: roleIndex["org-admin"], set: roleIndex["org-admin"].set, any: true})
+	return p.mayGrant(who, organization,
+		&grant{role: roleIndex["org-admin"], set: roleIndex["org-admin"].set, any: true})
 }
 
 // MayActAs reports whether a principal may hold credentials of an account: make

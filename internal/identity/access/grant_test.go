@@ -42,27 +42,57 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 		b    access.Binding
 		want bool
 	}{
-		"system":                               {system, binding("x", "org-admin", nil), true},
-		"administrator":                        {admin, binding("x", "org-admin", nil), true},
-		"org-admin":                            {account("boss"), binding("x", "org-admin", nil), true},
-		"org-admin with a condition":           {account("boss"), cel, true},
-		"account-admin its own role":           {account("accounts"), binding("x", "account-admin", nil), true},
-		"account-admin everything":             {account("accounts"), binding("x", "org-admin", nil), false},
-		"account-admin a topic role":           {account("accounts"), binding("x", "topic-producer", nil), false},
-		"instance owner in the instance":       {account("local"), binding("x", "topic-producer", in(access.Restriction{Instance: "prod"})), true},
-		"instance owner deeper":                {account("local"), binding("x", "topic-producer", in(access.Restriction{Instance: "prod", Tenant: "t"})), true},
-		"instance owner elsewhere":             {account("local"), binding("x", "topic-producer", in(access.Restriction{Instance: "dev"})), false},
-		"instance owner everywhere":            {account("local"), binding("x", "topic-producer", nil), false},
-		"instance owner, empty restriction":    {account("local"), binding("x", "topic-producer", in(access.Restriction{})), false},
-		"instance owner, prefix":               {account("local"), binding("x", "topic-producer", in(access.Restriction{Instance: "prod*"})), false},
-		"instance owner, condition":            {account("local"), cel, false},
-		"instance owner, one tuple outside":    {account("local"), tuples, false},
-		"instance owner, all tuples inside":    {account("local"), inProd, true},
-		"prefix owner, name":                   {account("patterns"), binding("x", "topic-producer", in(access.Restriction{Topic: "orders"})), true},
-		"prefix owner, longer prefix":          {account("patterns"), binding("x", "topic-producer", in(access.Restriction{Topic: "orders-*"})), true},
-		"prefix owner, partitions":             {account("patterns"), binding("x", "topic-producer", in(access.Restriction{Topic: "allPartition('orders')"})), true},
-		"prefix owner, shorter prefix":         {account("patterns"), binding("x", "topic-producer", in(access.Restriction{Topic: "or*"})), false},
-		"prefix owner, tenant only":            {account("patterns"), binding("x", "topic-producer", in(access.Restriction{Tenant: "t"})), false},
+		"system":                     {system, binding("x", "org-admin", nil), true},
+		"administrator":              {admin, binding("x", "org-admin", nil), true},
+		"org-admin":                  {account("boss"), binding("x", "org-admin", nil), true},
+		"org-admin with a condition": {account("boss"), cel, true},
+		"account-admin its own role": {account("accounts"), binding("x", "account-admin", nil), true},
+		"account-admin everything":   {account("accounts"), binding("x", "org-admin", nil), false},
+		"account-admin a topic role": {account("accounts"), binding("x", "topic-producer", nil), false},
+		"instance owner in the instance": {
+			account("local"),
+			binding("x", "topic-producer", in(access.Restriction{Instance: "prod"})), true,
+		},
+		"instance owner deeper": {
+			account("local"),
+			binding("x", "topic-producer", in(access.Restriction{Instance: "prod", Tenant: "t"})), true,
+		},
+		"instance owner elsewhere": {
+			account("local"),
+			binding("x", "topic-producer", in(access.Restriction{Instance: "dev"})), false,
+		},
+		"instance owner everywhere": {account("local"), binding("x", "topic-producer", nil), false},
+		"instance owner, empty restriction": {
+			account("local"),
+			binding("x", "topic-producer", in(access.Restriction{})), false,
+		},
+		"instance owner, prefix": {
+			account("local"),
+			binding("x", "topic-producer", in(access.Restriction{Instance: "prod*"})), false,
+		},
+		"instance owner, condition":         {account("local"), cel, false},
+		"instance owner, one tuple outside": {account("local"), tuples, false},
+		"instance owner, all tuples inside": {account("local"), inProd, true},
+		"prefix owner, name": {
+			account("patterns"),
+			binding("x", "topic-producer", in(access.Restriction{Topic: "orders"})), true,
+		},
+		"prefix owner, longer prefix": {
+			account("patterns"),
+			binding("x", "topic-producer", in(access.Restriction{Topic: "orders-*"})), true,
+		},
+		"prefix owner, partitions": {
+			account("patterns"),
+			binding("x", "topic-producer", in(access.Restriction{Topic: "allPartition('orders')"})), true,
+		},
+		"prefix owner, shorter prefix": {
+			account("patterns"),
+			binding("x", "topic-producer", in(access.Restriction{Topic: "or*"})), false,
+		},
+		"prefix owner, tenant only": {
+			account("patterns"),
+			binding("x", "topic-producer", in(access.Restriction{Tenant: "t"})), false,
+		},
 		"a condition of one's own is no proof": {account("conditional"), binding("x", "topic-producer", nil), false},
 		"nobody":                               {account("nobody"), binding("x", "schema-reader", nil), false},
 	}
@@ -136,8 +166,10 @@ func TestGrantingNeverWidens(t *testing.T) {
 				must(t, after.SetBinding(b))
 				for _, perm := range access.Permissions() {
 					for _, scope := range scopes {
-						if allowed(t, after, account("fresh"), perm, scope) && !allowed(t, policy, account(name), perm, scope) {
-							t.Fatalf("%s may grant %s on %v, and so %s on %v that it lacks", name, role.Name, r, perm, scope)
+						if allowed(t, after, account("fresh"), perm, scope) &&
+							!allowed(t, policy, account(name), perm, scope) {
+							t.Fatalf("%s may grant %s on %v, and so %s on %v that it lacks", name, role.Name,
+								r, perm, scope)
 						}
 					}
 				}
@@ -168,7 +200,10 @@ func TestActingAsAnAccountIsGranting(t *testing.T) {
 		"instance owner as another's":         {account("local"), "foreign", false, false},
 		"oneself":                             {account("worker"), "worker", false, true},
 		"oneself as administrator of oneself": {account("root"), "root", true, true},
-		"another organization's":              {&identity.Principal{Name: "x", Organization: "other", ServiceAccount: "fresh", Admin: true}, "fresh", false, false},
+		"another organization's": {&identity.Principal{
+			Name: "x", Organization: "other",
+			ServiceAccount: "fresh", Admin: true,
+		}, "fresh", false, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +238,8 @@ func TestRulesListOwnPermissions(t *testing.T) {
 			owner = r
 		}
 	}
-	if owner.Binding != "local-instance-owner" || len(owner.Restrictions) != 1 || owner.Restrictions[0].Instance != "prod" || !slices.Contains(owner.Permissions, "messaging.topics.produce") {
+	if owner.Binding != "local-instance-owner" || len(owner.Restrictions) != 1 ||
+		owner.Restrictions[0].Instance != "prod" || !slices.Contains(owner.Permissions, "messaging.topics.produce") {
 		t.Errorf("rule = %+v, want that of local-instance-owner in instance prod", owner)
 	}
 	if got := policy.Rules(account("local"), access.Scope{Organization: "acme", Instance: "dev"}); len(got) != 2 {
@@ -213,7 +249,8 @@ func TestRulesListOwnPermissions(t *testing.T) {
 		t.Errorf("condition: %+v, want 2 rules, the first with CEL true", got)
 	}
 	system := &identity.Principal{System: true}
-	if got := policy.Rules(system, access.Scope{}); len(got) != 1 || len(got[0].Permissions) != len(access.Permissions()) || got[0].By != access.BySystem {
+	if got := policy.Rules(system, access.Scope{}); len(got) != 1 ||
+		len(got[0].Permissions) != len(access.Permissions()) || got[0].By != access.BySystem {
 		t.Errorf("system: %+v, want one rule with every permission", got)
 	}
 	bound := &identity.Principal{Organization: "acme", Admin: true, Instance: "prod", ServiceAccount: "x"}
@@ -241,12 +278,18 @@ func TestMayActAsUser(t *testing.T) {
 		user string
 		want bool
 	}{
-		"administrator":                  {&identity.Principal{Name: "a", Organization: "acme", ServiceAccount: "a", Admin: true}, "reader", true},
-		"org-admin":                      {account("boss"), "reader", true},
-		"who may less":                   {account("worker"), "reader", false},
-		"a user without roles":           {account("worker"), "plain", true},
-		"what a cluster grants":          {account("worker"), "granted", false},
-		"another organization's":         {&identity.Principal{Name: "o", Organization: "other", ServiceAccount: "o", Admin: true}, "plain", false},
+		"administrator": {&identity.Principal{
+			Name: "a", Organization: "acme", ServiceAccount: "a",
+			Admin: true,
+		}, "reader", true},
+		"org-admin":             {account("boss"), "reader", true},
+		"who may less":          {account("worker"), "reader", false},
+		"a user without roles":  {account("worker"), "plain", true},
+		"what a cluster grants": {account("worker"), "granted", false},
+		"another organization's": {&identity.Principal{
+			Name: "o", Organization: "other", ServiceAccount: "o",
+			Admin: true,
+		}, "plain", false},
 		"the account of the user's name": {account("reader"), "reader", false},
 		"the user itself":                {&identity.Principal{Name: "r", Organization: "acme", User: "reader"}, "reader", true},
 		"nobody":                         {nil, "plain", false},

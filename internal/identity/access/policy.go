@@ -229,9 +229,11 @@ func (p *Policy) MayAdd(b *Binding) error {
 		}
 		switch {
 		case total >= maxPerSubject:
-			return fmt.Errorf("exceeded quota: %s %s has %d role bindings, limited to %d; use one with several resourceNames instead", s.kind, s.name, total, maxPerSubject)
+			return fmt.Errorf("exceeded quota: %s %s has %d role bindings, limited to %d; use one with several "+
+				"resourceNames instead", s.kind, s.name, total, maxPerSubject)
 		case b.CEL != "" && conditions >= maxConditionsPerSubject:
-			return fmt.Errorf("exceeded quota: %s %s has %d role bindings with a condition, limited to %d; use resourceNames instead", s.kind, s.name, conditions, maxConditionsPerSubject)
+			return fmt.Errorf("exceeded quota: %s %s has %d role bindings with a condition, limited to %d; use "+
+				"resourceNames instead", s.kind, s.name, conditions, maxConditionsPerSubject)
 		}
 	}
 	return nil

@@ -34,7 +34,10 @@ func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
 		if !g.mayAllowWithin(&scope) {
 			continue
 		}
-		rule := Rule{By: ByBinding, Role: g.role.Name, Binding: g.binding, Permissions: g.role.Permissions(), CEL: g.source.CEL}
+		rule := Rule{
+			By: ByBinding, Role: g.role.Name, Binding: g.binding, Permissions: g.role.Permissions(),
+			CEL: g.source.CEL,
+		}
 		switch {
 		case g.source.Restriction != nil:
 			rule.Restrictions = []Restriction{*g.source.Restriction}
@@ -79,7 +82,10 @@ func (p *Policy) RulesBeneath(scope Scope, limit int) (rules []SubjectRule, comp
 			continue
 		}
 		g := c.grant
-		rule := Rule{By: ByBinding, Role: g.role.Name, Binding: g.binding, Permissions: g.role.Permissions(), CEL: g.source.CEL}
+		rule := Rule{
+			By: ByBinding, Role: g.role.Name, Binding: g.binding, Permissions: g.role.Permissions(),
+			CEL: g.source.CEL,
+		}
 		if g.source.Restriction != nil {
 			rule.Restrictions = []Restriction{*g.source.Restriction}
 		}

@@ -16,13 +16,20 @@ func TestRevisionMovesWithEveryChange(t *testing.T) {
 		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "a"}},
 	}
 	_ = p.SetBinding(binding) // its role comes later
-	role := access.CustomRole{Organization: "acme", Name: "own", Permissions: []access.Permission{"messaging.topics.produce"}}
+	role := access.CustomRole{
+		Organization: "acme", Name: "own",
+		Permissions: []access.Permission{"messaging.topics.produce"},
+	}
 	for _, step := range []struct {
 		name   string
 		change func()
 	}{
 		{"a role comes", func() { p.SetRole(role) }},
-		{"a role changes", func() { role.Permissions = []access.Permission{"messaging.topics.consume"}; p.SetRole(role) }},
+		{"a role changes", func() {
+			role.Permissions = []access.Permission{"messaging.topics.consume"}
+			p.SetRole(
+				role)
+		}},
 		{"a role goes", func() { p.DeleteRole("acme", "own", 0) }},
 		{"a binding goes", func() { p.DeleteBinding("acme", "b", 0) }},
 		{"a binding comes", func() { _ = p.SetBinding(binding) }},

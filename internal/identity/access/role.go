@@ -34,11 +34,12 @@ const (
 	readInstance  = "cloud.messaginginstances|messagingclusters.describe|list cloud.pools|poolmembers.describe|list"
 	readCluster   = "cloud.messagingclusters.describe|list"
 	readMessaging = "messaging.*.describe|list schema.*.describe|list"
-	operate       = "messaging.*.update messaging.subscriptions.manage schema.*.update" // not manage elsewhere: that is granting access
-	allMessaging  = "messaging.*.* schema.*.*"
-	inTenant      = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.*"
-	inNamespace   = "messaging.topics|subscriptions|schemas.* schema.subjects.*"
-	metrics       = "cloud.metrics.describe"
+	// not manage elsewhere: that is granting access
+	operate      = "messaging.*.update messaging.subscriptions.manage schema.*.update"
+	allMessaging = "messaging.*.* schema.*.*"
+	inTenant     = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.*"
+	inNamespace  = "messaging.topics|subscriptions|schemas.* schema.subjects.*"
+	metrics      = "cloud.metrics.describe"
 )
 
 // roleTable is the whole of the predefined roles
@@ -56,15 +57,18 @@ var roleTable = []struct {
 		"*.*.*",
 	},
 	{
-		"org-readonly", LevelOrganization, "Reads every resource, topic and schema of the organization; no messages, no credentials.",
+		"org-readonly", LevelOrganization,
+		"Reads every resource, topic and schema of the organization; no messages, no credentials.",
 		readCloud + " " + readMessaging,
 	},
 	{
-		"org-operator", LevelOrganization, "Reads everything and changes settings of instances, clusters, tenants, namespaces and topics; no messages, no accounts.",
+		"org-operator", LevelOrganization, "Reads everything and changes settings of instances, clusters, tenants, " +
+			"namespaces and topics; no messages, no accounts.",
 		readCloud + " " + readMessaging + " " + operate + " cloud.messaginginstances|messagingclusters.update",
 	},
 	{
-		"account-admin", LevelOrganization, "Manages service accounts, API keys, users, roles and role bindings; may hand out only what it has itself.",
+		"account-admin", LevelOrganization,
+		"Manages service accounts, API keys, users, roles and role bindings; may hand out only what it has itself.",
 		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|roles|rolebindings.create|describe|list|update|delete " +
 			"cloud.credentials.describe cloud.clusterroles|pools|poolmembers.describe|list",
 	},
@@ -77,8 +81,10 @@ var roleTable = []struct {
 		metrics + " " + readInstance,
 	},
 	{
-		"instance-owner", LevelInstance, "Everything in an instance, its clusters included; not the creation of instances.",
-		readInstance + " cloud.messaginginstances.update|delete cloud.messagingclusters.create|update|delete " + metrics + " " + allMessaging,
+		"instance-owner", LevelInstance,
+		"Everything in an instance, its clusters included; not the creation of instances.",
+		readInstance + " cloud.messaginginstances.update|delete cloud.messagingclusters.create|update|delete " +
+			metrics + " " + allMessaging,
 	},
 	{
 		"instance-readonly", LevelInstance, "Reads an instance, its clusters, topics and schemas; no messages.",
@@ -86,7 +92,8 @@ var roleTable = []struct {
 	},
 	{
 		"instance-operator", LevelInstance, "Reads an instance and changes settings in it; no messages.",
-		readInstance + " " + metrics + " " + readMessaging + " " + operate + " cloud.messaginginstances|messagingclusters.update",
+		readInstance + " " + metrics + " " + readMessaging + " " + operate +
+			" cloud.messaginginstances|messagingclusters.update",
 	},
 	{
 		"cluster-owner", LevelCluster, "Everything in a cluster; not the creation of clusters.",
@@ -113,7 +120,8 @@ var roleTable = []struct {
 		"messaging.*.describe|list schema.subjects.describe|list",
 	},
 	{
-		"namespace-owner", LevelNamespace, "Everything in a namespace, and the namespace itself; not the creation of namespaces.",
+		"namespace-owner", LevelNamespace,
+		"Everything in a namespace, and the namespace itself; not the creation of namespaces.",
 		"messaging.namespaces.describe|list|update|delete|manage " + inNamespace,
 	},
 	{

@@ -40,8 +40,10 @@ func TestRoleMatrix(t *testing.T) {
 		fmt.Fprintf(&out, "%-38s ", perm)
 		for i, name := range names {
 			_, err := policy.Authorize(context.Background(), account(name), perm, everything)
-			if role, _ := access.FindRole("ClusterRole", name); slices.Contains(role.Permissions(), perm) != (err == nil) {
-				t.Errorf("role %s lists %s: %v, the policy allows it: %v; want the same", name, perm, err != nil, err == nil)
+			if role, _ := access.FindRole("ClusterRole", name); slices.Contains(role.Permissions(),
+				perm) != (err == nil) {
+				t.Errorf("role %s lists %s: %v, the policy allows it: %v; want the same", name, perm,
+					err != nil, err == nil)
 			}
 			if err == nil {
 				out.WriteByte(column(i))
@@ -102,7 +104,10 @@ func TestRoleSanity(t *testing.T) {
 		return verb != "describe" && verb != "list"
 	}
 	accounts := func(p access.Permission) bool {
-		for _, resource := range []string{"serviceaccounts", "users", "apikeys", "rolebindings", "serviceaccountbindings"} {
+		for _, resource := range []string{
+			"serviceaccounts", "users", "apikeys", "rolebindings",
+			"serviceaccountbindings",
+		} {
 			if strings.HasPrefix(string(p), "cloud."+resource+".") {
 				return true
 			}
@@ -111,16 +116,19 @@ func TestRoleSanity(t *testing.T) {
 	}
 	for _, role := range access.Roles() {
 		if role.Description == "" || role.Level == "" || len(role.Permissions()) == 0 {
-			t.Errorf("role %s: description %q, level %q, %d permissions; want none empty", role.Name, role.Description, role.Level, len(role.Permissions()))
+			t.Errorf("role %s: description %q, level %q, %d permissions; want none empty", role.Name, role.Description,
+				role.Level, len(role.Permissions()))
 		}
 		for _, p := range role.Permissions() {
 			wide := role.Name == "org-admin"
 			switch {
 			case strings.HasSuffix(role.Name, "-readonly") && writes(p):
 				t.Errorf("%s may %s", role.Name, p)
-			case strings.HasSuffix(role.Name, "-operator") && slices.Contains([]access.Permission{"messaging.topics.produce", "messaging.topics.consume"}, p):
+			case strings.HasSuffix(role.Name, "-operator") &&
+				slices.Contains([]access.Permission{"messaging.topics.produce", "messaging.topics.consume"}, p):
 				t.Errorf("%s may %s", role.Name, p)
-			case strings.HasSuffix(role.Name, "-operator") && strings.HasSuffix(string(p), ".manage") && p != "messaging.subscriptions.manage":
+			case strings.HasSuffix(role.Name, "-operator") && strings.HasSuffix(string(p), ".manage") &&
+				p != "messaging.subscriptions.manage":
 				t.Errorf("%s may %s, and so grant itself messages", role.Name, p)
 			case accounts(p) && writes(p) && !wide && role.Name != "account-admin":
 				t.Errorf("%s may %s: only org-admin and account-admin manage accounts and bindings", role.Name, p)
@@ -130,7 +138,9 @@ func TestRoleSanity(t *testing.T) {
 				t.Errorf("%s may read audit records", role.Name)
 			case strings.HasSuffix(string(p), ".manage") && strings.HasPrefix(string(p), "cloud.") && !wide:
 				t.Errorf("%s may write status", role.Name)
-			case strings.HasPrefix(string(p), "cloud.") && (role.Level == access.LevelTenant || role.Level == access.LevelTopic || role.Level == access.LevelSubject || role.Level == access.LevelNamespace):
+			case strings.HasPrefix(string(p), "cloud.") &&
+				(role.Level == access.LevelTenant || role.Level == access.LevelTopic ||
+					role.Level == access.LevelSubject || role.Level == access.LevelNamespace):
 				t.Errorf("%s may %s, far above its level", role.Name, p)
 			case role.Level == access.LevelSubject && !strings.HasPrefix(string(p), "schema."):
 				t.Errorf("%s may %s", role.Name, p)
@@ -148,9 +158,11 @@ func TestFindRole(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"org-admin", "org-readonly", "org-operator", "account-admin", "billing-admin", "metrics-viewer",
-		"instance-owner", "instance-readonly", "instance-operator", "cluster-owner", "cluster-readonly", "cluster-operator",
+		"instance-owner", "instance-readonly", "instance-operator", "cluster-owner", "cluster-readonly",
+		"cluster-operator",
 		"tenant-owner", "tenant-readonly", "tenant-admin", "namespace-owner", "namespace-readonly",
-		"topic-owner", "topic-producer", "topic-consumer", "schema-owner", "schema-manager", "schema-writer", "schema-reader",
+		"topic-owner", "topic-producer", "topic-consumer", "schema-owner", "schema-manager", "schema-writer",
+		"schema-reader",
 	} {
 		if role, ok := access.FindRole("ClusterRole", name); !ok || role.Name != name {
 			t.Errorf("FindRole(ClusterRole, %s) = %v, %v; want the role", name, role, ok)
@@ -159,7 +171,13 @@ func TestFindRole(t *testing.T) {
 	if role, ok := access.FindRole("Role", "admin"); !ok || role.Name != "org-admin" {
 		t.Errorf("FindRole(Role, admin) = %v, %v; want org-admin", role, ok)
 	}
-	for _, bad := range [][2]string{{"ClusterRole", "admin"}, {"Role", "org-admin"}, {"", "org-admin"}, {"ClusterRole", ""}, {"Role", ""}} {
+	for _, bad := range [][2]string{
+		{"ClusterRole", "admin"},
+		{"Role", "org-admin"},
+		{"", "org-admin"},
+		{"ClusterRole", ""},
+		{"Role", ""},
+	} {
 		if _, ok := access.FindRole(bad[0], bad[1]); ok {
 			t.Errorf("FindRole%q found a role, want none", bad)
 		}

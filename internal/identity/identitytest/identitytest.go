@@ -58,7 +58,9 @@ func New(t testing.TB) *World {
 }
 
 // Account adds a service account; edit may set Admin or System.
-func (w *World) Account(organization, name string, edit ...func(*identity.Account)) (*identity.Account, identity.Credentials) {
+func (w *World) Account(organization, name string,
+	edit ...func(*identity.Account),
+) (*identity.Account, identity.Credentials) {
 	w.t.Helper()
 	credentials := w.Issuer.NewCredentials(organization, name)
 	account := identity.Account{
@@ -89,7 +91,10 @@ func (w *World) Token(account *identity.Account, audience string) string {
 // whole organization.
 func (w *World) Key(account *identity.Account, instance string) (identity.Key, string) {
 	w.t.Helper()
-	key, token, err := w.Issuer.APIKey(identity.KeyRequest{Account: account, Name: "key-of-" + account.Name, Instance: instance})
+	key, token, err := w.Issuer.APIKey(identity.KeyRequest{
+		Account: account, Name: "key-of-" + account.Name,
+		Instance: instance,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

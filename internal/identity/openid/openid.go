@@ -52,7 +52,8 @@ type known struct {
 var (
 	ErrUnavailable = errs.New(errs.Unavailable, "the OpenID provider does not answer: try again later")
 	ErrNotProven   = errs.New(errs.Unauthenticated, "the OpenID provider did not confirm who you are: begin again")
-	ErrNoEmail     = errs.New(errs.Denied, "the OpenID provider does not vouch for an e-mail address of yours that this server accepts")
+	ErrNoEmail     = errs.New(errs.Denied,
+		"the OpenID provider does not vouch for an e-mail address of yours that this server accepts")
 )
 
 const patience = 10 * time.Second
@@ -71,7 +72,8 @@ func (p *Provider) Trusts(email string) bool {
 	if !ok {
 		return false
 	}
-	return len(p.opts.Domains) == 0 || slices.ContainsFunc(p.opts.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
+	return len(p.opts.Domains) == 0 ||
+		slices.ContainsFunc(p.opts.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
 }
 
 // Login is what the browser keeps between going to the provider and coming back.
@@ -88,9 +90,11 @@ func (p *Provider) Begin(ctx context.Context) (string, Login, error) {
 		return "", Login{}, err
 	}
 	login := Login{
-		State: identity.GenerateSecret().Reveal(), Nonce: identity.GenerateSecret().Reveal(), Verifier: oauth2.GenerateVerifier(),
+		State: identity.GenerateSecret().Reveal(), Nonce: identity.GenerateSecret().Reveal(),
+		Verifier: oauth2.GenerateVerifier(),
 	}
-	return k.oauth.AuthCodeURL(login.State, oidc.Nonce(login.Nonce), oauth2.S256ChallengeOption(login.Verifier)), login, nil
+	return k.oauth.AuthCodeURL(login.State, oidc.Nonce(login.Nonce), oauth2.S256ChallengeOption(login.Verifier)), login,
+		nil
 }
 
 // Finish exchanges the code that a browser has brought, and returns the address that
@@ -108,7 +112,8 @@ func (p *Provider) Finish(ctx context.Context, login Login, state, code string) 
 	token, err := k.oauth.Exchange(ctx, code, oauth2.VerifierOption(login.Verifier))
 	if err != nil {
 		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
+		if errors.As(err, &refused) && refused.Response != nil &&
+			refused.Response.StatusCode < http.StatusInternalServerError {
 			return "", ErrNotProven
 		}
 		return "", errs.Newf(errs.Unavailable, "%w: %v", ErrUnavailable, err)

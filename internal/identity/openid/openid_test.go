@@ -38,12 +38,16 @@ func newProvider(t *testing.T) *provider {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		p.write(w, map[string]any{
-			"issuer": p.url, "authorization_endpoint": p.url + "/auth", "token_endpoint": p.url + "/token", "jwks_uri": p.url + "/keys",
+			"issuer": p.url, "authorization_endpoint": p.url + "/auth", "token_endpoint": p.url + "/token",
+			"jwks_uri":                              p.url + "/keys",
 			"id_token_signing_alg_values_supported": []string{"RS256"},
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		p.write(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &p.key.PublicKey, KeyID: "k", Algorithm: "RS256", Use: "sig"}}})
+		p.write(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{
+			Key: &p.key.PublicKey, KeyID: "k", Algorithm: "RS256",
+			Use: "sig",
+		}}})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -70,7 +74,10 @@ func (p *provider) write(w http.ResponseWriter, v any) {
 }
 
 func (p *provider) sign() string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.signs, KeyID: "k"}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{
+		Algorithm: jose.RS256,
+		Key:       jose.JSONWebKey{Key: p.signs, KeyID: "k"},
+	}, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -91,7 +98,8 @@ func (p *provider) sign() string {
 
 func (p *provider) client() *openid.Provider {
 	return openid.New(openid.Options{
-		Issuer: p.url, ClientID: "freshet", ClientSecret: identity.NewSecret("s"), RedirectURL: "http://freshet/oauth/callback", Domains: []string{"example.com"},
+		Issuer: p.url, ClientID: "freshet", ClientSecret: identity.NewSecret("s"),
+		RedirectURL: "http://freshet/oauth/callback", Domains: []string{"example.com"},
 	})
 }
 
@@ -106,19 +114,41 @@ func TestAttackVouching(t *testing.T) {
 		state  string // "" for the right one
 		want   error  // nil: it is to be believed
 	}{
-		"as it should be":         {func(map[string]any, *provider) {}, "", nil},
-		"verified, as text":       {func(c map[string]any, _ *provider) { c["email_verified"] = "true" }, "", nil},
-		"not verified":            {func(c map[string]any, _ *provider) { c["email_verified"] = false }, "", openid.ErrNoEmail},
-		"verified is not said":    {func(c map[string]any, _ *provider) { delete(c, "email_verified") }, "", openid.ErrNoEmail},
-		"no address":              {func(c map[string]any, _ *provider) { delete(c, "email") }, "", openid.ErrNoEmail},
-		"another domain":          {func(c map[string]any, _ *provider) { c["email"] = "ann@evil.example" }, "", openid.ErrNoEmail},
-		"a domain that ends so":   {func(c map[string]any, _ *provider) { c["email"] = "ann@evil-example.com" }, "", openid.ErrNoEmail},
-		"a domain after another":  {func(c map[string]any, _ *provider) { c["email"] = "ann@evil.example@example.com" }, "", openid.ErrNoEmail},
-		"another nonce":           {func(c map[string]any, _ *provider) { c["nonce"] = "other" }, "", openid.ErrNotProven},
-		"no nonce":                {func(c map[string]any, _ *provider) { delete(c, "nonce") }, "", openid.ErrNotProven},
-		"for another application": {func(c map[string]any, _ *provider) { c["aud"] = "other" }, "", openid.ErrNotProven},
-		"of another issuer":       {func(c map[string]any, _ *provider) { c["iss"] = "https://evil.example" }, "", openid.ErrNotProven},
-		"too old":                 {func(c map[string]any, _ *provider) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, "", openid.ErrNotProven},
+		"as it should be":   {func(map[string]any, *provider) {}, "", nil},
+		"verified, as text": {func(c map[string]any, _ *provider) { c["email_verified"] = "true" }, "", nil},
+		"not verified":      {func(c map[string]any, _ *provider) { c["email_verified"] = false }, "", openid.ErrNoEmail},
+		"verified is not said": {
+			func(c map[string]any, _ *provider) { delete(c, "email_verified") }, "",
+			openid.ErrNoEmail,
+		},
+		"no address": {func(c map[string]any, _ *provider) { delete(c, "email") }, "", openid.ErrNoEmail},
+		"another domain": {
+			func(c map[string]any, _ *provider) { c["email"] = "ann@evil.example" }, "",
+			openid.ErrNoEmail,
+		},
+		"a domain that ends so": {
+			func(c map[string]any, _ *provider) { c["email"] = "ann@evil-example.com" }, "",
+			openid.ErrNoEmail,
+		},
+		"a domain after another": {
+			func(c map[string]any, _ *provider) { c["email"] = "ann@evil.example@example.com" },
+			"", openid.ErrNoEmail,
+		},
+		"another nonce": {func(c map[string]any, _ *provider) { c["nonce"] = "other" }, "", openid.ErrNotProven},
+		"no nonce":      {func(c map[string]any, _ *provider) { delete(c, "nonce") }, "", openid.ErrNotProven},
+		"for another application": {
+			func(c map[string]any, _ *provider) { c["aud"] = "other" }, "",
+			openid.ErrNotProven,
+		},
+		"of another issuer": {
+			func(c map[string]any, _ *provider) { c["iss"] = "https://evil.example" }, "",
+			openid.ErrNotProven,
+		},
+		"too old": {func(c map[string]any,
+			_ *provider,
+		) {
+			c["exp"] = time.Now().Add(-time.Hour).Unix()
+		}, "", openid.ErrNotProven},
 		"another key": {func(_ map[string]any, p *provider) {
 			other, err := rsa.GenerateKey(rand.Reader, 2048)
 			if err != nil {
@@ -135,12 +165,14 @@ func TestAttackVouching(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, err := url.Parse(address)
-		if err != nil || at.Query().Get("code_challenge_method") != "S256" || at.Query().Get("state") != login.State || at.Query().Get("nonce") != login.Nonce {
+		if err != nil || at.Query().Get("code_challenge_method") != "S256" || at.Query().Get("state") != login.State ||
+			at.Query().Get("nonce") != login.Nonce {
 			t.Fatalf("%s: the browser is sent to %s, want state, nonce and S256", name, address)
 		}
 		p.signs = p.key
 		p.claims = map[string]any{
-			"iss": p.url, "sub": "1", "aud": "freshet", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
+			"iss": p.url, "sub": "1", "aud": "freshet", "exp": time.Now().Add(time.Hour).Unix(),
+			"iat":   time.Now().Unix(),
 			"nonce": login.Nonce, "email": "Ann@example.com", "email_verified": true,
 		}
 		tc.change(p.claims, p)

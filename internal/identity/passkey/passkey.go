@@ -52,7 +52,8 @@ func New(origin string) (*Party, error) {
 		RPID: host, RPDisplayName: "Freshet", RPOrigins: []string{origin},
 		AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(), UserVerification: required,
+			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification: required,
 		},
 		Timeouts: webauthn.TimeoutsConfig{
 			Login:        webauthn.TimeoutConfig{Enforce: true, Timeout: patience, TimeoutUVD: patience},
@@ -98,7 +99,8 @@ func (o *owner) WebAuthnCredentials() []webauthn.Credential {
 	for _, k := range o.keys {
 		if k.Host == o.host {
 			list = append(list, webauthn.Credential{
-				ID: k.ID, PublicKey: k.Public, Flags: webauthn.CredentialFlags{UserPresent: true, UserVerified: true, BackupEligible: k.Synced},
+				ID: k.ID, PublicKey: k.Public,
+				Flags:         webauthn.CredentialFlags{UserPresent: true, UserVerified: true, BackupEligible: k.Synced},
 				Authenticator: webauthn.Authenticator{SignCount: k.Count},
 			})
 		}
@@ -109,7 +111,8 @@ func (o *owner) WebAuthnCredentials() []webauthn.Credential {
 // AskNew asks for a new passkey of a person, from a device that has none of them yet.
 func (p *Party) AskNew(of signin.Subject, display string, has []signin.Passkey) (*Question, error) {
 	who := &owner{of, display, has, p.host}
-	creation, asked, err := p.web.BeginRegistration(who, webauthn.WithExclusions(webauthn.Credentials(who.WebAuthnCredentials()).CredentialDescriptors()))
+	creation, asked, err := p.web.BeginRegistration(who,
+		webauthn.WithExclusions(webauthn.Credentials(who.WebAuthnCredentials()).CredentialDescriptors()))
 	if err != nil {
 		return nil, fmt.Errorf("asking for a new passkey: %w", err)
 	}
@@ -127,7 +130,8 @@ func (p *Party) New(q *Question, of signin.Subject, answer string) (signin.Passk
 		return signin.Passkey{}, refused(errAnswer, err)
 	}
 	return signin.Passkey{
-		ID: made.ID, Public: made.PublicKey, Host: p.host, Count: made.Authenticator.SignCount, Synced: made.Flags.BackupEligible,
+		ID: made.ID, Public: made.PublicKey, Host: p.host, Count: made.Authenticator.SignCount,
+		Synced: made.Flags.BackupEligible,
 	}, nil
 }
 
@@ -150,7 +154,9 @@ type Used struct {
 
 // Check checks the answer to Ask. find looks up the person whom the passkey names as
 // its owner. Whatever is wrong is signin.ErrWrongPasskey, but for trouble of find.
-func (p *Party) Check(q *Question, answer string, find func(uid string) (signin.Subject, []signin.Passkey, error)) (Used, error) {
+func (p *Party) Check(q *Question, answer string,
+	find func(uid string) (signin.Subject, []signin.Passkey, error),
+) (Used, error) {
 	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
 	if err != nil {
 		return Used{}, refused(errAnswer, err)

@@ -14,9 +14,11 @@ import (
 func TestWhereBrowsersHavePasskeys(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{
-		"https://stream.example.com": "stream.example.com", "https://Stream.Example.com:8443": "stream.example.com", "http://localhost:8080": "localhost",
+		"https://stream.example.com": "stream.example.com", "https://Stream.Example.com:8443": "stream.example.com",
+		"http://localhost:8080":  "localhost",
 		"https://localhost:8443": "localhost", "http://a.localhost:1": "a.localhost",
-		"http://stream.example.com": "", "http://127.0.0.1:8080": "", "https://127.0.0.1:8443": "", "https://[::1]:8443": "", "http://notlocalhost:1": "",
+		"http://stream.example.com": "", "http://127.0.0.1:8080": "", "https://127.0.0.1:8443": "",
+		"https://[::1]:8443": "", "http://notlocalhost:1": "",
 	} {
 		party, err := passkey.New(origin)
 		got := ""
@@ -54,7 +56,8 @@ func TestQuestions(t *testing.T) {
 	if err != nil || !strings.Contains(string(again.Options), "excludeCredentials") {
 		t.Errorf("a device that has one is not left out: %s %v", again.Options, err)
 	}
-	if _, err := here.New(again, signin.Subject{UID: "uid-eve"}, device.Make(string(again.Options))); errs.KindOf(err) != errs.Invalid {
+	if _, err := here.New(again, signin.Subject{UID: "uid-eve"},
+		device.Make(string(again.Options))); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("the answer for somebody else: got %v, want it refused", err)
 	}
 	find := func(uid string) (signin.Subject, []signin.Passkey, error) {
@@ -67,7 +70,8 @@ func TestQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(question.Options); strings.Contains(text, "allowCredentials") || !strings.Contains(text, `"userVerification":"required"`) {
+	if text := string(question.Options); strings.Contains(text, "allowCredentials") ||
+		!strings.Contains(text, `"userVerification":"required"`) {
 		t.Errorf("the question %s names passkeys, or does not have the person verified", text)
 	}
 	used, err := here.Check(question, device.Use(string(question.Options)), find)
@@ -79,7 +83,8 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	device.Origin, device.Host = "https://two.example.com", "two.example.com"
-	if _, err := there.Check(elsewhere, device.Use(string(elsewhere.Options)), find); !errors.Is(err, signin.ErrWrongPasskey) {
+	if _, err := there.Check(elsewhere, device.Use(string(elsewhere.Options)), find); !errors.Is(err,
+		signin.ErrWrongPasskey) {
 		t.Errorf("a passkey of another host: got %v, want %v", err, signin.ErrWrongPasskey)
 	}
 }

@@ -28,7 +28,10 @@ func (s *Service) apply(key string, value []byte, revision int64) {
 		if !s.decode(key, value, &p) {
 			return
 		}
-		next = held{subject: p.Subject, password: p.Password != "", passkeys: len(p.Passkeys), invited: p.Invitation.Ends}
+		next = held{
+			subject: p.Subject, password: p.Password != "", passkeys: len(p.Passkeys),
+			invited: p.Invitation.Ends,
+		}
 	case strings.HasPrefix(key, sessions):
 		var b session
 		if !s.decode(key, value, &b) {
@@ -106,7 +109,8 @@ func (s *Service) over(key string, value []byte, now time.Time) bool {
 		if json.Unmarshal(value, &p) != nil {
 			return false // somebody may want to look at it
 		}
-		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && len(p.Passkeys) == 0 && !now.Before(p.Invitation.Ends)
+		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && len(p.Passkeys) == 0 &&
+			!now.Before(p.Invitation.Ends)
 	}
 	var e ends
 	if json.Unmarshal(value, &e) != nil || e.Ends.IsZero() {
@@ -123,7 +127,8 @@ func (s *Service) over(key string, value []byte, now time.Time) bool {
 	if json.Unmarshal(value, &of) != nil || of.Subject == (Subject{}) {
 		return false
 	}
-	return s.orphan(of.Subject, of.Begun, now) || of.Session != "" && now.Sub(of.Begun) > newsTake && !s.known(sessions+of.Session)
+	return s.orphan(of.Subject, of.Begun, now) || of.Session != "" && now.Sub(of.Begun) > newsTake &&
+		!s.known(sessions+of.Session)
 }
 
 // newsTake is longer than news of another replica take.

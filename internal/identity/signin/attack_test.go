@@ -226,16 +226,21 @@ func TestAttackGuessWhoThereIs(t *testing.T) {
 	ann := w.User("acme", "ann", "ann@example.com")
 	w.Invite(ann)
 	w.User("acme", "bob", "bob@example.com") // without a password
-	w.Directory.PutUser(identity.User{Organization: "acme", Name: "eve", UID: "e", Email: "eve@example.com", Barred: true})
+	w.Directory.PutUser(identity.User{
+		Organization: "acme", Name: "eve", UID: "e", Email: "eve@example.com",
+		Barred: true,
+	})
 	attempts, successes := 0, 0
 	for _, who := range []string{"ann", "ann@example.com", "bob", "eve", "nobody", "nobody@example.com", "", "uid"} {
 		for _, organization := range []string{"acme", "other", ""} {
 			before := w.People.Hashed()
 			_, err := w.People.Authenticate(t.Context(), organization, who, "a wrong password")
 			attempts++
-			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() || w.People.Hashed()-before != 1 {
+			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() ||
+				w.People.Hashed()-before != 1 {
 				successes++
-				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, who, err, w.People.Hashed()-before, signin.ErrWrongPassword)
+				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, who, err,
+					w.People.Hashed()-before, signin.ErrWrongPassword)
 			}
 		}
 	}

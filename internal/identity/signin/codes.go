@@ -26,7 +26,8 @@ type CodeRequest struct {
 func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (identity.Secret, error) {
 	token := identity.GenerateSecret()
 	record := code{
-		Subject: in.Subject, Client: r.Client, Session: in.ID, Redirect: r.Redirect, Challenge: r.Challenge, Nonce: r.Nonce,
+		Subject: in.Subject, Client: r.Client, Session: in.ID, Redirect: r.Redirect, Challenge: r.Challenge,
+		Nonce: r.Nonce,
 		Begun: in.Begun, Ends: time.Now().UTC().Add(codeLifetime),
 	}
 	return token, s.write(ctx, codes+hashOf(token.Reveal()), record, 0)

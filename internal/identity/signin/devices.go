@@ -63,7 +63,10 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 	if err := s.write(ctx, key, record, 0); err != nil {
 		return nil, err
 	}
-	return &Device{Code: token, Word: dashed(record.Word), Client: client, Address: address, Begun: now, Ends: record.Ends}, nil
+	return &Device{
+		Code: token, Word: dashed(record.Word), Client: client, Address: address, Begun: now,
+		Ends: record.Ends,
+	}, nil
 }
 
 // DeviceOf finds the device that somebody has typed the code of.
@@ -72,7 +75,10 @@ func (s *Service) DeviceOf(ctx context.Context, typed string) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{Word: dashed(record.Word), Client: record.Client, Address: record.Address, Begun: record.Begun, Ends: record.Ends}, nil
+	return &Device{
+		Word: dashed(record.Word), Client: record.Client, Address: record.Address, Begun: record.Begun,
+		Ends: record.Ends,
+	}, nil
 }
 
 func (s *Service) waiting(ctx context.Context, typed string) (key string, record device, revision int64, err error) {

@@ -36,7 +36,8 @@ func (s *Service) forgetAll(ctx context.Context) {
 		err := s.EndAll(ctx, uid)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now", slog.String("error", err.Error()))
+			s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now",
+				slog.String("error", err.Error()))
 		}
 	}
 }

@@ -21,8 +21,9 @@ const (
 
 // Refusals of what clients bring. None tells a wrong one from one that was used.
 var (
-	ErrInvalidGrant = errs.New(errs.Unauthenticated, "the code or refresh token is wrong, was used, or its time is up: sign in again")
-	ErrWrongClient  = errs.New(errs.Denied, "the client may not use this grant")
+	ErrInvalidGrant = errs.New(errs.Unauthenticated,
+		"the code or refresh token is wrong, was used, or its time is up: sign in again")
+	ErrWrongClient = errs.New(errs.Denied, "the client may not use this grant")
 )
 
 // maxDeviceGrant is how long a device stays signed in at most, however often it
@@ -46,7 +47,9 @@ type Grant struct {
 func (g *Grant) Ends() time.Time { return g.session.Ends }
 
 // newGrant stores a grant. With a session it ends with that.
-func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string, begun time.Time) (*Grant, error) {
+func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string,
+	begun time.Time,
+) (*Grant, error) {
 	display, alive := s.Alive(of)
 	if !alive {
 		return nil, ErrInvalidGrant
@@ -214,5 +217,8 @@ func (s *Service) IDToken(g *Grant) (identity.Secret, error) {
 
 // Principal is what somebody is called in audit records.
 func (s *Service) Principal(of Subject) string {
-	return s.opts.Issuer.SessionPrincipal(&identity.Session{Organization: of.Organization, User: of.User, Account: of.Account})
+	return s.opts.Issuer.SessionPrincipal(&identity.Session{
+		Organization: of.Organization, User: of.User,
+		Account: of.Account,
+	})
 }

@@ -35,14 +35,19 @@ type Passkey struct {
 
 // Refusals. They do not tell what there is from what there is not.
 var (
-	ErrWrongPasskey   = errs.New(errs.Unauthenticated, "the passkey is not known here, or is somebody else's")
-	ErrPasskeyCopied  = errs.New(errs.Unauthenticated, "the passkey has been used elsewhere since, as a copy of it would: sign in otherwise and remove it")
-	ErrChallengeUsed  = errs.New(errs.Unauthenticated, "the answer of the passkey was used before, or took too long: try again")
-	ErrPasskeyKnown   = errs.New(errs.Conflict, "the passkey is there already")
-	ErrPasskeyGone    = errs.New(errs.NotFound, "the passkey is not there any more")
-	ErrLastWay        = errs.New(errs.Conflict, "this is your only way to sign in: add another passkey first, or ask for an invitation to set a password")
-	ErrManyPasskeys   = errs.Newf(errs.Exhausted, "you have %d passkeys, and more are not kept: remove one first", maxPasskeys)
-	ErrPasskeyInvalid = errs.Newf(errs.Invalid, "the passkey is not one that can be kept: its name has at most %d characters", maxPasskeyName)
+	ErrWrongPasskey  = errs.New(errs.Unauthenticated, "the passkey is not known here, or is somebody else's")
+	ErrPasskeyCopied = errs.New(errs.Unauthenticated,
+		"the passkey has been used elsewhere since, as a copy of it would: sign in otherwise and remove it")
+	ErrChallengeUsed = errs.New(errs.Unauthenticated,
+		"the answer of the passkey was used before, or took too long: try again")
+	ErrPasskeyKnown = errs.New(errs.Conflict, "the passkey is there already")
+	ErrPasskeyGone  = errs.New(errs.NotFound, "the passkey is not there any more")
+	ErrLastWay      = errs.New(errs.Conflict,
+		"this is your only way to sign in: add another passkey first, or ask for an invitation to set a password")
+	ErrManyPasskeys = errs.Newf(errs.Exhausted, "you have %d passkeys, and more are not kept: remove one first",
+		maxPasskeys)
+	ErrPasskeyInvalid = errs.Newf(errs.Invalid,
+		"the passkey is not one that can be kept: its name has at most %d characters", maxPasskeyName)
 )
 
 // checkPasskey says what is wrong with a new passkey, and names one without a name.

@@ -31,7 +31,8 @@ func TestPasskeysOfAPerson(t *testing.T) {
 	if state := w.People.StateOf(of.UID, of.Email); state.Passkeys != 1 || state.Password || !state.Invited.IsZero() {
 		t.Errorf("what she has: got %+v, want one passkey", state)
 	}
-	if _, err := w.People.AcceptPasskey(t.Context(), token.Reveal(), key("thief")); !errors.Is(err, signin.ErrLinkUsed) {
+	if _, err := w.People.AcceptPasskey(t.Context(), token.Reveal(), key("thief")); !errors.Is(err,
+		signin.ErrLinkUsed) {
 		t.Errorf("the link once more: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	if _, err := w.People.Authenticate(t.Context(), "acme", "ada", ""); !errors.Is(err, signin.ErrWrongPassword) {

@@ -118,7 +118,8 @@ func (h *hasher) check(ctx context.Context, stored, password string) (bool, erro
 	var threads uint8
 	var salt, want string
 	form := strings.NewReplacer("$", " ").Replace(stored)
-	if _, err := fmt.Sscanf(form, " argon2id v=19 m=%d,t=%d,p=%d %s %s", &memory, &time, &threads, &salt, &want); err != nil {
+	if _, err := fmt.Sscanf(form, " argon2id v=19 m=%d,t=%d,p=%d %s %s", &memory, &time, &threads, &salt,
+		&want); err != nil {
 		return false, errs.New(errs.Internal, "a stored password is damaged")
 	}
 	rawSalt, err := base64.RawStdEncoding.DecodeString(salt)

@@ -31,8 +31,9 @@ const maxToken = 256
 // Refusals. They do not tell what there is from what there is not.
 var (
 	ErrWrongPassword = errs.New(errs.Unauthenticated, "organization, name or password is wrong")
-	ErrLinkUsed      = errs.New(errs.Unauthenticated, "the link is not good any more: it was used, replaced by a newer one, or its time is up")
-	ErrNobody        = errs.New(errs.NotFound, "there is no such user")
+	ErrLinkUsed      = errs.New(errs.Unauthenticated,
+		"the link is not good any more: it was used, replaced by a newer one, or its time is up")
+	ErrNobody = errs.New(errs.NotFound, "there is no such user")
 )
 
 // subjectOf is a user as the owner of records.
@@ -101,7 +102,9 @@ func (s *Service) Vouched(email string) []Subject {
 // Invite makes the one link with which a person sets a password or a passkey. An
 // earlier one is not good any more; what the person has goes on working until the
 // link is used.
-func (s *Service) Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret, time.Time, error) {
+func (s *Service) Invite(ctx context.Context, organization, user, by string,
+	lifetime time.Duration,
+) (identity.Secret, time.Time, error) {
 	u, ok := s.opts.Directory.User(organization, user)
 	if !ok {
 		return identity.Secret{}, time.Time{}, ErrNobody
@@ -209,13 +212,17 @@ func (s *Service) AdminLink(ctx context.Context, lifetime time.Duration) (identi
 	account, ok := s.opts.Directory.Account(s.opts.AdminOrganization, s.opts.AdminAccount)
 	if !ok || account.ClientID == "" {
 		return identity.Secret{}, time.Time{}, errs.Newf(errs.NotFound,
-			"there is no system administrator's account %s/%s to sign in as: bring it back with freshet admin reset-credentials", s.opts.AdminOrganization, s.opts.AdminAccount)
+			"there is no system administrator's account %s/%s to sign in as: bring it back with freshet admin "+
+				"reset-credentials", s.opts.AdminOrganization, s.opts.AdminAccount)
 	}
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
 	l := link{
-		Subject: Subject{Organization: account.Organization, Account: account.Name, UID: account.UID, ClientID: account.ClientID},
-		Begun:   now, Ends: now.Add(lifetime).Truncate(time.Second),
+		Subject: Subject{
+			Organization: account.Organization, Account: account.Name, UID: account.UID,
+			ClientID: account.ClientID,
+		},
+		Begun: now, Ends: now.Add(lifetime).Truncate(time.Second),
 	}
 	return token, l.Ends, s.write(ctx, links+hashOf(token.Reveal()), l, 0)
 }

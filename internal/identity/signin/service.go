@@ -110,7 +110,8 @@ func (s *Service) Run(ctx context.Context) {
 			s.forgetAll(ctx)
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now", slog.String("error", err.Error()))
+				s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now",
+					slog.String("error", err.Error()))
 			}
 		case <-ctx.Done():
 			return

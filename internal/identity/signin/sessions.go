@@ -39,7 +39,10 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 	}
 	id, secret := newID(), identity.GenerateSecret()
 	now := time.Now().UTC()
-	record := session{Subject: of, Hash: hashOf(secret.Reveal()), Method: method, Begun: now, Ends: now.Add(s.opts.SessionLifetime)}
+	record := session{
+		Subject: of, Hash: hashOf(secret.Reveal()), Method: method, Begun: now,
+		Ends: now.Add(s.opts.SessionLifetime),
+	}
 	if err := s.write(ctx, sessions+id, record, 0); err != nil {
 		return nil, identity.Secret{}, err
 	}

@@ -21,7 +21,8 @@ func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
 	ann := w.User("acme", "ann@example.com", "Ann@Example.com")
 	_, g, token := console(t, w, ann)
 	who := want(t, w.Verifier, token, nil)
-	if who == nil || who.User != "ann@example.com" || who.ServiceAccount != "" || who.Name != "user:ann%40example.com@acme.127.0.0.1:8080" || who.System || who.Admin || who.SessionID != g.ID {
+	if who == nil || who.User != "ann@example.com" || who.ServiceAccount != "" ||
+		who.Name != "user:ann%40example.com@acme.127.0.0.1:8080" || who.System || who.Admin || who.SessionID != g.ID {
 		t.Errorf("got principal %+v, want the user", who)
 	}
 	for audience, want := range map[string]error{
@@ -39,7 +40,8 @@ func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Verifier.Authenticate(t.Context(), id.Reveal(), identitytest.IssuerURL, signin.ClientConsole); err == nil {
+	if _, err := w.Verifier.Authenticate(t.Context(), id.Reveal(), identitytest.IssuerURL,
+		signin.ClientConsole); err == nil {
 		t.Error("an id token was taken for an access token, want it refused")
 	}
 }
@@ -68,7 +70,8 @@ func TestALostAnswerIsGivenAgain(t *testing.T) {
 		t.Errorf("going on with it: got %v, want another token", err)
 	}
 	for _, key := range w.Records() {
-		if value, _, err := w.Store().Get(t.Context(), key); err != nil || strings.Contains(string(value), strings.Split(next.Refresh.Reveal(), ".")[1]) {
+		if value, _, err := w.Store().Get(t.Context(), key); err != nil ||
+			strings.Contains(string(value), strings.Split(next.Refresh.Reveal(), ".")[1]) {
 			t.Errorf("%s: %v, or a refresh token in clear", key, err)
 		}
 	}
@@ -114,10 +117,16 @@ func TestWhatEndsASession(t *testing.T) {
 			w.Directory.DeleteUser(ann.Organization, ann.User, ann.UID)
 		}, identity.ErrUserGone},
 		"another address": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
-			w.Directory.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: "other@example.com"})
+			w.Directory.PutUser(identity.User{
+				Organization: ann.Organization, Name: ann.User, UID: ann.UID,
+				Email: "other@example.com",
+			})
 		}, identity.ErrSessionEnded},
 		"declining": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
-			w.Directory.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email, Barred: true})
+			w.Directory.PutUser(identity.User{
+				Organization: ann.Organization, Name: ann.User, UID: ann.UID,
+				Email: ann.Email, Barred: true,
+			})
 		}, identity.ErrSessionEnded},
 		"signing out of the browser": {func(t *testing.T, _ signin.Subject, s *signin.Session, _ *signin.Grant) {
 			if err := w.People.EndSession(t.Context(), s.ID); err != nil {
@@ -144,13 +153,15 @@ func TestWhatEndsASession(t *testing.T) {
 			want(t, w.Verifier, token, nil)
 			end.end(t, ann, s, g)
 			want(t, w.Verifier, token, end.err)
-			if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err, signin.ErrInvalidGrant) {
+			if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err,
+				signin.ErrInvalidGrant) {
 				t.Errorf("refreshing: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
 			if strings.HasPrefix(name, "signing out") {
 				return // of one browser; the code is another's
 			}
-			if _, err := w.People.UseCode(t.Context(), unused, signin.ClientConsole, redirect, verifier); !errors.Is(err, signin.ErrInvalidGrant) {
+			if _, err := w.People.UseCode(t.Context(), unused, signin.ClientConsole, redirect,
+				verifier); !errors.Is(err, signin.ErrInvalidGrant) {
 				t.Errorf("a code from before: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
 		})
@@ -245,11 +256,13 @@ func TestInvitations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.People.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err, signin.ErrLinkUsed) {
+	if _, err := w.People.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err,
+		signin.ErrLinkUsed) {
 		t.Errorf("a link that was replaced: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	for password, want := range map[string]error{
-		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong, "Ann@Example.COM": signin.ErrPasswordKnown,
+		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong,
+		"Ann@Example.COM": signin.ErrPasswordKnown,
 	} {
 		if _, err := w.People.Accept(t.Context(), second.Reveal(), password); !errors.Is(err, want) {
 			t.Errorf("password %.20q: got %v, want %v", password, err, want)
@@ -261,12 +274,14 @@ func TestInvitations(t *testing.T) {
 	if of, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
 		t.Errorf("signing in: got %+v, %v, want %+v", of, err, ann)
 	}
-	if _, _, err := w.People.Invite(t.Context(), "acme", "nobody", "boss", time.Hour); errs.KindOf(err) != errs.NotFound {
+	if _, _, err := w.People.Invite(t.Context(), "acme", "nobody", "boss",
+		time.Hour); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("inviting nobody: got %v, want not found", err)
 	}
 	// Under another address nobody has set a password yet.
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ann", UID: ann.UID, Email: "new@example.com"})
-	if _, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err, signin.ErrWrongPassword) {
+	if _, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
+		signin.ErrWrongPassword) {
 		t.Errorf("the password under another address: got %v, want %v", err, signin.ErrWrongPassword)
 	}
 	if state := w.People.StateOf(ann.UID, "new@example.com"); state.Password {
@@ -353,7 +368,8 @@ func TestDevices(t *testing.T) {
 	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err, signin.ErrInvalidGrant) {
+	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err,
+		signin.ErrInvalidGrant) {
 		t.Errorf("another client: got %v, want %v", err, signin.ErrInvalidGrant)
 	}
 	g, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
@@ -433,7 +449,8 @@ func TestRecordsAreSealed(t *testing.T) {
 		if _, err := w.Etcd.Put(t.Context(), string(kv.Key)+"x", string(kv.Value)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.Store().Get(t.Context(), strings.TrimPrefix(string(kv.Key), signintest.Prefix)+"x"); err == nil {
+		if _, _, err := w.Store().Get(t.Context(), strings.TrimPrefix(string(kv.Key), signintest.Prefix)+
+			"x"); err == nil {
 			t.Error("a record that was moved was read, want it refused")
 		}
 	}

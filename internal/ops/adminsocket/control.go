@@ -141,7 +141,8 @@ func Dial(ctx context.Context, dataDir string, r Request) (*Conn, error) {
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", address)
 	if err = errors.Join(err, done()); err != nil {
-		return nil, errs.Newf(errs.Unavailable, "no server runs on %s, and one has to for this command: %w", dataDir, err)
+		return nil, errs.Newf(errs.Unavailable, "no server runs on %s, and one has to for this command: %w", dataDir,
+			err)
 	}
 	c := &Conn{conn, json.NewDecoder(conn), json.NewEncoder(conn)}
 	if err := c.out.Encode(r); err != nil {

@@ -32,7 +32,8 @@ func TestConversation(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(data, "control", "socket"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := adminsocket.Dial(t.Context(), data, adminsocket.Request{}); errs.KindOf(err) != errs.Unavailable {
+			if _, err := adminsocket.Dial(t.Context(), data,
+				adminsocket.Request{}); errs.KindOf(err) != errs.Unavailable {
 				t.Errorf("nobody listens: got %v, want unavailable", err)
 			}
 			converse(t, data)

@@ -36,7 +36,8 @@ var sample = audit.Record{
 	Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.FixedZone("x", 3600)), Surface: "resources",
 	Principal: "ci@acme.test", Organization: "acme", KeyID: "k1", Verb: "create", Resource: "apikeys",
 	Scope: "organization/acme/apikey/x", Permission: "cloud.apikeys.create", Decision: audit.Allowed,
-	By: "role binding", Role: "account-admin", Binding: "b", Status: 201, Source: "192.0.2.7", UserAgent: "curl/8", RequestID: "R1",
+	By: "role binding", Role: "account-admin", Binding: "b", Status: 201, Source: "192.0.2.7", UserAgent: "curl/8",
+	RequestID: "R1",
 }
 
 func tail(t testing.TB, l *audit.Log, q audit.Query) []audit.Record {
@@ -81,8 +82,10 @@ func TestTailFiltersAndOrders(t *testing.T) {
 	for i := range 300 {
 		l.Record(audit.Record{
 			Time: start.Add(time.Duration(i) * time.Second), Surface: []string{"resources", "messages"}[i%2],
-			Organization: []string{"acme", "other", "acme2"}[i%3], Principal: fmt.Sprintf("p%d", i%5), Verb: []string{"create", "delete"}[i/2%2],
-			Resource: "topics", Decision: []audit.Decision{audit.Allowed, audit.Denied}[i/7%2], RequestID: fmt.Sprint("R", i), Status: i,
+			Organization: []string{"acme", "other", "acme2"}[i%3], Principal: fmt.Sprintf("p%d", i%5),
+			Verb:     []string{"create", "delete"}[i/2%2],
+			Resource: "topics", Decision: []audit.Decision{audit.Allowed, audit.Denied}[i/7%2],
+			RequestID: fmt.Sprint("R", i), Status: i,
 		})
 	}
 	tests := map[string]struct {
@@ -147,7 +150,8 @@ func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].Status != got[i-1].Status-1 {
-			t.Fatalf("after %d comes %d: a file is missing or out of order, want %v", got[i-1].Status, got[i].Status, got[i-1].Status-1)
+			t.Fatalf("after %d comes %d: a file is missing or out of order, want %v", got[i-1].Status, got[i].Status,
+				got[i-1].Status-1)
 		}
 	}
 }
@@ -270,7 +274,10 @@ func TestNothingThatLooksLikeACredentialIsWritten(t *testing.T) {
 		pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END"
 	)
 	l, path := open(t, audit.Options{})
-	for _, secret := range []string{jwt, jwe, pem, "Bearer " + jwt, "x?token=" + jwt + "&y=1", strings.Repeat("a", 250) + jwt} {
+	for _, secret := range []string{
+		jwt, jwe, pem, "Bearer " + jwt, "x?token=" + jwt + "&y=1",
+		strings.Repeat("a", 250) + jwt,
+	} {
 		var r audit.Record
 		fill(reflect.ValueOf(&r).Elem(), secret)
 		l.Record(r)
@@ -333,7 +340,10 @@ func TestRecordHasNoRoomForABody(t *testing.T) {
 				t.Errorf("field %s is a %v, want %v", field.Name, field.Type, reflect.TypeFor[time.Time]())
 			}
 		}
-		for _, word := range []string{"body", "payload", "message", "error", "header", "query", "path", "token", "secret"} {
+		for _, word := range []string{
+			"body", "payload", "message", "error", "header", "query", "path",
+			"token", "secret",
+		} {
 			if strings.Contains(strings.ToLower(field.Name), word) {
 				t.Errorf("field %s invites what must not be logged", field.Name)
 			}

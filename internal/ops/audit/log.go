@@ -265,6 +265,7 @@ func (l *Log) writeFile() error {
 
 func (l *Log) report(err error) {
 	if err != nil {
-		l.opts.Log.LogAttrs(context.Background(), slog.LevelError, "the audit log could not be written; records may be missing", slog.String("error", err.Error()))
+		l.opts.Log.LogAttrs(context.Background(), slog.LevelError,
+			"the audit log could not be written; records may be missing", slog.String("error", err.Error()))
 	}
 }

@@ -126,7 +126,8 @@ func (s *scan) lines(data []byte) {
 
 func (s *scan) line(line []byte) {
 	// Most lines of a busy log are somebody else's: look before decoding.
-	if !mentions(line, s.query.Organization) || !mentions(line, s.query.Principal) || !mentions(line, s.query.RequestID) {
+	if !mentions(line, s.query.Organization) || !mentions(line, s.query.Principal) ||
+		!mentions(line, s.query.RequestID) {
 		return
 	}
 	var r Record

@@ -157,7 +157,10 @@ func (t *Trail) summarize() {
 }
 
 func summary(count int64) Record {
-	return Record{Time: time.Now(), Surface: "audit", Verb: "suppress", Resource: "auditrecords", Decision: Denied, Count: count}
+	return Record{
+		Time: time.Now(), Surface: "audit", Verb: "suppress", Resource: "auditrecords",
+		Decision: Denied, Count: count,
+	}
 }
 
 // Tail returns the last records of both files that match, the newest first.
@@ -187,7 +190,8 @@ func (t *Trail) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
-		Written: a.Written + b.Written, Dropped: a.Dropped + b.Dropped, Failed: a.Failed + b.Failed, Queued: a.Queued + b.Queued,
+		Written: a.Written + b.Written, Dropped: a.Dropped + b.Dropped, Failed: a.Failed + b.Failed,
+		Queued:     a.Queued + b.Queued,
 		Suppressed: t.suppressed,
 	}
 }

@@ -23,10 +23,19 @@ func TestAttackFloodOfDenials(t *testing.T) {
 	}
 	trail.Record(sample)
 	for i := range flood {
-		trail.Record(audit.Record{Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401, Source: fmt.Sprint("192.0.2.", i%200)})
+		trail.Record(audit.Record{
+			Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401,
+			Source: fmt.Sprint("192.0.2.", i%200),
+		})
 		// Whose client id was tried is not who tried it.
-		trail.Record(audit.Record{Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401, Principal: "ci@acme.test", Organization: "acme"})
-		trail.Record(audit.Record{Surface: "messages", Verb: "produce", Decision: audit.Denied, Status: 403, Principal: "mallory@acme.test", Organization: "acme"})
+		trail.Record(audit.Record{
+			Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401,
+			Principal: "ci@acme.test", Organization: "acme",
+		})
+		trail.Record(audit.Record{
+			Surface: "messages", Verb: "produce", Decision: audit.Denied, Status: 403,
+			Principal: "mallory@acme.test", Organization: "acme",
+		})
 	}
 	kept, err := trail.Tail(context.Background(), audit.Query{RequestID: sample.RequestID})
 	if err != nil {

@@ -24,7 +24,8 @@ func stage(t *testing.T, created time.Time, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, time.Unix(1, 0), time.Unix(1, int64(len(text)))); err != nil {
@@ -38,7 +39,10 @@ func stage(t *testing.T, created time.Time, files map[string]string) string {
 	return dir
 }
 
-var files = map[string]string{table: "a table", "etcd.snapshot": "resources", "encryption.key": "a key", "tls/ca.key": "another"}
+var files = map[string]string{
+	table: "a table", "etcd.snapshot": "resources", "encryption.key": "a key",
+	"tls/ca.key": "another",
+}
 
 func take(t *testing.T, target, staged string, opts backup.Options) string {
 	t.Helper()
@@ -64,13 +68,17 @@ func TestFilesAreLinkedToTheBackupBefore(t *testing.T) {
 	t.Parallel()
 	target := t.TempDir()
 	first := take(t, target, stage(t, day(1), files), backup.Options{})
-	changed := map[string]string{table: files[table], "etcd.snapshot": "other resources", "encryption.key": files["encryption.key"]}
+	changed := map[string]string{
+		table: files[table], "etcd.snapshot": "other resources",
+		"encryption.key": files["encryption.key"],
+	}
 	second := take(t, target, stage(t, day(2), changed), backup.Options{})
 	for name, want := range map[string]bool{table: true, "encryption.key": true, "etcd.snapshot": false} {
 		a, errA := os.Stat(filepath.Join(first, name))
 		b, errB := os.Stat(filepath.Join(second, name))
 		if errA != nil || errB != nil || os.SameFile(a, b) != want {
-			t.Errorf("%s is one file in both backups: got %v (%v, %v), want %v", name, os.SameFile(a, b), errA, errB, want)
+			t.Errorf("%s is one file in both backups: got %v (%v, %v), want %v", name, os.SameFile(a, b),
+				errA, errB, want)
 		}
 	}
 	for _, path := range []string{first, second} {
@@ -83,15 +91,19 @@ func TestFilesAreLinkedToTheBackupBefore(t *testing.T) {
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(dir string) error{
-		"a file has changed": func(dir string) error { return os.WriteFile(filepath.Join(dir, table), []byte("A table"), 0o600) },
-		"a file is shorter":  func(dir string) error { return os.Truncate(filepath.Join(dir, "etcd.snapshot"), 3) },
-		"a file is missing":  func(dir string) error { return os.Remove(filepath.Join(dir, "encryption.key")) },
-		"no manifest":        func(dir string) error { return os.Remove(filepath.Join(dir, backup.ManifestFile)) },
-		"half a manifest":    func(dir string) error { return os.Truncate(filepath.Join(dir, backup.ManifestFile), 100) },
+		"a file has changed": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, table),
+				[]byte("A table"), 0o600)
+		},
+		"a file is shorter": func(dir string) error { return os.Truncate(filepath.Join(dir, "etcd.snapshot"), 3) },
+		"a file is missing": func(dir string) error { return os.Remove(filepath.Join(dir, "encryption.key")) },
+		"no manifest":       func(dir string) error { return os.Remove(filepath.Join(dir, backup.ManifestFile)) },
+		"half a manifest":   func(dir string) error { return os.Truncate(filepath.Join(dir, backup.ManifestFile), 100) },
 		"another manifest": func(dir string) error {
 			path := filepath.Join(dir, backup.ManifestFile)
 			text, err := os.ReadFile(path)
-			return errors.Join(err, os.WriteFile(path, bytes.Replace(text, []byte("tls/ca.key"), []byte("tls/ca.kez"), 1), 0o600))
+			return errors.Join(err,
+				os.WriteFile(path, bytes.Replace(text, []byte("tls/ca.key"), []byte("tls/ca.kez"), 1), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +124,8 @@ func TestDamageIsFound(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, "more"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Verify(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), "more is not in the manifest") {
+	if _, err := backup.Verify(t.Context(), path, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "more is not in the manifest") {
 		t.Errorf("a file too many: got %v, want that it is not in the manifest", err)
 	}
 }
@@ -130,7 +143,8 @@ func TestIncompleteIsNoBackup(t *testing.T) {
 		t.Errorf("a second writer: got %v, want a conflict", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := folder.Write(ctx, stage(t, day(1), files), backup.Options{Progress: func(backup.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := folder.Write(ctx, stage(t, day(1), files),
+		backup.Options{Progress: func(backup.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a write that is cut short: got %v, want %v", err, context.Canceled)
 	}
 	// A process that was killed leaves this.
@@ -186,7 +200,8 @@ func TestKeep(t *testing.T) {
 func TestStream(t *testing.T) {
 	t.Parallel()
 	var stream bytes.Buffer
-	if err := backup.WriteTar(t.Context(), stage(t, day(1), files), &stream, backup.Options{WithoutKeys: true}); err != nil {
+	if err := backup.WriteTar(t.Context(), stage(t, day(1), files), &stream,
+		backup.Options{WithoutKeys: true}); err != nil {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
@@ -212,7 +227,8 @@ func TestStream(t *testing.T) {
 func TestAttackStagedLink(t *testing.T) {
 	t.Parallel()
 	staged, secret := stage(t, day(1), files), filepath.Join(t.TempDir(), "secret")
-	if err := errors.Join(os.WriteFile(secret, []byte("root's"), 0o600), os.Symlink(secret, filepath.Join(staged, "audit.log"))); err != nil {
+	if err := errors.Join(os.WriteFile(secret, []byte("root's"), 0o600),
+		os.Symlink(secret, filepath.Join(staged, "audit.log"))); err != nil {
 		t.Fatal(err)
 	}
 	folder, err := backup.OpenFolder(t.TempDir())

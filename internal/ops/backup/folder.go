@@ -44,7 +44,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close() // it was never taken
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errs.Newf(errs.Conflict, "another process writes a backup to %s; try again when it is done", dir)
+			return nil, errs.Newf(errs.Conflict, "another process writes a backup to %s; try again when it is done",
+				dir)
 		}
 		return nil, fmt.Errorf("locking the folder of the backups: %w", err)
 	}

@@ -161,7 +161,8 @@ func decode(r io.Reader) (*Manifest, error) {
 		return nil, errs.Newf(errs.Invalid, "%s is damaged: it is not the JSON of a manifest", ManifestFile)
 	}
 	if m.Version != version {
-		return nil, errs.Newf(errs.Invalid, "%s has version %d, this program reads version %d: use a newer one", ManifestFile, m.Version, version)
+		return nil, errs.Newf(errs.Invalid, "%s has version %d, this program reads version %d: use a newer one",
+			ManifestFile, m.Version, version)
 	}
 	if sum, err := m.checksum(); err != nil || sum != m.Checksum {
 		return nil, errs.Newf(errs.Invalid, "%s is damaged: its checksum does not match", ManifestFile)
@@ -177,7 +178,8 @@ func decode(r io.Reader) (*Manifest, error) {
 
 // find is the file of a path; nil when there is none.
 func (m *Manifest) find(path string) *File {
-	i, ok := slices.BinarySearchFunc(m.Files, path, func(f File, path string) int { return strings.Compare(f.Path, path) })
+	i, ok := slices.BinarySearchFunc(m.Files, path,
+		func(f File, path string) int { return strings.Compare(f.Path, path) })
 	if !ok {
 		return nil
 	}

@@ -50,7 +50,8 @@ func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Pro
 			return nil, err
 		}
 		defer func() { _ = in.Close() }() // read only
-		return readTar(ctx, in, func(_ string, r io.Reader) (string, int64, error) { return copySummed(ctx, io.Discard, r) })
+		return readTar(ctx, in,
+			func(_ string, r io.Reader) (string, int64, error) { return copySummed(ctx, io.Discard, r) })
 	}
 	dir, err := Locate(path)
 	if err != nil {
@@ -106,7 +107,8 @@ func Extract(ctx context.Context, path string, stdin io.Reader, to string, progr
 	}
 	t := track(m, progress)
 	for _, f := range m.Files {
-		sum, size, err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)), filepath.Join(to, filepath.FromSlash(f.Path)))
+		sum, size, err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)),
+			filepath.Join(to, filepath.FromSlash(f.Path)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, errs.Newf(errs.Invalid, "the backup is damaged, use another one: %w", err)
 		}

@@ -45,7 +45,10 @@ func WriteTar(ctx context.Context, staged string, to io.Writer, opts Options) er
 }
 
 func header(name string, size int64, m *Manifest) *tar.Header {
-	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: fileMode, ModTime: m.Created, Format: tar.FormatPAX}
+	return &tar.Header{
+		Typeflag: tar.TypeReg, Name: name, Size: size, Mode: fileMode, ModTime: m.Created,
+		Format: tar.FormatPAX,
+	}
 }
 
 func addFile(ctx context.Context, out *tar.Writer, from string, f *File, m *Manifest) (err error) {
@@ -63,7 +66,9 @@ func addFile(ctx context.Context, out *tar.Writer, from string, f *File, m *Mani
 
 // readTar hands over the files of a tar stream and returns its manifest, to which
 // they have been compared.
-func readTar(ctx context.Context, from io.Reader, take func(name string, r io.Reader) (sum string, size int64, err error)) (*Manifest, error) {
+func readTar(ctx context.Context, from io.Reader,
+	take func(name string, r io.Reader) (sum string, size int64, err error),
+) (*Manifest, error) {
 	in := tar.NewReader(from)
 	seen := map[string]File{}
 	for {
@@ -75,7 +80,8 @@ func readTar(ctx context.Context, from io.Reader, take func(name string, r io.Re
 			return nil, errs.Newf(errs.Invalid, "the stream is not a complete backup: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
-			return nil, errs.Newf(errs.Invalid, "the stream is not a backup: it has %q, which is not a file in it", h.Name)
+			return nil, errs.Newf(errs.Invalid, "the stream is not a backup: it has %q, which is not a file in it",
+				h.Name)
 		}
 		if h.Name == ManifestFile {
 			break

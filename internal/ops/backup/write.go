@@ -153,7 +153,8 @@ func (w *writer) file(ctx context.Context, f *File) (err error) {
 // staged copy. It reports false when neither can be linked.
 func (w *writer) link(ctx context.Context, f *File, from, to string) (linked bool, err error) {
 	if same := w.sameBefore(f); same != nil {
-		if info, err := os.Stat(filepath.Join(w.before, filepath.FromSlash(f.Path))); err == nil && info.Size() == f.Size &&
+		if info, err := os.Stat(filepath.Join(w.before, filepath.FromSlash(f.Path))); err == nil &&
+			info.Size() == f.Size &&
 			os.Link(filepath.Join(w.before, filepath.FromSlash(f.Path)), to) == nil {
 			f.SHA256 = same.SHA256
 			w.track.add(f.Size, true)

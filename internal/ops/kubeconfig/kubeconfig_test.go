@@ -12,7 +12,8 @@ import (
 func TestClientGoReadsIt(t *testing.T) {
 	t.Parallel()
 	text, err := kubeconfig.Marshal(kubeconfig.Options{
-		Server: "https://127.0.0.1:8443", CA: []byte("-----BEGIN CERTIFICATE-----\n"), Token: "secret", Namespace: "acme",
+		Server: "https://127.0.0.1:8443", CA: []byte("-----BEGIN CERTIFICATE-----\n"), Token: "secret",
+		Namespace: "acme",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -21,10 +22,12 @@ func TestClientGoReadsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := raw.Contexts[raw.CurrentContext]; got == nil || got.Namespace != "acme" || got.Cluster != "freshet" || got.AuthInfo != "freshet" {
+	if got := raw.Contexts[raw.CurrentContext]; got == nil || got.Namespace != "acme" || got.Cluster != "freshet" ||
+		got.AuthInfo != "freshet" {
 		t.Errorf("context %+v, want namespace acme, cluster and user freshet", got)
 	}
-	if got := raw.Clusters["freshet"]; got.Server != "https://127.0.0.1:8443" || string(got.CertificateAuthorityData) != "-----BEGIN CERTIFICATE-----\n" {
+	if got := raw.Clusters["freshet"]; got.Server != "https://127.0.0.1:8443" ||
+		string(got.CertificateAuthorityData) != "-----BEGIN CERTIFICATE-----\n" {
 		t.Errorf("cluster %+v, want the server and its authority", got)
 	}
 	if got := raw.AuthInfos["freshet"]; got.Token != "secret" || got.TokenFile != "" || got.Exec != nil {
@@ -36,9 +39,13 @@ func TestMerge(t *testing.T) {
 	t.Parallel()
 	o := kubeconfig.Options{
 		Server: "https://h:1", Namespace: "acme", Name: "mine",
-		Exec: &kubeconfig.Exec{Command: "freshet", Args: []string{"auth", "exec"}, Env: map[string]string{"B": "2", "A": "1"}, InstallHint: "get it"},
+		Exec: &kubeconfig.Exec{
+			Command: "freshet", Args: []string{"auth", "exec"},
+			Env: map[string]string{"B": "2", "A": "1"}, InstallHint: "get it",
+		},
 	}
-	const other = "current-context: prod\ncontexts:\n- {name: prod, context: {cluster: prod, user: me}}\n- {name: mine, context: {cluster: old, user: old}}\n" +
+	const other = "current-context: prod\ncontexts:\n- {name: prod, context: {cluster: prod, user: me}}\n- {name: " +
+		"mine, context: {cluster: old, user: old}}\n" +
 		"users:\n- {name: me, user: {token: x, extra: kept}}\nextensions: [{name: e}]\n"
 	for name, use := range map[string]bool{"prod": false, "mine": true} {
 		text, err := kubeconfig.Merge([]byte(other), o, use)
@@ -49,15 +56,18 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw.CurrentContext != name || len(raw.Contexts) != 2 || raw.Contexts["mine"].Cluster != "mine" || raw.AuthInfos["me"].Token != "x" {
+		if raw.CurrentContext != name || len(raw.Contexts) != 2 || raw.Contexts["mine"].Cluster != "mine" ||
+			raw.AuthInfos["me"].Token != "x" {
 			t.Errorf("got\n%s\nwant %s as the current one of two contexts, and the rest kept", text, name)
 		}
 		exec := raw.AuthInfos["mine"].Exec
-		if exec == nil || exec.Command != "freshet" || exec.APIVersion != kubeconfig.ExecVersion || len(exec.Env) != 2 || exec.Env[0].Name != "A" || exec.InteractiveMode != "Never" {
+		if exec == nil || exec.Command != "freshet" || exec.APIVersion != kubeconfig.ExecVersion ||
+			len(exec.Env) != 2 || exec.Env[0].Name != "A" || exec.InteractiveMode != "Never" {
 			t.Errorf("got %+v, want the program that hands out tokens", exec)
 		}
 	}
-	if text, err := kubeconfig.Merge(nil, o, false); err != nil || !strings.Contains(string(text), "current-context: mine") {
+	if text, err := kubeconfig.Merge(nil, o, false); err != nil ||
+		!strings.Contains(string(text), "current-context: mine") {
 		t.Errorf("into no file: got\n%s, %v; want it current", text, err)
 	}
 	for _, text := range []string{"contexts: {}", ": :", "[]"} {

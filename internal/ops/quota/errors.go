@@ -20,7 +20,8 @@ func exhausted(whose string, r Resource, used, asked, limit int64, byOwner bool)
 	if byOwner {
 		todo = "delete some, or raise " + KeyPrefix + r.String() + " in spec.config.custom of the cluster"
 	}
-	return errs.Newf(errs.Exhausted, "%w: %s uses %d of %d %s and %d more would be needed; %s", ErrExhausted, whose, used, limit, r, asked, todo)
+	return errs.Newf(errs.Exhausted, "%w: %s uses %d of %d %s and %d more would be needed; %s", ErrExhausted, whose,
+		used, limit, r, asked, todo)
 }
 
 // Throttled is a call that came too soon.
@@ -41,6 +42,7 @@ func (t *Throttled) Seconds() int {
 }
 
 func throttled(whose string, r Resource, limit int64, after time.Duration) error {
-	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or have an administrator of the server raise quotas.%s",
+	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or have an "+
+		"administrator of the server raise quotas.%s",
 		whose, limit, r, max(after, time.Millisecond).Round(time.Millisecond), r)}
 }

@@ -28,7 +28,8 @@ const (
 )
 
 var names = [Count]string{
-	"clusters", "instances", "topics", "subscriptions", "subjects", "schemaBytes", "storedBytes", "requestsPerSecond", "bytesPerSecond",
+	"clusters", "instances", "topics", "subscriptions", "subjects", "schemaBytes", "storedBytes", "requestsPerSecond",
+	"bytesPerSecond",
 }
 
 // String returns the name.
@@ -58,7 +59,10 @@ func (l Limits) over(o Limits) Limits {
 const KeyPrefix = "quota."
 
 // perCluster are the resources that a cluster can have a limit of its own for.
-var perCluster = []Resource{Topics, Subscriptions, Subjects, SchemaBytes, StoredBytes, RequestsPerSecond, BytesPerSecond}
+var perCluster = []Resource{
+	Topics, Subscriptions, Subjects, SchemaBytes, StoredBytes, RequestsPerSecond,
+	BytesPerSecond,
+}
 
 // ParseKey reads one key of a cluster's configuration; false for a key that is not
 // about quotas.
@@ -69,7 +73,8 @@ func ParseKey(key, value string) (Resource, int64, bool, error) {
 		}
 		n, err := parseAmount(value)
 		if err != nil {
-			return r, 0, true, errs.Newf(errs.Invalid, "%q is not a limit: write a whole number above 0, with a unit such as Ki, Mi or Gi if you like", value)
+			return r, 0, true, errs.Newf(errs.Invalid,
+				"%q is not a limit: write a whole number above 0, with a unit such as Ki, Mi or Gi if you like", value)
 		}
 		return r, n, true, nil
 	}

@@ -124,7 +124,9 @@ func (o *Organization) Used(r Resource) (n int64) {
 
 // Create lets one caller at a time make a cluster, or an instance, when count
 // finds fewer than the limit. done is called when it is made, or will not be.
-func (o *Organization) Create(ctx context.Context, r Resource, count func(context.Context) (int64, error)) (done func(), err error) {
+func (o *Organization) Create(ctx context.Context, r Resource,
+	count func(context.Context) (int64, error),
+) (done func(), err error) {
 	if o == nil || o.Limits()[r] == 0 {
 		return func() {}, nil
 	}

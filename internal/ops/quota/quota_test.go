@@ -43,7 +43,10 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	book := quota.New(quota.Limits{quota.Topics: 100}, map[string]quota.Limits{"large": {quota.Topics: 1000}})
 	o := book.Organization("acme")
-	shops := []*shop{open(o, "a", quota.Limits{}), open(o, "b", quota.Limits{}), open(o, "c", quota.Limits{quota.Topics: 10})}
+	shops := []*shop{
+		open(o, "a", quota.Limits{}), open(o, "b", quota.Limits{}),
+		open(o, "c", quota.Limits{quota.Topics: 10}),
+	}
 	var made, refused atomic.Int64
 	var group sync.WaitGroup
 	for i := range 300 {
@@ -61,7 +64,8 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	}
 	group.Wait()
 	if made.Load() != 100 || refused.Load() != 200 || o.Used(quota.Topics) != 100 {
-		t.Errorf("got %d made, %d refused, %d there; want 100, 200 and 100", made.Load(), refused.Load(), o.Used(quota.Topics))
+		t.Errorf("got %d made, %d refused, %d there; want 100, 200 and 100", made.Load(), refused.Load(),
+			o.Used(quota.Topics))
 	}
 	if n := shops[2].Used(quota.Topics); n > 10 {
 		t.Errorf("the cluster with 10 topics has %d", n)
@@ -70,7 +74,8 @@ func TestReserveUnderConcurrency(t *testing.T) {
 		t.Errorf("got %d refusals, want 200", n)
 	}
 	err := shops[0].make(t.Context(), quota.Topics, 2)
-	if err == nil || !strings.Contains(err.Error(), "organization acme uses 100 of 100 topics and 2 more would be needed") {
+	if err == nil || !strings.Contains(err.Error(),
+		"organization acme uses 100 of 100 topics and 2 more would be needed") {
 		t.Errorf("got %v, want the figures", err)
 	}
 	shops[0].made[quota.Topics].Add(-2) // deleted
@@ -162,7 +167,8 @@ func TestRates(t *testing.T) {
 			}
 		}
 		var throttled *quota.Throttled
-		if admitted != 100 || !errors.As(err, &throttled) || throttled.After != 10*time.Millisecond || throttled.Seconds() != 1 {
+		if admitted != 100 || !errors.As(err, &throttled) || throttled.After != 10*time.Millisecond ||
+			throttled.Seconds() != 1 {
 			t.Errorf("got %d at once, then %v; want 100 and to come again in 10ms", admitted, err)
 		}
 		if err := other.Admit(); err != nil {
@@ -187,7 +193,10 @@ func TestRates(t *testing.T) {
 
 func TestParseKey(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]int64{"1": 1, "20000": 20000, "5Gi": 5 << 30, "0": 0, "-1": 0, "": 0, "many": 0, "1.5": 0, "9999999999Ti": 0} {
+	for value, want := range map[string]int64{
+		"1": 1, "20000": 20000, "5Gi": 5 << 30, "0": 0, "-1": 0, "": 0, "many": 0,
+		"1.5": 0, "9999999999Ti": 0,
+	} {
 		r, n, ok, err := quota.ParseKey("quota.storedBytes", value)
 		if r != quota.StoredBytes || n != want || !ok || (err == nil) != (want > 0) {
 			t.Errorf("%q: got %v, %d, %v, %v; want %d", value, r, n, ok, err, want)

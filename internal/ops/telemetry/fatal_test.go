@@ -17,12 +17,15 @@ import (
 const fatalEnv = "TELEMETRY_TEST_FATAL"
 
 var fatalWays = map[string]func(log *zap.Logger){
-	"klog.Fatalf":      func(*zap.Logger) { klog.Fatalf("the last %s", "words") },
-	"klog.Fatal":       func(*zap.Logger) { klog.Fatal("the last words") },
-	"klog.FatalDepth":  func(*zap.Logger) { klog.FatalDepth(1, "the last words") },
-	"klog.Exitf":       func(*zap.Logger) { klog.Exitf("the last %s", "words") },
-	"zap.Fatal":        func(log *zap.Logger) { log.Fatal("the last words") },
-	"zap.Fatal, known": func(log *zap.Logger) { log.Fatal("the last words", zap.Error(fmt.Errorf("accept: %w", net.ErrClosed))) },
+	"klog.Fatalf":     func(*zap.Logger) { klog.Fatalf("the last %s", "words") },
+	"klog.Fatal":      func(*zap.Logger) { klog.Fatal("the last words") },
+	"klog.FatalDepth": func(*zap.Logger) { klog.FatalDepth(1, "the last words") },
+	"klog.Exitf":      func(*zap.Logger) { klog.Exitf("the last %s", "words") },
+	"zap.Fatal":       func(log *zap.Logger) { log.Fatal("the last words") },
+	"zap.Fatal, known": func(log *zap.Logger) {
+		log.Fatal("the last words",
+			zap.Error(fmt.Errorf("accept: %w", net.ErrClosed)))
+	},
 }
 
 // TestFatalIsNeverSilent ends a process in every way that a library can, at every

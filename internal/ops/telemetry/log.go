@@ -75,7 +75,8 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 		return d.Handler.Handle(ctx, record)
 	}
 	record.Level = demote(record.Level)
-	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) || ordinary(record.Message) {
+	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) ||
+		ordinary(record.Message) {
 		record.Level = slog.LevelDebug
 	} else if about := passing(&record); about != "" {
 		record.Level = d.patience.level(about, record.Time)

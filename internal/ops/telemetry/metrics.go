@@ -112,7 +112,8 @@ func (m *Metrics) addSeries(key seriesKey) *series {
 		}
 	}
 	s := &series{
-		requests: m.requests.WithLabelValues(labelled.surface, labelled.route, labelled.method, classNames[labelled.class]),
+		requests: m.requests.WithLabelValues(labelled.surface, labelled.route, labelled.method,
+			classNames[labelled.class]),
 		duration: m.duration.WithLabelValues(labelled.surface, labelled.route, labelled.method),
 		bytes:    m.bytes.WithLabelValues(labelled.surface, labelled.route, labelled.method),
 	}
@@ -144,7 +145,10 @@ func (m everything) Gather() ([]*dto.MetricFamily, error) {
 	var all []*dto.MetricFamily
 	var failures []error
 	seen := map[string]bool{}
-	for _, gatherer := range []prometheus.Gatherer{m.registry, legacyregistry.DefaultGatherer, prometheus.DefaultGatherer} {
+	for _, gatherer := range []prometheus.Gatherer{
+		m.registry, legacyregistry.DefaultGatherer,
+		prometheus.DefaultGatherer,
+	} {
 		families, err := gatherer.Gather()
 		failures = append(failures, err)
 		for _, family := range families {

@@ -28,13 +28,17 @@ var complaints = []string{
 	"failed to get cluster response", "failed to unmarshal cluster response", "failed to unmarshal response",
 	"failed to convert response", "failed to get downgrade enabled status",
 	// etcd, of a machine or a majority that is slow.
-	"leader failed to send out heartbeat on time", "apply request took too long", "waiting for ReadIndex response took too long",
-	"timed out waiting for read index response", "ignored out-of-date read index response", "request stats", "failed to apply request",
+	"leader failed to send out heartbeat on time", "apply request took too long",
+	"waiting for ReadIndex response took too long",
+	"timed out waiting for read index response", "ignored out-of-date read index response", "request stats",
+	"failed to apply request",
 	// etcd's client, whose caller is told too.
 	"retrying of unary invoker failed",
 	// NATS, of other members and of streams without a majority of them.
-	"Error trying to connect to route", "Waiting for routing to be established", "JetStream has not established contact with a meta leader",
-	"JetStream is not current with the meta leader", "JetStream cluster stream", "JetStream cluster consumer", "Catchup for stream",
+	"Error trying to connect to route", "Waiting for routing to be established",
+	"JetStream has not established contact with a meta leader",
+	"JetStream is not current with the meta leader", "JetStream cluster stream", "JetStream cluster consumer",
+	"Catchup for stream",
 }
 
 // ordinaries are the beginnings of warnings of NATS that mean nothing here: the size of
@@ -49,7 +53,8 @@ func ordinary(message string) bool {
 		}
 	}
 	return strings.HasPrefix(message, "Filestore [") &&
-		(strings.Contains(message, "Stream state outdated, last block has additional entries") || strings.HasSuffix(message, "prior state file"))
+		(strings.Contains(message, "Stream state outdated, last block has additional entries") ||
+			strings.HasSuffix(message, "prior state file"))
 }
 
 // passing says what a complaint is about that is told when it lasts; "" for others.

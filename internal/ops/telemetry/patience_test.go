@@ -20,7 +20,8 @@ func TestComplaintsThatPass(t *testing.T) {
 		var out bytes.Buffer
 		log := telemetry.Library(slog.New(slog.NewTextHandler(&out, nil)), "nats")
 		for i := range 20 {
-			log.Error(fmt.Sprintf("Error trying to connect to route (attempt %d): dial tcp 10.0.0.2:7422: connect: connection refused", i))
+			log.Error(fmt.Sprintf("Error trying to connect to route (attempt %d): dial tcp 10.0.0.2:7422: connect: "+
+				"connection refused", i))
 			log.Warn("lost TCP streaming connection with remote peer", slog.String("remote-peer-id", "b")) //nolint:sloglint // as etcd names it
 			log.Warn("Maximum payloads over 8.00 MB are generally discouraged and could lead to poor performance")
 			log.Warn("Filestore [S-R3F-x] Stream state outdated, last block has additional entries, will rebuild")
@@ -33,7 +34,8 @@ func TestComplaintsThatPass(t *testing.T) {
 			log.Error("Error trying to connect to route (attempt 9): dial tcp 10.0.0.2:7422: connect: connection refused")
 			time.Sleep(time.Second)
 		}
-		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "10.0.0.2:7422") {
+		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") ||
+			!strings.Contains(got, "10.0.0.2:7422") {
 			t.Errorf("a minute more: got %q, want one warning with the address", got)
 		}
 		out.Reset()
@@ -41,7 +43,8 @@ func TestComplaintsThatPass(t *testing.T) {
 		if out.Len() > 0 {
 			t.Errorf("another address: got %q, want nothing yet", out.String())
 		}
-		for _, told := range []string{"Filestore [S-R3F-x] Checksum of a message is wrong", "JetStream resource limits exceeded for server", "rejected stream from remote peer because it was removed"} {
+		for _, told := range []string{"Filestore [S-R3F-x] Checksum of a message is wrong", "JetStream resource " +
+			"limits exceeded for server", "rejected stream from remote peer because it was removed"} {
 			out.Reset()
 			log.Warn(told)
 			if !strings.Contains(out.String(), told) {

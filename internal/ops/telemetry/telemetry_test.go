@@ -57,7 +57,17 @@ func TestBridges(t *testing.T) {
 		want  []string
 		never []string
 	}{
-		{"info", []string{"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7", `msg="client fails" library=etcd error="no member"`}, []string{"zap chats", "klog chats", "simple token", "zap server stopped", "parse request", "client is gone", "client chats", "client gave up"}},
+		{
+			"info",
+			[]string{
+				"zap warns", "zap fails", "klog fails", "library=etcd", "library=kubernetes", "shard=7",
+				`msg="client fails" library=etcd error="no member"`,
+			},
+			[]string{
+				"zap chats", "klog chats", "simple token", "zap server stopped", "parse request", "client is gone",
+				"client chats", "client gave up",
+			},
+		},
 		{"debug", []string{"zap chats", "simple token", "klog chats", "level=DEBUG"}, []string{"level=INFO"}},
 	} {
 		var out bytes.Buffer
@@ -249,10 +259,12 @@ func TestMetricsAreLean(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	lean, few := get(m.Handler(log))
 	all, many := get(m.HandlerForAll(log))
-	if few > 30 || strings.Contains(lean, "go_memstats_alloc_bytes") || !strings.Contains(lean, "process_resident_memory_bytes ") {
+	if few > 30 || strings.Contains(lean, "go_memstats_alloc_bytes") ||
+		!strings.Contains(lean, "process_resident_memory_bytes ") {
 		t.Errorf("got %d families, want a few:\n%s", few, lean)
 	}
-	if many <= few || !strings.Contains(all, "go_memstats_alloc_bytes") || strings.Count(all, "# TYPE go_goroutines ") != 1 {
+	if many <= few || !strings.Contains(all, "go_memstats_alloc_bytes") ||
+		strings.Count(all, "# TYPE go_goroutines ") != 1 {
 		t.Errorf("got %d families, want more than %d, each once", many, few)
 	}
 }

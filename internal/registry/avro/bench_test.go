@@ -40,7 +40,8 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func BenchmarkDecodeDatum(b *testing.B) {
-	s := mustParse(b, record("R", `{"name":"id","type":"long"}`, `{"name":"name","type":["null","string"]}`, `{"name":"xs","type":{"type":"array","items":"int"}}`))
+	s := mustParse(b, record("R", `{"name":"id","type":"long"}`, `{"name":"name","type":["null","string"]}`,
+		`{"name":"xs","type":{"type":"array","items":"int"}}`))
 	data := append([]byte{2, 2, 8, 'n', 'a', 'm', 'e', 200, 1}, make([]byte, 101)...)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()

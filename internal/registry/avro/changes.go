@@ -176,7 +176,8 @@ func (d *differ) fields(path, at string, old, next *named) {
 		case f.def != nil:
 			d.note("FIELD_ADDED", where, "", "field %s of type %s was added, with a default", f.name, f.node.label())
 		default:
-			d.note("FIELD_ADDED", where, place, "field %s of type %s was added, without a default", f.name, f.node.label())
+			d.note("FIELD_ADDED", where, place, "field %s of type %s was added, without a default", f.name,
+				f.node.label())
 		}
 	}
 	for _, f := range old.fields {
@@ -188,7 +189,8 @@ func (d *differ) fields(path, at string, old, next *named) {
 
 func (d *differ) field(where, place string, old, next *field) {
 	if a, b := defaultText(old), defaultText(next); a != b && !sameNumber(old.def, next.def) {
-		d.note("DEFAULT_CHANGED", where, "", "default %s became %s", shortenTo(a, maxQuotedChange), shortenTo(b, maxQuotedChange))
+		d.note("DEFAULT_CHANGED", where, "", "default %s became %s", shortenTo(a, maxQuotedChange),
+			shortenTo(b, maxQuotedChange))
 	}
 	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
 		d.note("DOC_CHANGED", where, "", "the documentation changed")

@@ -15,9 +15,18 @@ func TestChangeTexts(t *testing.T) {
 		return `{"type":"record","name":"R","fields":[{"name":"a",` + rest + `}]}`
 	}
 	for name, c := range map[string]struct{ old, next, want string }{
-		"default added":  {field(`"type":["null","int"]`), field(`"type":["null","int"],"default":null`), "default none became null"},
-		"default":        {field(`"type":"double","default":1`), field(`"type":"double","default":1e30`), "default 1.0 became 1.0E30"},
-		"aliases":        {`{"type":"fixed","name":"F","size":1}`, `{"type":"fixed","name":"F","size":1,"aliases":["H","G"]}`, `aliases [] became ["G","H"]`},
+		"default added": {
+			field(`"type":["null","int"]`), field(`"type":["null","int"],"default":null`),
+			"default none became null",
+		},
+		"default": {
+			field(`"type":"double","default":1`), field(`"type":"double","default":1e30`),
+			"default 1.0 became 1.0E30",
+		},
+		"aliases": {
+			`{"type":"fixed","name":"F","size":1}`,
+			`{"type":"fixed","name":"F","size":1,"aliases":["H","G"]}`, `aliases [] became ["G","H"]`,
+		},
 		"type":           {field(`"type":"int"`), field(`"type":{"type":"enum","name":"n.E","symbols":[]}`), "int became enum E"},
 		"branch removed": {`["null","int"]`, `["null"]`, "int was removed from the union"},
 	} {

@@ -191,8 +191,11 @@ func (c *checker) writerField(f *field, w *node) *field {
 			continue
 		}
 		if found != nil {
-			c.stop(Incompatibility{Type: AmbiguousFieldAliases, Path: "/", Message: "Reader record field " + f.String() +
-				" matches multiple fields in writer record schema " + describeUpTo(w, maxQuotedSchema)})
+			c.stop(Incompatibility{
+				Type: AmbiguousFieldAliases, Path: "/",
+				Message: "Reader record field " + f.String() +
+					" matches multiple fields in writer record schema " + describeUpTo(w, maxQuotedSchema),
+			})
 			return nil
 		}
 		found = other

@@ -24,41 +24,67 @@ func record(name string, fields ...string) string {
 func TestReaderCanRead(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ reader, writer string }{
-		"the same":                                {point2, point2},
-		"int as long":                             {`"long"`, `"int"`},
-		"int as float":                            {`"float"`, `"int"`},
-		"int as double":                           {`"double"`, `"int"`},
-		"long as float":                           {`"float"`, `"long"`},
-		"long as double":                          {`"double"`, `"long"`},
-		"float as double":                         {`"double"`, `"float"`},
-		"string as bytes":                         {`"bytes"`, `"string"`},
-		"bytes as string":                         {`"string"`, `"bytes"`},
-		"items that are promoted":                 {`{"type":"array","items":"long"}`, `{"type":"array","items":"int"}`},
-		"values that are promoted":                {`{"type":"map","values":"long"}`, `{"type":"map","values":"int"}`},
-		"a logical type added":                    {`{"type":"int","logicalType":"date"}`, `"int"`},
-		"another decimal":                         {`{"type":"bytes","logicalType":"decimal","precision":9,"scale":1}`, `{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}`},
-		"a field removed":                         {record("R", `{"name":"a","type":"int"}`), record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`)},
-		"a field added with a default":            {record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int","default":0}`), record("R", `{"name":"a","type":"int"}`)},
-		"a field added with null as default":      {record("R", `{"name":"b","type":["null","int"],"default":null}`), record("R")},
-		"fields in another order":                 {record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"string"}`), record("R", `{"name":"b","type":"string"}`, `{"name":"a","type":"int"}`)},
-		"a field renamed with an alias":           {record("R", `{"name":"new","type":"int","aliases":["old"]}`), record("R", `{"name":"old","type":"int"}`)},
-		"a record renamed with an alias":          {`{"type":"record","name":"New","aliases":["Old"],"fields":[]}`, record("Old")},
-		"another namespace":                       {`{"type":"record","name":"n.R","fields":[]}`, `{"type":"record","name":"m.R","fields":[]}`},
-		"an alias in a namespace":                 {`{"type":"fixed","name":"n.New","aliases":["m.Old"],"size":1}`, `{"type":"fixed","name":"m.Old","size":1}`},
-		"an enum that grew":                       {`{"type":"enum","name":"E","symbols":["A","B","C"]}`, enumAB},
-		"an enum with a default":                  {`{"type":"enum","name":"E","symbols":["A","X"],"default":"X"}`, enumAB},
-		"a union that grew":                       {`["null","int","string"]`, `["null","int"]`},
-		"a union in another order":                {`["int","null"]`, `["null","int"]`},
-		"a type that became a branch":             {`["null","int"]`, `"int"`},
-		"a type promoted into a branch":           {`["null","double"]`, `"int"`},
-		"a union of what the reader reads":        {`"double"`, `["int","long","float"]`},
-		"a union of one type":                     {`"int"`, `["int"]`},
-		"an empty union":                          {`"int"`, `[]`},
-		"a list":                                  {`{"type":"record","name":"L","fields":[{"name":"v","type":"long"},{"name":"next","type":["null","L"]}]}`, `{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`},
-		"a list, flattened":                       {`{"type":"record","name":"L","fields":[{"name":"next","type":["null",{"type":"record","name":"M","aliases":["L"],"fields":[{"name":"next","type":["null","L"]}]}]}]}`, `{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}`},
-		"docs, orders and properties":             {`{"type":"record","name":"R","doc":"a","fields":[{"name":"f","type":"int","doc":"b","order":"ignore","p":1}],"q":1}`, record("R", `{"name":"f","type":"int"}`)},
-		"an error for a record":                   {`{"type":"error","name":"R","fields":[]}`, record("R")},
-		"a field default that only the old lacks": {record("R", `{"name":"f","type":"int"}`), record("R", `{"name":"f","type":"int","default":1}`)},
+		"the same":                 {point2, point2},
+		"int as long":              {`"long"`, `"int"`},
+		"int as float":             {`"float"`, `"int"`},
+		"int as double":            {`"double"`, `"int"`},
+		"long as float":            {`"float"`, `"long"`},
+		"long as double":           {`"double"`, `"long"`},
+		"float as double":          {`"double"`, `"float"`},
+		"string as bytes":          {`"bytes"`, `"string"`},
+		"bytes as string":          {`"string"`, `"bytes"`},
+		"items that are promoted":  {`{"type":"array","items":"long"}`, `{"type":"array","items":"int"}`},
+		"values that are promoted": {`{"type":"map","values":"long"}`, `{"type":"map","values":"int"}`},
+		"a logical type added":     {`{"type":"int","logicalType":"date"}`, `"int"`},
+		"another decimal": {
+			`{"type":"bytes","logicalType":"decimal","precision":9,"scale":1}`,
+			`{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}`,
+		},
+		"a field removed": {
+			record("R", `{"name":"a","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`),
+		},
+		"a field added with a default": {record("R", `{"name":"a","type":"int"}`,
+			`{"name":"b","type":"int","default":0}`), record("R", `{"name":"a","type":"int"}`)},
+		"a field added with null as default": {
+			record("R", `{"name":"b","type":["null","int"],"default":null}`),
+			record("R"),
+		},
+		"fields in another order": {record("R", `{"name":"a","type":"int"}`,
+			`{"name":"b","type":"string"}`), record("R", `{"name":"b","type":"string"}`, `{"name":"a","type":"int"}`)},
+		"a field renamed with an alias": {
+			record("R", `{"name":"new","type":"int","aliases":["old"]}`),
+			record("R", `{"name":"old","type":"int"}`),
+		},
+		"a record renamed with an alias": {
+			`{"type":"record","name":"New","aliases":["Old"],"fields":[]}`,
+			record("Old"),
+		},
+		"another namespace": {
+			`{"type":"record","name":"n.R","fields":[]}`,
+			`{"type":"record","name":"m.R","fields":[]}`,
+		},
+		"an alias in a namespace": {
+			`{"type":"fixed","name":"n.New","aliases":["m.Old"],"size":1}`,
+			`{"type":"fixed","name":"m.Old","size":1}`,
+		},
+		"an enum that grew":                {`{"type":"enum","name":"E","symbols":["A","B","C"]}`, enumAB},
+		"an enum with a default":           {`{"type":"enum","name":"E","symbols":["A","X"],"default":"X"}`, enumAB},
+		"a union that grew":                {`["null","int","string"]`, `["null","int"]`},
+		"a union in another order":         {`["int","null"]`, `["null","int"]`},
+		"a type that became a branch":      {`["null","int"]`, `"int"`},
+		"a type promoted into a branch":    {`["null","double"]`, `"int"`},
+		"a union of what the reader reads": {`"double"`, `["int","long","float"]`},
+		"a union of one type":              {`"int"`, `["int"]`},
+		"an empty union":                   {`"int"`, `[]`},
+		"a list":                           {`{"type":"record","name":"L","fields":[{"name":"v","type":"long"},{"name":"next","type":["null","L"]}]}`, `{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`},
+		"a list, flattened":                {`{"type":"record","name":"L","fields":[{"name":"next","type":["null",{"type":"record","name":"M","aliases":["L"],"fields":[{"name":"next","type":["null","L"]}]}]}]}`, `{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}`},
+		"docs, orders and properties":      {`{"type":"record","name":"R","doc":"a","fields":[{"name":"f","type":"int","doc":"b","order":"ignore","p":1}],"q":1}`, record("R", `{"name":"f","type":"int"}`)},
+		"an error for a record":            {`{"type":"error","name":"R","fields":[]}`, record("R")},
+		"a field default that only the old lacks": {
+			record("R", `{"name":"f","type":"int"}`),
+			record("R", `{"name":"f","type":"int","default":1}`),
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +104,10 @@ func TestReaderCannotRead(t *testing.T) {
 	}{
 		"type: at the root": {
 			`"int"`, `"string"`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: INT not compatible with writer type: STRING", "/"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: INT not compatible with writer type: STRING",
+				"/",
+			}},
 		},
 		"type: narrowed": {
 			`"int"`, `"long"`,
@@ -86,20 +115,34 @@ func TestReaderCannotRead(t *testing.T) {
 		},
 		"type: float as long": {
 			`"long"`, `"float"`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: LONG not compatible with writer type: FLOAT", "/"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: LONG not compatible with writer type: FLOAT",
+				"/",
+			}},
 		},
 		"type: inside an array": {
 			`{"type":"array","items":"int"}`, `{"type":"array","items":"long"}`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: INT not compatible with writer type: LONG", "/items"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: INT not compatible with writer type: LONG",
+				"/items",
+			}},
 		},
 		"type: inside a map": {
 			`{"type":"map","values":"boolean"}`, `{"type":"map","values":"null"}`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: BOOLEAN not compatible with writer type: NULL", "/values"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: BOOLEAN not compatible with writer type: NULL",
+				"/values",
+			}},
 		},
 		"type: of a field": {
-			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":{"type":"map","values":{"type":"array","items":"int"}}}`),
-			record("R", `{"name":"b","type":{"type":"map","values":{"type":"array","items":"string"}}}`, `{"name":"a","type":"int"}`),
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: INT not compatible with writer type: STRING", "/fields/1/type/values/items"}},
+			record("R", `{"name":"a","type":"int"}`,
+				`{"name":"b","type":{"type":"map","values":{"type":"array","items":"int"}}}`),
+			record("R", `{"name":"b","type":{"type":"map","values":{"type":"array","items":"string"}}}`,
+				`{"name":"a","type":"int"}`),
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: INT not compatible with writer type: STRING",
+				"/fields/1/type/values/items",
+			}},
 		},
 		"type: of a branch": {
 			`"int"`, `["int","string","long"]`,
@@ -110,15 +153,24 @@ func TestReaderCannotRead(t *testing.T) {
 		},
 		"type: enum for a string": {
 			enumAB, `"string"`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: ENUM not compatible with writer type: STRING", "/"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: ENUM not compatible with writer type: STRING",
+				"/",
+			}},
 		},
 		"type: fixed for bytes": {
 			fixed4, `"bytes"`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: FIXED not compatible with writer type: BYTES", "/"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: FIXED not compatible with writer type: BYTES",
+				"/",
+			}},
 		},
 		"type: record for a map": {
 			point2, `{"type":"map","values":"int"}`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: RECORD not compatible with writer type: MAP", "/"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: RECORD not compatible with writer type: MAP",
+				"/",
+			}},
 		},
 		"name: of a record": {
 			record("n.A"), record("m.B"),
@@ -158,27 +210,34 @@ func TestReaderCannotRead(t *testing.T) {
 			[]avro.Incompatibility{{avro.MissingEnumSymbols, "[C, D]", "/symbols"}},
 		},
 		"symbols: in an array": {
-			`{"type":"array","items":` + enumAB + `}`, `{"type":"array","items":{"type":"enum","name":"E","symbols":["A","B","C"],"default":"A"}}`,
+			`{"type":"array","items":` + enumAB + `}`,
+			`{"type":"array","items":{"type":"enum","name":"E","symbols":["A","B","C"],"default":"A"}}`,
 			[]avro.Incompatibility{{avro.MissingEnumSymbols, "[C]", "/items/symbols"}},
 		},
 		"default: missing": {
-			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`), record("R", `{"name":"a","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`),
 			[]avro.Incompatibility{{avro.ReaderFieldNoDefault, "b", "/fields/1"}},
 		},
 		"default: missing in a nested record": {
-			record("R", `{"name":"s","type":`+record("S", `{"name":"c","type":["null","int"]}`)+`}`), record("R", `{"name":"s","type":`+record("S")+`}`),
+			record("R", `{"name":"s","type":`+record("S", `{"name":"c","type":["null","int"]}`)+`}`),
+			record("R", `{"name":"s","type":`+record("S")+`}`),
 			[]avro.Incompatibility{{avro.ReaderFieldNoDefault, "c", "/fields/0/type/fields/0"}},
 		},
 		"default: the enum's is not the field's": {
 			record("R", `{"name":"e","type":{"type":"enum","name":"E","symbols":["A"],"default":"A"}}`), record("R"),
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: ENUM not compatible with writer type: RECORD", "/fields/0/type"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: ENUM not compatible with writer type: RECORD",
+				"/fields/0/type",
+			}},
 		},
 		"branch: of a smaller union": {
 			`["null","int"]`, `["null","int","string"]`,
 			[]avro.Incompatibility{{avro.MissingUnionBranch, "reader union lacking writer type: STRING", "/2"}},
 		},
 		"branch: of a union, twice": {
-			record("R", `{"name":"u","type":["null","int"]}`), record("R", `{"name":"u","type":["boolean","int",`+fixed4+`]}`),
+			record("R", `{"name":"u","type":["null","int"]}`),
+			record("R", `{"name":"u","type":["boolean","int",`+fixed4+`]}`),
 			[]avro.Incompatibility{
 				{avro.MissingUnionBranch, "reader union lacking writer type: BOOLEAN", "/fields/0/type/0"},
 				{avro.MissingUnionBranch, "reader union lacking writer type: FIXED", "/fields/0/type/2"},
@@ -193,8 +252,11 @@ func TestReaderCannotRead(t *testing.T) {
 			[]avro.Incompatibility{{avro.MissingUnionBranch, "reader union lacking writer type: RECORD", "/"}},
 		},
 		"all problems of a record": {
-			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":`+enumAB+`}`, `{"name":"c","type":`+fixed4+`}`, `{"name":"d","type":["null"]}`, `{"name":"e","type":"int"}`),
-			record("S", `{"name":"a","type":"string"}`, `{"name":"b","type":{"type":"enum","name":"E","symbols":["Z"]}}`, `{"name":"c","type":{"type":"fixed","name":"F","size":5}}`, `{"name":"d","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":`+enumAB+`}`, `{"name":"c","type":`+fixed4+`}`,
+				`{"name":"d","type":["null"]}`, `{"name":"e","type":"int"}`),
+			record("S", `{"name":"a","type":"string"}`,
+				`{"name":"b","type":{"type":"enum","name":"E","symbols":["Z"]}}`,
+				`{"name":"c","type":{"type":"fixed","name":"F","size":5}}`, `{"name":"d","type":"int"}`),
 			[]avro.Incompatibility{
 				{avro.NameMismatch, "expected: S", "/name"},
 				{avro.TypeMismatch, "reader type: INT not compatible with writer type: STRING", "/fields/0/type"},
@@ -215,11 +277,16 @@ func TestReaderCannotRead(t *testing.T) {
 		"a list of another type": {
 			`{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`,
 			`{"type":"record","name":"L","fields":[{"name":"v","type":"long"},{"name":"next","type":["null","L"]}]}`,
-			[]avro.Incompatibility{{avro.TypeMismatch, "reader type: INT not compatible with writer type: LONG", "/fields/0/type"}},
+			[]avro.Incompatibility{{
+				avro.TypeMismatch, "reader type: INT not compatible with writer type: LONG",
+				"/fields/0/type",
+			}},
 		},
 		"two fields for one": {
-			record("R", `{"name":"a","type":"int","aliases":["b"]}`), record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`),
-			[]avro.Incompatibility{{"", "Reader record field a type:INT pos:0 matches multiple fields in writer record schema " + record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`), "/"}},
+			record("R", `{"name":"a","type":"int","aliases":["b"]}`),
+			record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`),
+			[]avro.Incompatibility{{"", "Reader record field a type:INT pos:0 matches multiple fields in writer " +
+				"record schema " + record("R", `{"name":"a","type":"int"}`, `{"name":"b","type":"int"}`), "/"}},
 		},
 	}
 	for name, tc := range tests {
@@ -260,12 +327,14 @@ func TestDescriptions(t *testing.T) {
 			"{errorType:'MISSING_UNION_BRANCH', description:'The new schema is missing a type inside a union field at path '/' in the old schema', additionalInfo:'reader union lacking writer type: INT'}",
 		},
 		{
-			record("R", `{"name":"a","type":"int"}`, `{"name":"x","type":"int"}`), record("R", `{"name":"a","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`, `{"name":"x","type":"int"}`),
+			record("R", `{"name":"a","type":"int"}`),
 			"{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'x' at path '/fields/1' in the new schema has no default value and is missing in the old schema', additionalInfo:'x'}",
 		},
 		{
 			record("R", `{"name":"a","type":"int","aliases":["a"]}`), record("R", `{"name":"a","type":"int"}`),
-			"Unexpected exception during compatibility check: Reader record field a type:INT pos:0 matches multiple fields in writer record schema " + record("R", `{"name":"a","type":"int"}`),
+			"Unexpected exception during compatibility check: Reader record field a type:INT pos:0 matches multiple " +
+				"fields in writer record schema " + record("R", `{"name":"a","type":"int"}`),
 		},
 	}
 	for _, tc := range tests {
@@ -286,9 +355,11 @@ func TestLargeUnions(t *testing.T) {
 	t.Parallel()
 	var branches []string
 	for i := range 100 {
-		branches = append(branches, fmt.Sprintf(`{"type":"record","name":"n.R%d","fields":[{"name":"f","type":"long"}]}`, i))
+		branches = append(branches,
+			fmt.Sprintf(`{"type":"record","name":"n.R%d","fields":[{"name":"f","type":"long"}]}`, i))
 	}
-	reader := mustParse(t, `["null","double",{"type":"fixed","name":"m.R1","size":3},{"type":"record","name":"n.New","aliases":["n.Old","R5"],"fields":[]},`+strings.Join(branches, ",")+`]`)
+	reader := mustParse(t,
+		`["null","double",{"type":"fixed","name":"m.R1","size":3},{"type":"record","name":"n.New","aliases":["n.Old","R5"],"fields":[]},`+strings.Join(branches, ",")+`]`)
 	tests := map[string]struct {
 		writer string
 		ok     bool

@@ -51,18 +51,33 @@ func TestDecodeDatum(t *testing.T) {
 		"array with sizes":            {`{"type":"array","items":"int"}`, "\x03\x04\x01\x02\x00", ""},
 		"array with a wrong size":     {`{"type":"array","items":"int"}`, "\x03\x02\x01\x02\x00", "another place"},
 		"array without its end":       {`{"type":"array","items":"int"}`, "\x02\x01", "ends inside a number"},
-		"array of immense length":     {`{"type":"array","items":"int"}`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "longer than the datum"},
-		"array of the smallest count": {`{"type":"array","items":"int"}`, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00", "too many items"},
-		"many nulls":                  {`{"type":"array","items":"null"}`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", ""},
-		"many empty records":          {`{"type":"array","items":` + empty + `}`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", ""},
-		"map":                         {`{"type":"map","values":"null"}`, "\x02\x02k\x00", ""},
-		"map of immense length":       {`{"type":"map","values":"null"}`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "longer than the datum"},
-		"record":                      {point2, "\x02\x04", ""},
-		"record of no bytes":          {empty, "", ""},
-		"half a record":               {point2, "\x02", "ends inside a number"},
-		"list":                        {list, "\x02\x02\x04\x00", ""},
-		"a record without an end":     {`{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}`, "", "nested more than"},
-		"two records without an end":  {`{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"record","name":"B","fields":[{"name":"a","type":"A"}]}}]}`, "", "nested more than"},
+		"array of immense length": {
+			`{"type":"array","items":"int"}`,
+			"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "longer than the datum",
+		},
+		"array of the smallest count": {
+			`{"type":"array","items":"int"}`,
+			"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00", "too many items",
+		},
+		"many nulls": {`{"type":"array","items":"null"}`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", ""},
+		"many empty records": {
+			`{"type":"array","items":` + empty + `}`,
+			"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "",
+		},
+		"map": {`{"type":"map","values":"null"}`, "\x02\x02k\x00", ""},
+		"map of immense length": {
+			`{"type":"map","values":"null"}`,
+			"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", "longer than the datum",
+		},
+		"record":             {point2, "\x02\x04", ""},
+		"record of no bytes": {empty, "", ""},
+		"half a record":      {point2, "\x02", "ends inside a number"},
+		"list":               {list, "\x02\x02\x04\x00", ""},
+		"a record without an end": {
+			`{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}`, "",
+			"nested more than",
+		},
+		"two records without an end": {`{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"record","name":"B","fields":[{"name":"a","type":"A"}]}}]}`, "", "nested more than"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,8 @@ func (d *defaultChecker) check(f *field) error {
 		return nil
 	}
 	if d.exhausted() {
-		return invalid("Invalid default for field %s: the default values of the schema are too costly to validate", shorten(f.name))
+		return invalid("Invalid default for field %s: the default values of the schema are too costly to validate",
+			shorten(f.name))
 	}
 	return invalid("Invalid default for field %s: %s not a %s", shorten(f.name), quoted(f.def), describe(f.node))
 }

@@ -38,7 +38,8 @@ func (i Incompatibility) description(reader, writer string) string {
 	var text string
 	switch i.Type {
 	case FixedSizeMismatch:
-		text = "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the {writer} schema"
+		text = "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the " +
+			"{writer} schema"
 	case TypeMismatch:
 		text = "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"
 	case NameMismatch:
@@ -48,9 +49,11 @@ func (i Incompatibility) description(reader, writer string) string {
 	case MissingUnionBranch:
 		text = "The {reader} schema is missing a type inside a union field at path '{path}' in the {writer} schema"
 	case ReaderFieldNoDefault:
-		text = "The field '{message}' at path '{path}' in the {reader} schema has no default value and is missing in the {writer} schema"
+		text = "The field '{message}' at path '{path}' in the {reader} schema has no default value and is missing " +
+			"in the {writer} schema"
 	default:
 		text = "The {reader} schema and the {writer} schema are too large or too deeply linked to be compared"
 	}
-	return strings.NewReplacer("{path}", i.Path, "{message}", i.Message, "{reader}", reader, "{writer}", writer).Replace(text)
+	return strings.NewReplacer("{path}", i.Path, "{message}", i.Message, "{reader}", reader, "{writer}",
+		writer).Replace(text)
 }

@@ -107,7 +107,10 @@ func TestParserAndPrinterAgreeWithJava(t *testing.T) {
 		if want.Normalized == "" {
 			want.Normalized = want.Canonical
 		}
-		got := recordedParse{Schema: want.Schema, Refs: want.Refs, Canonical: s.Canonical(), Resolved: s.Resolved(), Normalized: s.Normalized()}
+		got := recordedParse{
+			Schema: want.Schema, Refs: want.Refs, Canonical: s.Canonical(), Resolved: s.Resolved(),
+			Normalized: s.Normalized(),
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("differs from Java:\n%s", diff)
 		}

@@ -11,8 +11,11 @@ import (
 // What may stand in the JSON of a schema and of a message. Java's library allows
 // comments in a schema.
 var (
-	schemaLimits = jsontree.Limits{Depth: maxJSONDepth, Values: maxJSONValues, NumberBytes: maxNumberLength, Comments: true}
-	datumLimits  = jsontree.Limits{Depth: maxJSONDepth, NumberBytes: maxNumberLength}
+	schemaLimits = jsontree.Limits{
+		Depth: maxJSONDepth, Values: maxJSONValues, NumberBytes: maxNumberLength,
+		Comments: true,
+	}
+	datumLimits = jsontree.Limits{Depth: maxJSONDepth, NumberBytes: maxNumberLength}
 )
 
 // readJSON reads one JSON value and refuses anything after it; subject names

@@ -169,13 +169,15 @@ func matchSimple(v *jsontree.Value, n *node) bool {
 		// Dates and times are commonly written as text in JSON.
 		return fits64(v) || v.Kind == jsontree.String && n.logicalType() != ""
 	case kindFloat, kindDouble:
-		return v.Kind == jsontree.Number || v.Kind == jsontree.String && (v.Text == "NaN" || v.Text == "Infinity" || v.Text == "-Infinity")
+		return v.Kind == jsontree.Number || v.Kind == jsontree.String &&
+			(v.Text == "NaN" || v.Text == "Infinity" || v.Text == "-Infinity")
 	case kindBytes:
 		return v.Kind == jsontree.String || v.Kind == jsontree.Number && n.logicalType() != ""
 	case kindString:
 		return v.Kind == jsontree.String
 	case kindFixed:
-		return v.Kind == jsontree.String && fixedText(v.Text, n.named.size) || v.Kind == jsontree.Number && n.logicalType() != ""
+		return v.Kind == jsontree.String && fixedText(v.Text, n.named.size) || v.Kind == jsontree.Number &&
+			n.logicalType() != ""
 	case kindEnum:
 		_, ok := n.named.bySymbol[v.Text]
 		return v.Kind == jsontree.String && ok

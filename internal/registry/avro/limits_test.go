@@ -43,10 +43,12 @@ func TestLargeSchemas(t *testing.T) {
 	}
 	size := 10_000 // a tenth of what 5 MB hold
 	fields := func(of string) string {
-		return record("R", repeat(2*size, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"%s"}`, i, of) }))
+		return record("R", repeat(2*size,
+			func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"%s"}`, i, of) }))
 	}
 	union := func(name string) string {
-		return `[` + repeat(size, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"%s%d","fields":[]}`, name, i) }) + `]`
+		return `[` + repeat(size,
+			func(i int) string { return fmt.Sprintf(`{"type":"record","name":"%s%d","fields":[]}`, name, i) }) + `]`
 	}
 	pairs := map[string][2]string{
 		"many fields":              {fields("int"), fields("int")},
@@ -78,13 +80,17 @@ func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
 		"names that chain": {`[` + repeat(20_000, func(i int) string {
 			return fmt.Sprintf(`{"type":"record","name":"R%d","fields":[{"name":"a","type":"R%d"}]}`, i, i+1)
 		}) + `,{"type":"fixed","name":"R20000","size":1}]`, "nesting depth"},
-		"names that inherit much": {`{"type":"record","name":"R","namespace":"` + strings.Repeat("a", 100_000) + `","fields":[` + repeat(2000, func(i int) string {
+		"names that inherit much": {`{"type":"record","name":"R","namespace":"` + strings.Repeat("a", 100_000) +
+			`","fields":[` + repeat(2000, func(i int) string {
 			return fmt.Sprintf(`{"name":"f%d","type":{"type":"fixed","name":"F%d","size":1}}`, i, i)
 		}) + `]}`, "full names of the schema are longer"},
-		"names printed in full":   {`{"type":"record","name":"map","namespace":"` + strings.Repeat("a", 20_000) + `","fields":[` + repeat(2000, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"map"}`, i) }) + `]}`, "printed schema is longer"},
+		"names printed in full": {`{"type":"record","name":"map","namespace":"` + strings.Repeat("a", 20_000) +
+			`","fields":[` + repeat(2000, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"map"}`, i) }) +
+			`]}`, "printed schema is longer"},
 		"defaults times branches": {`{"type":"record","name":"T","fields":[{"name":"u","type":{"type":"array","items":[` + repeat(10_000, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"F%d","fields":[]}`, i) }) + `]},"default":[` + strings.Repeat("1,", 10_000) + `1]}]}`, "Invalid default"},
 		"defaults that chain": {`[` + repeat(20_000, func(i int) string {
-			return fmt.Sprintf(`{"type":"record","name":"R%d","fields":[{"name":"a","type":%s,"default":{}}]}`, i, map[bool]string{true: `{"type":"map","values":"int"}`, false: fmt.Sprintf(`"R%d"`, i-1)}[i == 0])
+			return fmt.Sprintf(`{"type":"record","name":"R%d","fields":[{"name":"a","type":%s,"default":{}}]}`, i,
+				map[bool]string{true: `{"type":"map","values":"int"}`, false: fmt.Sprintf(`"R%d"`, i-1)}[i == 0])
 		}) + `]`, ""},
 	}
 	for name, tc := range tests {
@@ -121,7 +127,8 @@ func TestNothingIsExponential(t *testing.T) {
 	writer := mustParse(t, doubling(60, `{"name":"f","type":"string"}`, ""))
 	problems := problemsOf(reader, writer)
 	if len(problems) != 10_000 || problems[0].Path != "/fields/0/type/fields/0/type" {
-		t.Errorf("got %d problems, the first %v, want 10,000 from /fields/0/type/fields/0/type on", len(problems), problems[0])
+		t.Errorf("got %d problems, the first %v, want 10,000 from /fields/0/type/fields/0/type on",
+			len(problems), problems[0])
 	}
 }
 
@@ -132,7 +139,8 @@ func TestCheckBoundsItsDepth(t *testing.T) {
 	circle := func(n int) *avro.Schema {
 		text := `["null","n0.C"]`
 		for i := n - 1; i >= 0; i-- {
-			text = fmt.Sprintf(`["null",{"type":"record","name":"n%d.C","fields":[{"name":"next","type":%s}]}]`, i, text)
+			text = fmt.Sprintf(`["null",{"type":"record","name":"n%d.C","fields":[{"name":"next","type":%s}]}]`, i,
+				text)
 		}
 		return mustParse(t, text)
 	}
@@ -151,8 +159,10 @@ func TestCheckBoundsItsPairs(t *testing.T) {
 		})))
 	}
 	writer := func(n int) *avro.Schema {
-		return mustParse(t, record("Top", `{"name":"f0","type":{"type":"record","name":"w.V","fields":[{"name":"u","type":[`+
-			repeat(n, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"n%d.C","fields":[]}`, i) })+`]}]}}`,
+		return mustParse(t, record("Top",
+			`{"name":"f0","type":{"type":"record","name":"w.V","fields":[{"name":"u","type":[`+
+				repeat(n, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"n%d.C","fields":[]}`, i) })+
+				`]}]}}`,
 			repeat(n-1, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"w.V"}`, i+1) })))
 	}
 	if problems := problemsOf(reader(100), writer(100)); len(problems) != 0 {
@@ -177,7 +187,8 @@ func TestLeftOutFieldsCostLittle(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintf(&branches, `{"type":"fixed","name":"F%d","size":1},`, i)
 	}
-	s := mustParse(t, `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"f","type":[`+branches.String()+`"null"]}]}}`)
+	s := mustParse(t, `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"f","type":[`+
+		branches.String()+`"null"]}]}}`)
 	message := []byte("[" + strings.TrimSuffix(strings.Repeat("{},", 1_000_000), ",") + "]")
 	hurry(t, "validating a million empty records", func() {
 		if err := s.ValidateJSON(message); err != nil {

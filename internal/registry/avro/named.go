@@ -174,7 +174,8 @@ func (p *parser) field(v *jsontree.Value, space string) (*field, error) {
 // of a float or double may be a string that reads as a number.
 func fieldDefault(v *jsontree.Value, f *field) (*jsontree.Value, error) {
 	def := v.Get("default")
-	if def == nil || def.Kind != jsontree.String || f.node == nil || f.node.kind != kindFloat && f.node.kind != kindDouble {
+	if def == nil || def.Kind != jsontree.String || f.node == nil || f.node.kind != kindFloat &&
+		f.node.kind != kindDouble {
 		return def, nil
 	}
 	number, ok := javaParseDouble(def.Text)

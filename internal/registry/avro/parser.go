@@ -226,9 +226,11 @@ func checkUnion(u *node) error {
 // The keys that are not kept as properties because Avro gives them a meaning,
 // here or in another kind of type.
 var (
-	schemaReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
-	enumReserved   = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases", "default")
-	fieldReserved  = keySet("default", "doc", "name", "order", "type", "aliases")
+	schemaReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values",
+		"type", "aliases")
+	enumReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type",
+		"aliases", "default")
+	fieldReserved = keySet("default", "doc", "name", "order", "type", "aliases")
 )
 
 func keySet(keys ...string) map[string]struct{} {

@@ -27,12 +27,18 @@ func TestCanonicalText(t *testing.T) {
 			`{"x":1,"items":{"default":{},"values":"int","type":"map"},"type":"array"}`,
 			`{"type":"array","items":{"type":"map","values":"int","default":{}},"x":1}`,
 		},
-		"error":          {`{"name":"E","type":"error","fields":[]}`, `{"type":"error","name":"E","fields":[]}`},
-		"ascending":      {field(`"order":"ascending","type":"int"`), field(`"type":"int"`)},
-		"null default":   {field(`"default":null,"type":["null","int"]`), field(`"type":["null","int"],"default":null`)},
-		"number forms":   {field(`"type":"double","default":1`), field(`"type":"double","default":1`)},
-		"double forms":   {field(`"type":"double","default":1e3,"a":[1.0,1e-4,12345678.5,-0.0,1E400]`), field(`"type":"double","default":1000.0,"a":[1.0,1.0E-4,1.23456785E7,-0.0,"Infinity"]`)},
-		"big integers":   {field(`"type":"int","a":123456789012345678901234567890,"b":-0`), field(`"type":"int","a":123456789012345678901234567890,"b":0`)},
+		"error":        {`{"name":"E","type":"error","fields":[]}`, `{"type":"error","name":"E","fields":[]}`},
+		"ascending":    {field(`"order":"ascending","type":"int"`), field(`"type":"int"`)},
+		"null default": {field(`"default":null,"type":["null","int"]`), field(`"type":["null","int"],"default":null`)},
+		"number forms": {field(`"type":"double","default":1`), field(`"type":"double","default":1`)},
+		"double forms": {
+			field(`"type":"double","default":1e3,"a":[1.0,1e-4,12345678.5,-0.0,1E400]`),
+			field(`"type":"double","default":1000.0,"a":[1.0,1.0E-4,1.23456785E7,-0.0,"Infinity"]`),
+		},
+		"big integers": {
+			field(`"type":"int","a":123456789012345678901234567890,"b":-0`),
+			field(`"type":"int","a":123456789012345678901234567890,"b":0`),
+		},
 		"text as double": {field(`"type":"float","default":" 1.5f "`), field(`"type":"float","default":1.5`)},
 		"escapes": {
 			field(`"type":"int","doc":"<>&'\/\\\"\b\f\n\r\t\u0000\u001f\u007f\u00e9\ud83d\ude00\u2028"`),
@@ -59,9 +65,13 @@ func TestCanonicalText(t *testing.T) {
 			`{"type":"record","name":"n.R","aliases":["A","n.A","m.B",".C","n.enum"],"fields":[]}`,
 			`{"type":"record","name":"R","namespace":"n","fields":[],"aliases":["A","m.B","C","n.enum"]}`,
 		},
-		"empty aliases": {`{"type":"record","name":"R","aliases":[],"fields":[{"name":"f","type":"int","aliases":[]}]}`, field(`"type":"int"`)},
+		"empty aliases": {
+			`{"type":"record","name":"R","aliases":[],"fields":[{"name":"f","type":"int","aliases":[]}]}`,
+			field(`"type":"int"`),
+		},
 		"text that is no doc": {
-			`{"type":"record","name":"R","doc":null,"fields":[{"name":"f","type":"int","doc":1}]}`, field(`"type":"int"`),
+			`{"type":"record","name":"R","doc":null,"fields":[{"name":"f","type":"int","doc":1}]}`,
+			field(`"type":"int"`),
 		},
 	}
 	for name, tc := range tests {
@@ -97,16 +107,34 @@ func TestNormalizedText(t *testing.T) {
 			`{"type":"record","name":"n.R","aliases":["z.A","B","a.C"],"fields":[{"name":"f","type":"int","aliases":["y","x"]}]}`,
 			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"f","type":"int","aliases":["x","y"]}],"aliases":["a.C","B","z.A"]}`,
 		},
-		"an error is a record":    {`{"type":"error","name":"R","fields":[]}`, `{"type":"record","name":"R","fields":[]}`},
-		"empty docs of types":     {`{"type":"record","name":"R","doc":"","fields":[{"name":"f","type":"int","doc":""}]}`, field(`"type":"int","doc":""`)},
-		"integer for a double":    {field(`"type":"double","default":0`), field(`"type":"double","default":0.0`)},
-		"long for a float":        {field(`"type":"float","default":5000000000`), field(`"type":"float","default":5.0E9`)},
-		"double for a float":      {field(`"type":"float","default":0.10000000000000001`), field(`"type":"float","default":0.1`)},
-		"too large for a float":   {field(`"type":"float","default":1e300`), field(`"type":"float","default":"Infinity"`)},
-		"big integer in a double": {field(`"type":"double","default":9223372036854775808`), field(`"type":"double","default":9.223372036854776E18`)},
-		"integer in a union":      {field(`"type":["null","int","double"],"default":1`), field(`"type":["null","int","double"],"default":1`)},
-		"double in a union":       {field(`"type":["null","double","int"],"default":1`), field(`"type":["null","double","int"],"default":1.0`)},
-		"bytes":                   {field(`"type":"bytes","default":"aÿ€😀"`), field(`"type":"bytes","default":"aÿ??"`)},
+		"an error is a record": {`{"type":"error","name":"R","fields":[]}`, `{"type":"record","name":"R","fields":[]}`},
+		"empty docs of types": {
+			`{"type":"record","name":"R","doc":"","fields":[{"name":"f","type":"int","doc":""}]}`,
+			field(`"type":"int","doc":""`),
+		},
+		"integer for a double": {field(`"type":"double","default":0`), field(`"type":"double","default":0.0`)},
+		"long for a float":     {field(`"type":"float","default":5000000000`), field(`"type":"float","default":5.0E9`)},
+		"double for a float": {
+			field(`"type":"float","default":0.10000000000000001`),
+			field(`"type":"float","default":0.1`),
+		},
+		"too large for a float": {
+			field(`"type":"float","default":1e300`),
+			field(`"type":"float","default":"Infinity"`),
+		},
+		"big integer in a double": {
+			field(`"type":"double","default":9223372036854775808`),
+			field(`"type":"double","default":9.223372036854776E18`),
+		},
+		"integer in a union": {
+			field(`"type":["null","int","double"],"default":1`),
+			field(`"type":["null","int","double"],"default":1`),
+		},
+		"double in a union": {
+			field(`"type":["null","double","int"],"default":1`),
+			field(`"type":["null","double","int"],"default":1.0`),
+		},
+		"bytes": {field(`"type":"bytes","default":"aÿ€😀"`), field(`"type":"bytes","default":"aÿ??"`)},
 		"default of a later branch": {
 			field(`"type":["null","string"],"default":"x"`), field(`"type":["null","string"],"default":"x"`),
 		},
@@ -135,8 +163,11 @@ func TestNormalizedTextsMeet(t *testing.T) {
 	t.Parallel()
 	tests := map[string][2]string{
 		"order of properties": {`{"type":"int","a":1,"b":2}`, `{"type":"int","b":2,"a":1}`},
-		"order of aliases":    {`{"type":"fixed","name":"F","size":1,"aliases":["A","B"]}`, `{"type":"fixed","name":"F","size":1,"aliases":["B","A"]}`},
-		"form of a default":   {field(`"type":"double","default":0`), field(`"type":"double","default":0.0`)},
+		"order of aliases": {
+			`{"type":"fixed","name":"F","size":1,"aliases":["A","B"]}`,
+			`{"type":"fixed","name":"F","size":1,"aliases":["B","A"]}`,
+		},
+		"form of a default": {field(`"type":"double","default":0`), field(`"type":"double","default":0.0`)},
 	}
 	for name, pair := range tests {
 		t.Run(name, func(t *testing.T) {

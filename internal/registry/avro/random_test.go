@@ -196,9 +196,13 @@ func (g *generator) props(v jsontree.Value) jsontree.Value {
 	if !g.wild || !g.chance(20) {
 		return v
 	}
-	extra := obj("logicalType", g.pick("decimal", "date", "timestamp-millis", "uuid", "foo"), "precision", g.IntN(5), "scale", g.IntN(3),
-		"z", obj("b", 1, "a", arr(integerOf(1), *doubleValue(1e9), *doubleValue(0.5), jsontree.Value{Kind: jsontree.Null}, jsontree.Value{Kind: jsontree.True})),
-		"connect.name", "x", "avro.java.string", "String", "\u00e9\U0001F600", "astral", "\uE000", "private", "default2", *doubleValue(-0.0001))
+	extra := obj("logicalType", g.pick("decimal", "date", "timestamp-millis", "uuid", "foo"), "precision", g.IntN(5),
+		"scale", g.IntN(3),
+		"z", obj("b", 1, "a",
+			arr(integerOf(1), *doubleValue(1e9), *doubleValue(0.5), jsontree.Value{Kind: jsontree.Null},
+				jsontree.Value{Kind: jsontree.True})),
+		"connect.name", "x", "avro.java.string", "String", "\u00e9\U0001F600", "astral", "\uE000", "private",
+		"default2", *doubleValue(-0.0001))
 	for range 1 + g.IntN(4) {
 		i := g.IntN(len(extra.List.Keys))
 		v.List.Put(extra.List.Keys[i], extra.List.Values[i])
@@ -230,7 +234,10 @@ func (g *generator) defaultFor(t jsontree.Value, depth int) (jsontree.Value, boo
 	case name == "long":
 		return integerValue(g.pick("1", "5000000000", "-9223372036854775808")), true
 	case name == "float" || name == "double":
-		return []jsontree.Value{integerOf(3), *doubleValue(0.1), *doubleValue(1e30), integerValue("5000000000"), *doubleValue(-1.5e-7)}[g.IntN(5)], true
+		return []jsontree.Value{
+			integerOf(3), *doubleValue(0.1), *doubleValue(1e30), integerValue("5000000000"),
+			*doubleValue(-1.5e-7),
+		}[g.IntN(5)], true
 	case name == "bytes" || name == "string" || name == "fixed":
 		return str(g.pick("", "x", "\u00ff", "€\U0001F600")), true
 	case name == "enum":

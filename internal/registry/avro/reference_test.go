@@ -90,7 +90,8 @@ func TestReferencesThatConflict(t *testing.T) {
 	t.Parallel()
 	v1 := mustParse(t, record("Inner", `{"name":"f","type":"int"}`))
 	v2 := mustParse(t, record("Inner", `{"name":"f","type":"string"}`))
-	middle, err := avro.Parse(record("Middle", `{"name":"i","type":"Inner"}`), []avro.Reference{{Name: "Inner", Schema: v2}})
+	middle, err := avro.Parse(record("Middle", `{"name":"i","type":"Inner"}`),
+		[]avro.Reference{{Name: "Inner", Schema: v2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,8 @@ func TestReferencesThatAgree(t *testing.T) {
 	t.Parallel()
 	const inner = `{"type":"record","name":"Inner","fields":[{"name":"next","type":["null","Inner"]}]}`
 	one, two := mustParse(t, inner), mustParse(t, inner)
-	middle, err := avro.Parse(record("Middle", `{"name":"i","type":"Inner"}`), []avro.Reference{{Name: "Inner", Schema: two}})
+	middle, err := avro.Parse(record("Middle", `{"name":"i","type":"Inner"}`),
+		[]avro.Reference{{Name: "Inner", Schema: two}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,8 @@ func TestReferencesThatAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := record("Root", `{"name":"m","type":`+record("Middle", `{"name":"i","type":`+inner+`}`)+`}`, `{"name":"i","type":"Inner"}`)
+	want := record("Root", `{"name":"m","type":`+record("Middle", `{"name":"i","type":`+inner+`}`)+`}`,
+		`{"name":"i","type":"Inner"}`)
 	if s.Resolved() != want {
 		t.Errorf("resolved\n got  %s\n want %s", s.Resolved(), want)
 	}

@@ -16,7 +16,8 @@ func typical(d draft, leaf string) string {
 			`,"customer":{"$ref":"#/definitions/customer"},"lines":{"type":"array","items":{"$ref":"#/definitions/line"}},`+
 			`"payment":{"oneOf":[{"$ref":"#/definitions/card"},{"type":"null"}]}`,
 			`,"required":["field0","customer"],"additionalProperties":false,"definitions":{`+
-				`"customer":{"type":"object","properties":{"id":{"type":"`+leaf+`"},"mail":{"type":"string","pattern":"@"}}},`+
+				`"customer":{"type":"object","properties":{"id":{"type":"`+leaf+
+				`"},"mail":{"type":"string","pattern":"@"}}},`+
 				`"line":{"type":"object","properties":{"sku":{"type":"string"},"n":{"type":"integer","minimum":1}}},`+
 				`"card":{"type":"object","properties":{"number":{"type":"string"}}}}`)[1:])
 }

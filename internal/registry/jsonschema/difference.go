@@ -17,7 +17,8 @@ func (d Difference) String() string { return d.Describe("new", "old") }
 // forward direction, where the old schema was compared as the new one, call
 // Describe("old", "new").
 func (d Difference) Describe(newName, oldName string) string {
-	text := strings.NewReplacer("{path}", d.Path, "{new}", newName, "{old}", oldName).Replace(changes[change(d.Type)].text)
+	text := strings.NewReplacer("{path}", d.Path, "{new}", newName, "{old}",
+		oldName).Replace(changes[change(d.Type)].text)
 	return `{errorType:"` + d.Type + `", description:"` + text + `"}`
 }
 
@@ -33,19 +34,32 @@ const (
 	valueLess      = "The value at path '{path}' in the {new} schema is less than its value in the {old} schema"
 	valueDiffers   = "The value at path '{path}' is different between the {new} and {old} schema"
 	typeDiffers    = "A type at path '{path}' is different between the {new} schema and the {old} schema"
-	fewerElements  = "An array or combined type at path '{path}' has fewer elements in the {new} schema than the {old} schema"
-	moreElements   = "An array or combined type at path '{path}' has more elements in the {new} schema than the {old} schema"
-	addedToOpen    = "The {new} schema has an open content model and has a property or item at path '{path}' which is missing in the {old} schema"
-	requiredUnopen = "The {new} schema has an unopen content model and has a required property at path '{path}' which is missing in the {old} schema"
-	optionalUnopen = "The {new} schema has an unopen content model and has an optional property at path '{path}' which is missing in the {old} schema"
-	addedToClosed  = "The {old} schema has a closed content model and is missing an item present at path '{path}' in the {new} schema"
-	goneFromClosed = "The {new} has a closed content model and is missing a property or item present at path '{path}' in the {old} schema"
-	falseGone      = "The {new} schema has a closed content model and is missing a property or item that the {old} schema forbids at path '{path}'"
-	goneFromOpen   = "The {new} schema has an open content model and is missing a property or item present at path '{path}' in the {old} schema"
-	goneUncovered  = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} schema and is not covered by its partially open content model"
-	goneCovered    = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} schema and is covered by its partially open content model"
-	addedUncovered = "The {new} schema has a property or item at path '{path}' which is missing in the {old} schema and is not covered by its partially open content model"
-	addedCovered   = "The {new} schema has a property or item at path '{path}' which is missing in the {old} schema and is covered by its partially open content model"
+	fewerElements  = "An array or combined type at path '{path}' has fewer elements in the {new} schema than the " +
+		"{old} schema"
+	moreElements = "An array or combined type at path '{path}' has more elements in the {new} schema than the " +
+		"{old} schema"
+	addedToOpen = "The {new} schema has an open content model and has a property or item at path '{path}' which " +
+		"is missing in the {old} schema"
+	requiredUnopen = "The {new} schema has an unopen content model and has a required property at path '{path}' " +
+		"which is missing in the {old} schema"
+	optionalUnopen = "The {new} schema has an unopen content model and has an optional property at path '{path}' " +
+		"which is missing in the {old} schema"
+	addedToClosed = "The {old} schema has a closed content model and is missing an item present at path '{path}' " +
+		"in the {new} schema"
+	goneFromClosed = "The {new} has a closed content model and is missing a property or item present at path " +
+		"'{path}' in the {old} schema"
+	falseGone = "The {new} schema has a closed content model and is missing a property or item that the {old} " +
+		"schema forbids at path '{path}'"
+	goneFromOpen = "The {new} schema has an open content model and is missing a property or item present at path " +
+		"'{path}' in the {old} schema"
+	goneUncovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
+		"schema and is not covered by its partially open content model"
+	goneCovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
+		"schema and is covered by its partially open content model"
+	addedUncovered = "The {new} schema has a property or item at path '{path}' which is missing in the {old} schema " +
+		"and is not covered by its partially open content model"
+	addedCovered = "The {new} schema has a property or item at path '{path}' which is missing in the {old} schema " +
+		"and is covered by its partially open content model"
 )
 
 type changeInfo struct {
@@ -141,7 +155,10 @@ func floor(name string) bound {
 }
 
 func newBound(name string, increased, decreased changeInfo) bound {
-	b := bound{change(name + "_ADDED"), change(name + "_REMOVED"), change(name + "_INCREASED"), change(name + "_DECREASED")}
+	b := bound{
+		change(name + "_ADDED"), change(name + "_REMOVED"), change(name + "_INCREASED"),
+		change(name + "_DECREASED"),
+	}
 	changes[b.added] = changeInfo{false, keywordAdded}
 	changes[b.removed] = changeInfo{true, keywordRemoved}
 	changes[b.increased] = increased
@@ -150,7 +167,10 @@ func newBound(name string, increased, decreased changeInfo) bound {
 }
 
 func newOpenness(name string) openness {
-	o := openness{change(name + "_ADDED"), change(name + "_REMOVED"), change(name + "_EXTENDED"), change(name + "_NARROWED")}
+	o := openness{
+		change(name + "_ADDED"), change(name + "_REMOVED"), change(name + "_EXTENDED"),
+		change(name + "_NARROWED"),
+	}
 	// Allowing what was forbidden removes a keyword, and the other way round.
 	changes[o.added] = changeInfo{true, keywordRemoved}
 	changes[o.removed] = changeInfo{false, keywordAdded}

@@ -32,11 +32,17 @@ var draftInfo = [...]struct {
 	url     string
 	library *metaschema.Draft
 }{
-	draft4:    {"draft-04", "/draft-04/", "http://json-schema.org/draft-04/schema", metaschema.Draft4},
-	draft6:    {"draft-06", "/draft-06/", "http://json-schema.org/draft-06/schema", metaschema.Draft6},
-	draft7:    {"draft-07", "/draft-07/", "http://json-schema.org/draft-07/schema", metaschema.Draft7},
-	draft2019: {"draft 2019-09", "/draft/2019-09/", "https://json-schema.org/draft/2019-09/schema", metaschema.Draft2019},
-	draft2020: {"draft 2020-12", "/draft/2020-12/", "https://json-schema.org/draft/2020-12/schema", metaschema.Draft2020},
+	draft4: {"draft-04", "/draft-04/", "http://json-schema.org/draft-04/schema", metaschema.Draft4},
+	draft6: {"draft-06", "/draft-06/", "http://json-schema.org/draft-06/schema", metaschema.Draft6},
+	draft7: {"draft-07", "/draft-07/", "http://json-schema.org/draft-07/schema", metaschema.Draft7},
+	draft2019: {
+		"draft 2019-09", "/draft/2019-09/", "https://json-schema.org/draft/2019-09/schema",
+		metaschema.Draft2019,
+	},
+	draft2020: {
+		"draft 2020-12", "/draft/2020-12/", "https://json-schema.org/draft/2020-12/schema",
+		metaschema.Draft2020,
+	},
 }
 
 func (d draft) String() string { return draftInfo[d].name }
@@ -144,7 +150,8 @@ const (
 // checkMetaschema says whether root is a valid schema of draft d.
 func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 	if d.modern() && metaWork(root, 1) > maxMetaWork {
-		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those at level %d count twice, and so on; make the schema smaller, or of draft-07",
+		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those at level %d count twice, and so "+
+			"on; make the schema smaller, or of draft-07",
 			ErrTooComplex, maxMetaWork, d, metaWorkStep)
 	}
 	meta, err := metaschemas[d]()

@@ -26,14 +26,16 @@ func (p *printer) node(n *node) string {
 	defer func() { p.above = p.above[:len(p.above)-1] }()
 	switch n.kind {
 	case kindString:
-		return "string" + attributes(attribute{"min", n.text.minLength}, attribute{"max", n.text.maxLength}, attribute{"pattern", n.text.pattern})
+		return "string" + attributes(attribute{"min", n.text.minLength}, attribute{"max", n.text.maxLength},
+			attribute{"pattern", n.text.pattern})
 	case kindNumber:
 		name := "number"
 		if n.number.integer {
 			name = "integer"
 		}
 		return name + attributes(attribute{"min", n.number.minimum}, attribute{"max", n.number.maximum},
-			attribute{"xmin", n.number.exclusiveMinimum}, attribute{"xmax", n.number.exclusiveMaximum}, attribute{"mult", n.number.multipleOf})
+			attribute{"xmin", n.number.exclusiveMinimum}, attribute{"xmax", n.number.exclusiveMaximum},
+			attribute{"mult", n.number.multipleOf})
 	case kindObject:
 		return p.object(n.object)
 	case kindArray:
@@ -52,7 +54,8 @@ func (p *printer) node(n *node) string {
 		return "meta " + n.other.address
 	}
 	return map[kind]string{
-		kindEmpty: "empty", kindFalse: "false", kindBoolean: "boolean", kindNull: "null", kindConditional: "conditional",
+		kindEmpty: "empty", kindFalse: "false", kindBoolean: "boolean", kindNull: "null",
+		kindConditional: "conditional",
 	}[n.kind]
 }
 
@@ -84,7 +87,8 @@ func (p *printer) object(o *objectBody) string {
 	}
 	parts = append(parts, p.rest("more", o.additional)...)
 	parts = append(parts, p.rest("unevaluated", o.unmatched)...)
-	return "object{" + strings.Join(parts, ",") + "}" + attributes(attribute{"min", o.minimum}, attribute{"max", o.maximum})
+	return "object{" + strings.Join(parts, ",") + "}" + attributes(attribute{"min", o.minimum},
+		attribute{"max", o.maximum})
 }
 
 func (p *printer) array(a *arrayBody) string {
@@ -101,7 +105,8 @@ func (p *printer) array(a *arrayBody) string {
 		parts = append(parts, "unique")
 	}
 	return "array[" + strings.Join(parts, ",") + "]" +
-		attributes(attribute{"min", a.minimum}, attribute{"max", a.maximum}, attribute{"minC", a.minContains}, attribute{"maxC", a.maxContains})
+		attributes(attribute{"min", a.minimum}, attribute{"max", a.maximum}, attribute{"minC", a.minContains},
+			attribute{"maxC", a.maxContains})
 }
 
 func (p *printer) rest(name string, r rest) []string {
@@ -145,7 +150,10 @@ func TestModel(t *testing.T) {
 		{d7, `{"type":"string","minLength":1,"pattern":"a"}`, "string min=1 pattern=a"},
 		{d7, `{"type":"integer","minimum":1,"multipleOf":2}`, "integer min=1 mult=2"},
 		{d7, `{"type":"string","minimum":1}`, "allOf(string,number min=1)"},
-		{d7, `{"type":"object","minLength":1,"minimum":1,"items":{}}`, "allOf(object{},array[all:empty],number min=1,string min=1)"},
+		{
+			d7, `{"type":"object","minLength":1,"minimum":1,"items":{}}`,
+			"allOf(object{},array[all:empty],number min=1,string min=1)",
+		},
 		{d7, `{"type":"integer","format":"int64"}`, "allOf(integer,string)"},
 		{d7, `{"type":"boolean","enum":[true]}`, "allOf(enum1,boolean)"},
 		{d7, `{"type":"null"}`, "null"},
@@ -156,7 +164,10 @@ func TestModel(t *testing.T) {
 		{d7, `{"required":["a"]}`, "object{}"},
 		{d7, `{"properties":{}}`, "object{}"},
 		{d7, `{"minItems":1}`, "array[] min=1"},
-		{d7, `{"maxLength":1,"maxItems":2,"maximum":3,"maxProperties":4}`, "allOf(array[] max=2,object{} max=4,number max=3,string max=1)"},
+		{
+			d7, `{"maxLength":1,"maxItems":2,"maximum":3,"maxProperties":4}`,
+			"allOf(array[] max=2,object{} max=4,number max=3,string max=1)",
+		},
 		{d7, `{"propertyNames":{"minLength":1}}`, "object{}"},
 		{d7, `{"contains":{}}`, "array[]"},
 		{d7, `{"then":{}}`, "conditional"},
@@ -167,7 +178,10 @@ func TestModel(t *testing.T) {
 		{d7, `{"type":["string"],"maxLength":3}`, "anyOf(string max=3)"},
 		{d7, `{"type":["string","integer"],"maxLength":3,"minimum":1}`, "anyOf(string max=3,integer min=1)"},
 		{d7, `{"type":["string","null"],"minimum":1}`, "allOf(anyOf(string,null),number min=1)"},
-		{d7, `{"type":["object","array"],"items":{"type":"null"},"properties":{"a":{}}}`, "anyOf(object{a:empty},array[all:null])"},
+		{
+			d7, `{"type":["object","array"],"items":{"type":"null"},"properties":{"a":{}}}`,
+			"anyOf(object{a:empty},array[all:null])",
+		},
 
 		// Combinations.
 		{d7, `{"oneOf":[{"type":"string"}]}`, "oneOf(string)"},
@@ -186,7 +200,10 @@ func TestModel(t *testing.T) {
 		{d7, `{"additionalProperties":true}`, "object{}"},
 		{d7, `{"additionalProperties":{}}`, "object{more:empty}"},
 		{d7, `{"dependencies":{"a":["b","c"],"d":{"type":"object"},"e":false}}`, "object{a=>b+c,d=>object{},e=>false}"},
-		{d7, `{"items":[{"type":"null"},true],"additionalItems":false,"uniqueItems":true}`, "array[null,empty,more:false,unique]"},
+		{
+			d7, `{"items":[{"type":"null"},true],"additionalItems":false,"uniqueItems":true}`,
+			"array[null,empty,more:false,unique]",
+		},
 		{d7, `{"items":false}`, "array[all:false]"},
 
 		// Draft 4.
@@ -220,8 +237,14 @@ func TestModel(t *testing.T) {
 		{d20, `{"contains":{}}`, "array[] minC=1"},
 		{d20, `{"contains":{},"minContains":0,"maxContains":3}`, "array[] minC=0 maxC=3"},
 		{d20, `{"minContains":2}`, "empty"},
-		{d20, `{"unevaluatedProperties":false,"unevaluatedItems":{"type":"null"}}`, "allOf(array[unevaluated:null],object{unevaluated:false})"},
-		{d20, `{"type":["array","null"],"items":{"type":"string"},"required":[]}`, "allOf(anyOf(array[all:string],null),object{})"},
+		{
+			d20, `{"unevaluatedProperties":false,"unevaluatedItems":{"type":"null"}}`,
+			"allOf(array[unevaluated:null],object{unevaluated:false})",
+		},
+		{
+			d20, `{"type":["array","null"],"items":{"type":"string"},"required":[]}`,
+			"allOf(anyOf(array[all:string],null),object{})",
+		},
 
 		// References.
 		{d7, `{"$ref":"#/definitions/a","type":"null","definitions":{"a":{"type":"string"}}}`, "ref string"},
@@ -230,7 +253,10 @@ func TestModel(t *testing.T) {
 		{d7, `{"properties":{"n":{"$ref":"#"}}}`, "object{n:ref ...}"},
 		{d19, `{"properties":{"n":{"$recursiveRef":"#"}}}`, "object{n:ref ...}"},
 		{d20, `{"properties":{"n":{"$dynamicRef":"#x"}},"$dynamicAnchor":"x"}`, "object{n:ref ...}"},
-		{d7, `{"items":{"$ref":"http://json-schema.org/draft-07/schema#"}}`, "array[all:ref meta http://json-schema.org/draft-07/schema#]"},
+		{
+			d7, `{"items":{"$ref":"http://json-schema.org/draft-07/schema#"}}`,
+			"array[all:ref meta http://json-schema.org/draft-07/schema#]",
+		},
 	} {
 		t.Run(c.draft.String()+" "+c.text, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,8 @@ func FuzzCompare(f *testing.F) {
 			t.Fatalf("Compare: %v", err)
 		}
 		for _, d := range differences {
-			if info, known := changes[change(d.Type)]; !known || info.compatible != d.Compatible || !strings.HasPrefix(d.Path, "#/") {
+			if info, known := changes[change(d.Type)]; !known || info.compatible != d.Compatible ||
+				!strings.HasPrefix(d.Path, "#/") {
 				t.Fatalf("a strange difference: %+v", d)
 			}
 		}
@@ -163,7 +164,8 @@ func refer(t *testing.T, text string) string {
 		if v == root {
 			return inside
 		}
-		name := fmt.Sprintf("d%x", sums.of(v).hash) // equal schemas, one definition: duplicates in a union stay duplicates
+		// equal schemas, one definition: duplicates in a union stay duplicates
+		name := fmt.Sprintf("d%x", sums.of(v).hash)
 		definitions[name] = inside
 		return `{"$ref":"#/definitions/` + name + `"}`
 	}

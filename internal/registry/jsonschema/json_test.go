@@ -13,23 +13,32 @@ import (
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
-		"space goes":               {" {\n \"type\" :\t\"string\" }\r\n", `{"type":"string"}`},
-		"order stays":              {`{"b":1,"a":{"d":2,"c":3}}`, `{"b":1,"a":{"d":2,"c":3}}`},
-		"numbers stay":             {`{"minimum":1.0,"maximum":1E+2,"multipleOf":0.10}`, `{"minimum":1.0,"maximum":1E+2,"multipleOf":0.10}`},
-		"large numbers stay":       {`{"default":123456789012345678901234567890.5}`, `{"default":123456789012345678901234567890.5}`},
-		"html is not escaped":      {`{"title":"a<b>&c"}`, `{"title":"a<b>&c"}`},
-		"escapes are undone":       {`{"title":"\u0061\/\u00e9\ud83d\ude00"}`, `{"title":"a/é😀"}`},
-		"controls are escaped":     {`{"title":"\u0001\u001f\b\f\n\r\t\"\\"}`, `{"title":"\u0001\u001F\b\f\n\r\t\"\\"}`},
-		"separators are not":       {`{"title":"\u2028\u007f"}`, "{\"title\":\"\u2028\u007f\"}"},
-		"half a pair":              {`{"title":"\ud800x\udc00"}`, "{\"title\":\"\uFFFDx\uFFFD\"}"},
-		"the last duplicate wins":  {`{"title":"a","type":"string","title":"b"}`, `{"title":"b","type":"string"}`},
-		"many members":             {manyMembers(40), manyMembers(40)},
-		"true":                     {"true", "true"},
-		"false":                    {" false ", "false"},
-		"empty":                    {"{ }", "{}"},
-		"null default":             {`{"default":null}`, `{"default":null}`},
-		"empty names and arrays":   {`{"properties":{"":{"examples":[ ]}}}`, `{"properties":{"":{"examples":[]}}}`},
-		"unknown keywords survive": {`{"x-a":[1,{"b":null}],"connect.type":"int8"}`, `{"x-a":[1,{"b":null}],"connect.type":"int8"}`},
+		"space goes":  {" {\n \"type\" :\t\"string\" }\r\n", `{"type":"string"}`},
+		"order stays": {`{"b":1,"a":{"d":2,"c":3}}`, `{"b":1,"a":{"d":2,"c":3}}`},
+		"numbers stay": {
+			`{"minimum":1.0,"maximum":1E+2,"multipleOf":0.10}`,
+			`{"minimum":1.0,"maximum":1E+2,"multipleOf":0.10}`,
+		},
+		"large numbers stay": {
+			`{"default":123456789012345678901234567890.5}`,
+			`{"default":123456789012345678901234567890.5}`,
+		},
+		"html is not escaped":     {`{"title":"a<b>&c"}`, `{"title":"a<b>&c"}`},
+		"escapes are undone":      {`{"title":"\u0061\/\u00e9\ud83d\ude00"}`, `{"title":"a/é😀"}`},
+		"controls are escaped":    {`{"title":"\u0001\u001f\b\f\n\r\t\"\\"}`, `{"title":"\u0001\u001F\b\f\n\r\t\"\\"}`},
+		"separators are not":      {`{"title":"\u2028\u007f"}`, "{\"title\":\"\u2028\u007f\"}"},
+		"half a pair":             {`{"title":"\ud800x\udc00"}`, "{\"title\":\"\uFFFDx\uFFFD\"}"},
+		"the last duplicate wins": {`{"title":"a","type":"string","title":"b"}`, `{"title":"b","type":"string"}`},
+		"many members":            {manyMembers(40), manyMembers(40)},
+		"true":                    {"true", "true"},
+		"false":                   {" false ", "false"},
+		"empty":                   {"{ }", "{}"},
+		"null default":            {`{"default":null}`, `{"default":null}`},
+		"empty names and arrays":  {`{"properties":{"":{"examples":[ ]}}}`, `{"properties":{"":{"examples":[]}}}`},
+		"unknown keywords survive": {
+			`{"x-a":[1,{"b":null}],"connect.type":"int8"}`,
+			`{"x-a":[1,{"b":null}],"connect.type":"int8"}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

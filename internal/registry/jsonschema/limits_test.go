@@ -50,7 +50,8 @@ func list(n int, f func(i int) string) string {
 func TestRecursiveSchemas(t *testing.T) {
 	t.Parallel()
 	tree := func(leaf string) string {
-		return `{"type":"object","properties":{"v":{"type":"` + leaf + `"},"l":{"$ref":"#"},"r":{"oneOf":[{"type":"null"},{"$ref":"#"}]}}}`
+		return `{"type":"object","properties":{"v":{"type":"` + leaf +
+			`"},"l":{"$ref":"#"},"r":{"oneOf":[{"type":"null"},{"$ref":"#"}]}}}`
 	}
 	mutual := func(leaf string) string {
 		return obj(`"a":{"$ref":"#/definitions/a"}`, `,"definitions":{
@@ -61,16 +62,29 @@ func TestRecursiveSchemas(t *testing.T) {
 		old, next string
 		want      string // of the first incompatible difference
 	}{
-		"the same tree":        {tree("string"), tree("string"), ""},
-		"a changed leaf":       {tree("string"), tree("integer"), "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/r"},
-		"a widened leaf":       {tree("integer"), tree("number"), ""},
-		"mutual, the same":     {mutual("string"), mutual("string"), ""},
-		"mutual, changed":      {mutual("string"), mutual("null"), "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/a/properties/b/items"},
-		"recursion unrolled":   {`{"items":{"$ref":"#"}}`, `{"items":{"items":{"$ref":"#"}}}`, ""},
-		"not of itself":        {`{"not":{"$ref":"#"}}`, `{"not":{"$ref":"#"}}`, ""},
-		"anyOf of itself":      {`{"anyOf":[{"$ref":"#"},{"type":"string"}]}`, `{"anyOf":[{"$ref":"#"},{"type":"null"}]}`, "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"},
-		"a dynamic tree":       {in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":3}`), in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":2}`), "MAX_ITEMS_DECREASED #/maxItems"},
-		"through a definition": {`{"$ref":"#/definitions/a","definitions":{"a":{"items":{"$ref":"#"}}}}`, `{"items":{"$ref":"#"}}`, ""},
+		"the same tree":    {tree("string"), tree("string"), ""},
+		"a changed leaf":   {tree("string"), tree("integer"), "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/r"},
+		"a widened leaf":   {tree("integer"), tree("number"), ""},
+		"mutual, the same": {mutual("string"), mutual("string"), ""},
+		"mutual, changed": {
+			mutual("string"), mutual("null"),
+			"COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/a/properties/b/items",
+		},
+		"recursion unrolled": {`{"items":{"$ref":"#"}}`, `{"items":{"items":{"$ref":"#"}}}`, ""},
+		"not of itself":      {`{"not":{"$ref":"#"}}`, `{"not":{"$ref":"#"}}`, ""},
+		"anyOf of itself": {
+			`{"anyOf":[{"$ref":"#"},{"type":"string"}]}`,
+			`{"anyOf":[{"$ref":"#"},{"type":"null"}]}`, "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/",
+		},
+		"a dynamic tree": {
+			in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":3}`),
+			in2020(`{"$dynamicAnchor":"n","items":{"$dynamicRef":"#n"},"maxItems":2}`),
+			"MAX_ITEMS_DECREASED #/maxItems",
+		},
+		"through a definition": {
+			`{"$ref":"#/definitions/a","definitions":{"a":{"items":{"$ref":"#"}}}}`,
+			`{"items":{"$ref":"#"}}`, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +196,8 @@ func TestManyPathsToOneDifference(t *testing.T) {
 				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
 			}) + `,"a60":{"type":"string","title":"` + title + `"}}}`
 		}
-		if got := mustCompare(t, mustParse(t, twice("a")), mustParse(t, twice("b"))); len(got) == 0 || len(got) > maxDifferences {
+		if got := mustCompare(t, mustParse(t, twice("a")), mustParse(t, twice("b"))); len(got) == 0 ||
+			len(got) > maxDifferences {
 			t.Errorf("got %d differences, want 1 to %d", len(got), maxDifferences)
 		}
 	})
@@ -191,7 +206,8 @@ func TestManyPathsToOneDifference(t *testing.T) {
 		both := func(title, leaf string) string {
 			return `{"type":"object","properties":{"a":{"$ref":"#/definitions/a0"},"z":{"$ref":"#/definitions/z"}},"definitions":{` + list(40, func(i int) string {
 				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
-			}) + `,"a40":{"type":"string","title":"` + title + `"},"z":{"type":"array","items":{"type":"` + leaf + `"}}}}`
+			}) + `,"a40":{"type":"string","title":"` + title + `"},"z":{"type":"array","items":{"type":"` +
+				leaf + `"}}}}`
 		}
 		got := mustCompare(t, mustParse(t, both("a", "string")), mustParse(t, both("b", "null")))
 		if incompatible(got) != 1 || got[len(got)-1].Path != "#/properties/z/items" {
@@ -255,7 +271,8 @@ func TestDeepSchemas(t *testing.T) {
 		}
 	})
 	within(t, "10,000 levels", func() {
-		if _, err := Parse(nested(10_000, "{}"), nil, nil); err == nil || !strings.Contains(err.Error(), "nested deeper") {
+		if _, err := Parse(nested(10_000, "{}"), nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "nested deeper") {
 			t.Errorf("got %v, want that it is nested deeper than allowed", err)
 		}
 	})
@@ -270,7 +287,8 @@ func TestDeepSchemas(t *testing.T) {
 
 func TestRegularExpressionBombs(t *testing.T) {
 	t.Parallel()
-	bomb := mustParse(t, `{"type":"object","patternProperties":{"^(a+)+$":{"type":"string"}},"additionalProperties":false}`)
+	bomb := mustParse(t,
+		`{"type":"object","patternProperties":{"^(a+)+$":{"type":"string"}},"additionalProperties":false}`)
 	victim := mustParse(t, obj(`"`+strings.Repeat("a", 60)+`b":{"type":"string"}`, ""))
 	within(t, "comparing", func() {
 		if _, err := Compare(victim, bomb, nil); !errors.Is(err, ErrTooComplex) {
@@ -278,7 +296,8 @@ func TestRegularExpressionBombs(t *testing.T) {
 		}
 	})
 	within(t, "compiling", func() {
-		if _, err := Parse(`{"pattern":"`+strings.Repeat("(", 16_000)+strings.Repeat(")", 16_000)+`"}`, nil, nil); err != nil {
+		if _, err := Parse(`{"pattern":"`+strings.Repeat("(", 16_000)+strings.Repeat(")", 16_000)+`"}`, nil,
+			nil); err != nil {
 			t.Logf("refused: %v", clip(err.Error(), 100))
 		}
 	})

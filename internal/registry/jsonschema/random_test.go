@@ -13,7 +13,8 @@ func (g *generator) pick(options ...string) string { return options[g.IntN(len(o
 
 func (g *generator) schema(depth int) string {
 	if depth == 0 || g.IntN(6) == 0 {
-		leaf := g.pick(`{}`, `{"type":"integer"}`, `{"type":"string"}`, `{"type":["null","number"]}`, `{"enum":[1,"a",null]}`)
+		leaf := g.pick(`{}`, `{"type":"integer"}`, `{"type":"string"}`, `{"type":["null","number"]}`,
+			`{"enum":[1,"a",null]}`)
 		if g.draft > draft4 && g.IntN(4) == 0 {
 			leaf = g.pick("true", "false", `{"const":"a"}`)
 		}
@@ -43,7 +44,8 @@ func (g *generator) schema(depth int) string {
 		func() string { return `"default":1,"title":"t"` },
 	}
 	if g.draft > draft4 {
-		keywords = append(keywords, func() string { return `"contains":` + sub() }, func() string { return `"propertyNames":` + sub() })
+		keywords = append(keywords, func() string { return `"contains":` + sub() },
+			func() string { return `"propertyNames":` + sub() })
 	}
 	if g.draft >= draft7 {
 		keywords = append(keywords, func() string { return `"if":` + sub() + `,"then":` + sub() + `,"else":` + sub() })

@@ -9,12 +9,18 @@ import (
 func TestReferencesInsideDocument(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"the document":       {`{"properties":{"x":{"$ref":"#"}}}`, "ref ..."},
-		"a pointer":          {`{"properties":{"x":{"$ref":"#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
-		"a sibling":          {`{"properties":{"x":{"$ref":"#/properties/y"},"y":{"type":"null"}}}`, "ref null"},
-		"an array":           {`{"properties":{"x":{"$ref":"#/allOf/1"}},"allOf":[{},{"type":"null"}]}`, "ref null"},
-		"escaped pointer":    {`{"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}},"definitions":{"a/b~c":{"type":"null"}}}`, "ref null"},
-		"tilde one":          {`{"properties":{"x":{"$ref":"#/definitions/~01"}},"definitions":{"~1":{"type":"null"}}}`, "ref null"},
+		"the document": {`{"properties":{"x":{"$ref":"#"}}}`, "ref ..."},
+		"a pointer": {
+			`{"properties":{"x":{"$ref":"#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"a sibling":       {`{"properties":{"x":{"$ref":"#/properties/y"},"y":{"type":"null"}}}`, "ref null"},
+		"an array":        {`{"properties":{"x":{"$ref":"#/allOf/1"}},"allOf":[{},{"type":"null"}]}`, "ref null"},
+		"escaped pointer": {`{"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}},"definitions":{"a/b~c":{"type":"null"}}}`, "ref null"},
+		"tilde one": {
+			`{"properties":{"x":{"$ref":"#/definitions/~01"}},"definitions":{"~1":{"type":"null"}}}`,
+			"ref null",
+		},
 		"percent encoding":   {`{"properties":{"x":{"$ref":"#/definitions/a%20b%25c%22"}},"definitions":{"a b%c\"":{"type":"null"}}}`, "ref null"},
 		"not encoded":        {`{"properties":{"x":{"$ref":"#/definitions/a b"}},"definitions":{"a b":{"type":"null"}}}`, "ref null"},
 		"an unknown place":   {`{"properties":{"x":{"$ref":"#/components/schemas/a"}},"components":{"schemas":{"a":{"type":"null"}}}}`, "ref null"},
@@ -26,9 +32,16 @@ func TestReferencesInsideDocument(t *testing.T) {
 		"own relative $id":   {`{"$id":"r.json","properties":{"x":{"$ref":"r.json#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
 		"an inner $id":       {`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"a.json"}},"definitions":{"a":{"$id":"a.json","type":"null"}}}`, "ref null"},
 		"an $id by its text": {`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"/d/a.json"}},"definitions":{"a":{"$id":"a.json","type":"null"}}}`, "ref null"},
-		"$id as anchor":      {`{"properties":{"x":{"$ref":"#a"}},"definitions":{"a":{"$id":"#a","type":"null"}}}`, "ref null"},
-		"draft 4 id":         {inDraft(draft4, `{"properties":{"x":{"$ref":"#a"}},"definitions":{"a":{"id":"#a","type":"null"}}}`), "ref null"},
-		"an anchor":          {in2020(`{"properties":{"x":{"$ref":"#a"}},"$defs":{"a":{"$anchor":"a","type":"null"}}}`), "ref null"},
+		"$id as anchor": {
+			`{"properties":{"x":{"$ref":"#a"}},"definitions":{"a":{"$id":"#a","type":"null"}}}`,
+			"ref null",
+		},
+		"draft 4 id": {inDraft(draft4,
+			`{"properties":{"x":{"$ref":"#a"}},"definitions":{"a":{"id":"#a","type":"null"}}}`), "ref null"},
+		"an anchor": {
+			in2020(`{"properties":{"x":{"$ref":"#a"}},"$defs":{"a":{"$anchor":"a","type":"null"}}}`),
+			"ref null",
+		},
 		"an inner anchor": {
 			in2020(`{"$id":"http://e/r","properties":{"x":{"$ref":"i#a"}},"$defs":{"i":{"$id":"i","$defs":{"a":{"$anchor":"a","type":"null"}}},"a":{"$anchor":"a"}}}`),
 			"ref null",
@@ -48,10 +61,19 @@ func TestReferencesInsideDocument(t *testing.T) {
 		"an $id nobody knows yields": {
 			`{"x":{"$id":"http://e/a"},"properties":{"x":{"$ref":"http://e/a"}},"definitions":{"b":{"$id":"http://e/a","type":"null"}}}`, "ref null",
 		},
-		"a metaschema":          {`{"properties":{"x":{"$ref":"http://json-schema.org/draft-04/schema#"}}}`, "ref meta http://json-schema.org/draft-04/schema#"},
-		"part of a metaschema":  {`{"properties":{"x":{"$ref":"http://json-schema.org/draft-07/schema#/definitions/a"}}}`, "ref meta http://json-schema.org/draft-07/schema#/definitions/a"},
-		"a vocabulary":          {`{"properties":{"x":{"$ref":"https://json-schema.org/draft/2020-12/meta/core"}}}`, "ref meta https://json-schema.org/draft/2020-12/meta/core#"},
-		"a property named $ref": {`{"properties":{"$ref":{"type":"string"},"x":{"$ref":"#/properties/$ref"}}}`, "ref string"},
+		"a metaschema": {
+			`{"properties":{"x":{"$ref":"http://json-schema.org/draft-04/schema#"}}}`,
+			"ref meta http://json-schema.org/draft-04/schema#",
+		},
+		"part of a metaschema": {`{"properties":{"x":{"$ref":"http://json-schema.org/draft-07/schema#/definitions/a"}}}`, "ref meta http://json-schema.org/draft-07/schema#/definitions/a"},
+		"a vocabulary": {
+			`{"properties":{"x":{"$ref":"https://json-schema.org/draft/2020-12/meta/core"}}}`,
+			"ref meta https://json-schema.org/draft/2020-12/meta/core#",
+		},
+		"a property named $ref": {
+			`{"properties":{"$ref":{"type":"string"},"x":{"$ref":"#/properties/$ref"}}}`,
+			"ref string",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +114,8 @@ func TestUnresolvedReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Parse(c.text, nil, nil)
-			if err == nil || !strings.Contains(err.Error(), "unresolved reference") || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), "unresolved reference") ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -109,27 +132,61 @@ func TestRegisteredReferences(t *testing.T) {
 		refs []Reference
 		want string
 	}{
-		"by name":                 {`{"$ref":"null.json"}`, []Reference{{"null.json", null}}, "ref null"},
-		"with a fragment":         {`{"$ref":"null.json#/definitions/s"}`, []Reference{{"null.json", null}}, "ref string"},
-		"through the bridge":      {`{"$ref":"null.json#/$defs/s"}`, []Reference{{"null.json", null}}, "ref string"},
-		"an empty fragment":       {`{"$ref":"null.json#"}`, []Reference{{"null.json", null}}, "ref null"},
-		"an absolute name":        {`{"$ref":"http://a.b/null.json"}`, []Reference{{"http://a.b/null.json", null}}, "ref null"},
-		"relative to the $id":     {`{"$id":"http://a.b/c/r.json","items":{"$ref":"null.json"}}`, []Reference{{"http://a.b/c/null.json", null}}, "array[all:ref null]"},
-		"the name is relative":    {`{"$id":"http://a.b/c/r.json","items":{"$ref":"null.json"}}`, []Reference{{"null.json", null}}, "array[all:ref null]"},
-		"only the name is":        {`{"$id":"http://a.b/c/r.json","items":{"$ref":"http://a.b/c/null.json"}}`, []Reference{{"null.json", null}}, "array[all:ref null]"},
-		"with a dot":              {`{"$id":"r.json","items":{"$ref":"./null.json#/definitions/s"}}`, []Reference{{"null.json", null}}, "array[all:ref string]"},
-		"without an $id":          {`{"items":{"$ref":"./null.json"}}`, []Reference{{"null.json", null}}, "array[all:ref null]"},
-		"a name like a host":      {`{"$ref":"example.com/null.json"}`, []Reference{{"example.com/null.json", null}}, "ref null"},
-		"a urn":                   {`{"$id":"urn:a:b","items":{"$ref":"urn:a:null"}}`, []Reference{{"urn:a:null", null}}, "array[all:ref null]"},
+		"by name":            {`{"$ref":"null.json"}`, []Reference{{"null.json", null}}, "ref null"},
+		"with a fragment":    {`{"$ref":"null.json#/definitions/s"}`, []Reference{{"null.json", null}}, "ref string"},
+		"through the bridge": {`{"$ref":"null.json#/$defs/s"}`, []Reference{{"null.json", null}}, "ref string"},
+		"an empty fragment":  {`{"$ref":"null.json#"}`, []Reference{{"null.json", null}}, "ref null"},
+		"an absolute name": {
+			`{"$ref":"http://a.b/null.json"}`,
+			[]Reference{{"http://a.b/null.json", null}},
+			"ref null",
+		},
+		"relative to the $id": {
+			`{"$id":"http://a.b/c/r.json","items":{"$ref":"null.json"}}`,
+			[]Reference{{"http://a.b/c/null.json", null}},
+			"array[all:ref null]",
+		},
+		"the name is relative": {
+			`{"$id":"http://a.b/c/r.json","items":{"$ref":"null.json"}}`,
+			[]Reference{{"null.json", null}},
+			"array[all:ref null]",
+		},
+		"only the name is": {
+			`{"$id":"http://a.b/c/r.json","items":{"$ref":"http://a.b/c/null.json"}}`,
+			[]Reference{{"null.json", null}},
+			"array[all:ref null]",
+		},
+		"with a dot": {
+			`{"$id":"r.json","items":{"$ref":"./null.json#/definitions/s"}}`,
+			[]Reference{{"null.json", null}},
+			"array[all:ref string]",
+		},
+		"without an $id": {`{"items":{"$ref":"./null.json"}}`, []Reference{{"null.json", null}}, "array[all:ref null]"},
+		"a name like a host": {
+			`{"$ref":"example.com/null.json"}`,
+			[]Reference{{"example.com/null.json", null}},
+			"ref null",
+		},
+		"a urn": {
+			`{"$id":"urn:a:b","items":{"$ref":"urn:a:null"}}`,
+			[]Reference{{"urn:a:null", null}},
+			"array[all:ref null]",
+		},
 		"a name with a fragment":  {`{"$ref":"n#x"}`, []Reference{{"n#x", null}}, "ref null"},
 		"no URI at all":           {`{"$ref":"a b\\c%"}`, []Reference{{"a b\\c%", null}}, "ref null"},
 		"by the $id behind it":    {`{"$ref":"http://e/named.json"}`, []Reference{{"other", named}}, "ref integer"},
 		"of a reference":          {`{"$ref":"nested.json"}`, []Reference{{"nested.json", nested}}, "ref array[all:ref string]"},
 		"a reference's reference": {`{"$ref":"null.json"}`, []Reference{{"nested.json", nested}}, "ref null"},
 		"the document wins": {
-			`{"$ref":"http://e/x","definitions":{"x":{"$id":"http://e/x","type":"boolean"}}}`, []Reference{{"http://e/x", null}}, "ref boolean",
+			`{"$ref":"http://e/x","definitions":{"x":{"$id":"http://e/x","type":"boolean"}}}`,
+			[]Reference{{"http://e/x", null}},
+			"ref boolean",
 		},
-		"another draft": {in2020(`{"$ref":"null.json","type":"object"}`), []Reference{{"null.json", null}}, "allOf(ref null,object{})"},
+		"another draft": {
+			in2020(`{"$ref":"null.json","type":"object"}`),
+			[]Reference{{"null.json", null}},
+			"allOf(ref null,object{})",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +207,8 @@ func TestCompareThroughReferences(t *testing.T) {
 	old := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string"}`)})
 	next := mustParse(t, text, Reference{"common.json", mustParse(t, `{"type":"string","maxLength":5}`)})
 	differences := mustCompare(t, old, next)
-	if len(differences) != 1 || differences[0].Type != "MAX_LENGTH_ADDED" || differences[0].Path != "#/properties/a/maxLength" {
+	if len(differences) != 1 || differences[0].Type != "MAX_LENGTH_ADDED" ||
+		differences[0].Path != "#/properties/a/maxLength" {
 		t.Errorf("got %v, want MAX_LENGTH_ADDED at #/properties/a/maxLength", differences)
 	}
 	if back := mustCompare(t, next, old); len(back) != 1 || !back[0].Compatible {

@@ -49,7 +49,8 @@ func (p *pass) note(t change, below step) {
 		p.broken = true
 	}
 	if p.record != nil {
-		p.record.entries = append(p.record.entries, entry{change: t, compatible: info.compatible, at: p.at, below: below})
+		p.record.entries = append(p.record.entries,
+			entry{change: t, compatible: info.compatible, at: p.at, below: below})
 	}
 }
 

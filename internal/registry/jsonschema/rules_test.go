@@ -95,7 +95,8 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", d, want[i])
 		}
 	}
-	if got := differences[1].Describe("old", "new"); !strings.Contains(got, "in the old schema is not present in the new schema") {
+	if got := differences[1].Describe("old", "new"); !strings.Contains(got,
+		"in the old schema is not present in the new schema") {
 		t.Errorf("forward direction: got %s, want old and new exchanged", got)
 	}
 	braces := Difference{Type: "TYPE_CHANGED", Path: "#/properties/{new}"}
@@ -103,7 +104,8 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("a path was taken for a template: %s", braces)
 	}
 	for name, info := range changes {
-		if text := (Difference{Type: string(name), Path: "#/x"}).String(); !strings.Contains(text, "'#/x'") || info.text == "" {
+		if text := (Difference{Type: string(name), Path: "#/x"}).String(); !strings.Contains(text, "'#/x'") ||
+			info.text == "" {
 			t.Errorf("%s has no description: %s", name, text)
 		}
 	}

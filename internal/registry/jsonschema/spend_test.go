@@ -28,8 +28,9 @@ func TestWorkEndsWhenTold(t *testing.T) {
 		}), "")
 	}
 	for name, text := range map[string]string{
-		"patterns":   patterns(50, 200),
-		"references": obj(list(3000, func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/properties/q%d"},"q%d":{}`, i, i, i) }), ""),
+		"patterns": patterns(50, 200),
+		"references": obj(list(3000,
+			func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/properties/q%d"},"q%d":{}`, i, i, i) }), ""),
 	} {
 		c := &counter{left: 3}
 		if _, err := Parse(text, nil, c.spend); !errors.Is(err, errEnough) {
@@ -42,11 +43,13 @@ func TestWorkEndsWhenTold(t *testing.T) {
 		})+`]}`)
 	}
 	c := &counter{left: 100_000}
-	if _, err := Compare(union(800, "a"), union(800, "b"), c.spend); !errors.Is(err, errEnough) || c.spent > c.left+2*spendEvery {
+	if _, err := Compare(union(800, "a"), union(800, "b"), c.spend); !errors.Is(err, errEnough) ||
+		c.spent > c.left+2*spendEvery {
 		t.Errorf("comparing: got %v after %d steps, want %v after %d", err, c.spent, errEnough, c.left)
 	}
 	c = &counter{left: maxWork}
-	if _, err := Compare(union(4_000, "a"), union(4_000, "b"), c.spend); !errors.Is(err, ErrTooComplex) || c.spent > 100_000 {
+	if _, err := Compare(union(4_000, "a"), union(4_000, "b"), c.spend); !errors.Is(err, ErrTooComplex) ||
+		c.spent > 100_000 {
 		t.Errorf("what cannot succeed: got %v after %d steps, want %v at once", err, c.spent, ErrTooComplex)
 	}
 }

@@ -29,15 +29,24 @@ func printed(v *Value, sorted bool) string {
 func TestReadAndPrint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want, sorted string }{
-		"literals":           {" [ null , true,false ] ", "[null,true,false]", ""},
-		"order stays":        {`{"b":1,"a":{"d":2,"c":3}}`, `{"b":1,"a":{"d":2,"c":3}}`, `{"a":{"c":3,"d":2},"b":1}`},
-		"numbers stay":       {`[-0,1.0,1E+2,0.10,123456789012345678901234567890.5e-7]`, `[-0,1.0,1E+2,0.10,123456789012345678901234567890.5e-7]`, ""},
-		"last value wins":    {`{"a":1,"b":2,"a":3}`, `{"a":3,"b":2}`, ""},
-		"escapes are undone": {`"\u0061\/\u00e9\ud83d\ude00\"\\\b\f\n\r\t\u0001\u001f"`, `"a/é😀\"\\\b\f\n\r\t\u0001\u001F"`, ""},
-		"half a pair":        {`["\ud800x\udc00","\ud800\u0041"]`, "[\"\uFFFDx\uFFFD\",\"\uFFFDA\"]", ""},
-		"no HTML escapes":    {`"<a>&\u2028\u007f"`, "\"<a>&\u2028\u007f\"", ""},
-		"Java's order":       {`{"\ue000":1,"\ud83d\ude00":2,"é":3,"z":4}`, "{\"\ue000\":1,\"😀\":2,\"é\":3,\"z\":4}", "{\"z\":4,\"é\":3,\"😀\":2,\"\ue000\":1}"},
-		"empty":              {`{ "":[ ], "x":{ } }`, `{"":[],"x":{}}`, ""},
+		"literals":    {" [ null , true,false ] ", "[null,true,false]", ""},
+		"order stays": {`{"b":1,"a":{"d":2,"c":3}}`, `{"b":1,"a":{"d":2,"c":3}}`, `{"a":{"c":3,"d":2},"b":1}`},
+		"numbers stay": {
+			`[-0,1.0,1E+2,0.10,123456789012345678901234567890.5e-7]`,
+			`[-0,1.0,1E+2,0.10,123456789012345678901234567890.5e-7]`, "",
+		},
+		"last value wins": {`{"a":1,"b":2,"a":3}`, `{"a":3,"b":2}`, ""},
+		"escapes are undone": {
+			`"\u0061\/\u00e9\ud83d\ude00\"\\\b\f\n\r\t\u0001\u001f"`,
+			`"a/é😀\"\\\b\f\n\r\t\u0001\u001F"`, "",
+		},
+		"half a pair":     {`["\ud800x\udc00","\ud800\u0041"]`, "[\"\uFFFDx\uFFFD\",\"\uFFFDA\"]", ""},
+		"no HTML escapes": {`"<a>&\u2028\u007f"`, "\"<a>&\u2028\u007f\"", ""},
+		"Java's order": {
+			`{"\ue000":1,"\ud83d\ude00":2,"é":3,"z":4}`, "{\"\ue000\":1,\"😀\":2,\"é\":3,\"z\":4}",
+			"{\"z\":4,\"é\":3,\"😀\":2,\"\ue000\":1}",
+		},
+		"empty": {`{ "":[ ], "x":{ } }`, `{"":[],"x":{}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +191,8 @@ func TestMembers(t *testing.T) {
 // printing them gives JSON of the same meaning, and is stable.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
-		`{"a":[1,-0.5e+7,"\ud83d\ude00\u0000",null,true,false],"a":{}}`, `[[[`, `"\ud800"`, "{\"é\":\"\x7f\"}", ` 1 x`, `01`,
+		`{"a":[1,-0.5e+7,"\ud83d\ude00\u0000",null,true,false],"a":{}}`, `[[[`, `"\ud800"`,
+		"{\"é\":\"\x7f\"}", ` 1 x`, `01`,
 		`{"b":1,"a":2}`, "\"\\u00", `nullx`,
 	} {
 		f.Add(seed)
@@ -219,7 +229,8 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := `{"type":"record","name":"R","fields":[` + strings.Repeat(`{"name":"field","type":["null","string"],"default":null},`, 20) + `1]}`
+	text := `{"type":"record","name":"R","fields":[` +
+		strings.Repeat(`{"name":"field","type":["null","string"],"default":null},`, 20) + `1]}`
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

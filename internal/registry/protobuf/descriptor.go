@@ -35,10 +35,12 @@ func decodeDescriptor(text string) *descriptorpb.FileDescriptorProto {
 		return nil
 	}
 	var fd descriptorpb.FileDescriptorProto
-	if err := (proto.UnmarshalOptions{Resolver: noTypes, RecursionLimit: maxDepth * 4}).Unmarshal(raw, &fd); err != nil {
+	if err := (proto.UnmarshalOptions{Resolver: noTypes, RecursionLimit: maxDepth * 4}).Unmarshal(raw,
+		&fd); err != nil {
 		return nil
 	}
-	if len(fd.GetMessageType())+len(fd.GetEnumType())+len(fd.GetService())+len(fd.GetExtension())+len(fd.GetDependency()) == 0 {
+	if len(fd.GetMessageType())+len(fd.GetEnumType())+len(fd.GetService())+len(fd.GetExtension())+
+		len(fd.GetDependency()) == 0 {
 		return nil // a word that happens to be base64
 	}
 	return &fd
@@ -162,7 +164,8 @@ func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
 	}
 	for _, fld := range md.GetField() {
 		fields, groups := &m.fields, &m.groups
-		if i := fld.GetOneofIndex(); fld.OneofIndex != nil && !fld.GetProto3Optional() && i >= 0 && int(i) < len(m.oneofs) {
+		if i := fld.GetOneofIndex(); fld.OneofIndex != nil && !fld.GetProto3Optional() && i >= 0 &&
+			int(i) < len(m.oneofs) {
 			fields, groups = &m.oneofs[i].fields, &m.oneofs[i].groups
 		}
 		if body := groupOf(fld, md.GetNestedType()); body != nil {

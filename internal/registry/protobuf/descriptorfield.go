@@ -39,7 +39,9 @@ func lastPart(name string) string {
 }
 
 // groupOf returns the message that a group field declares, or nil.
-func groupOf(fld *descriptorpb.FieldDescriptorProto, siblings []*descriptorpb.DescriptorProto) *descriptorpb.DescriptorProto {
+func groupOf(fld *descriptorpb.FieldDescriptorProto,
+	siblings []*descriptorpb.DescriptorProto,
+) *descriptorpb.DescriptorProto {
 	if fld.GetType() != descriptorpb.FieldDescriptorProto_TYPE_GROUP {
 		return nil
 	}
@@ -108,7 +110,9 @@ func (d *descriptorReader) field(fld *descriptorpb.FieldDescriptorProto, entry *
 	return f
 }
 
-func (d *descriptorReader) group(fld *descriptorpb.FieldDescriptorProto, order int, body *descriptorpb.DescriptorProto) *group {
+func (d *descriptorReader) group(fld *descriptorpb.FieldDescriptorProto, order int,
+	body *descriptorpb.DescriptorProto,
+) *group {
 	return &group{
 		label: d.label(fld), tag: int64(fld.GetNumber()), options: d.fieldOptions(fld), body: d.messageAt(order, body),
 	}

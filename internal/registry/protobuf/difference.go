@@ -44,17 +44,22 @@ const (
 // are path, new and old, by index. The texts are those that clients of other
 // registries already know, their odd spaces and colons included.
 var wordings = map[string]string{
-	packageChanged:           "The package at '%[1]s' in the %[2]s schema does not match the package in the %[3]s schema",
-	messageRemoved:           "The %[2]s schema is missing a MESSAGE type at path '%[1]s' in the %[3]s schema",
-	fieldKindChanged:         "The type of a field at path '%[1]s' in the %[2]s schema does not match the %[3]s schema",
-	fieldScalarKindChanged:   "The kind of a SCALAR field at path '%[1]s' in the %[2]s schema does not match its kind in the %[3]s schema",
-	fieldNamedTypeChanged:    "The type of a MESSAGE field at path '%[1]s' in the %[2]s schema does not match its type in the %[3]s schema",
-	fieldNumericLabelChanged: "The label for a NUMERIC field at path '%[1]s' in the %[2]s schema does not match its label in the %[3]s schema",
-	requiredFieldAdded:       "A required field  at path '%[1]s' in the %[2]s schema is missing in the %[3]s schema",
-	requiredFieldRemoved:     "The %[2]s schema is missing a required field at path: '%[1]s' in the %[3]s schema",
-	oneofFieldRemoved:        "The %[2]s schema is missing a oneof field at path '%[1]s' in the %[3]s schema",
-	fieldsMovedToOneof:       "Multiple fields in the oneof at path '%[1]s' in the %[2]s schema are outside a oneof in the %[3]s schema",
-	fieldMovedToOldOneof:     "A field in the oneof at path '%[1]s' in the %[2]s schema is outside an existing oneof in the %[3]s schema",
+	packageChanged:   "The package at '%[1]s' in the %[2]s schema does not match the package in the %[3]s schema",
+	messageRemoved:   "The %[2]s schema is missing a MESSAGE type at path '%[1]s' in the %[3]s schema",
+	fieldKindChanged: "The type of a field at path '%[1]s' in the %[2]s schema does not match the %[3]s schema",
+	fieldScalarKindChanged: "The kind of a SCALAR field at path '%[1]s' in the %[2]s schema does not match its " +
+		"kind in the %[3]s schema",
+	fieldNamedTypeChanged: "The type of a MESSAGE field at path '%[1]s' in the %[2]s schema does not match its " +
+		"type in the %[3]s schema",
+	fieldNumericLabelChanged: "The label for a NUMERIC field at path '%[1]s' in the %[2]s schema does not match its " +
+		"label in the %[3]s schema",
+	requiredFieldAdded:   "A required field  at path '%[1]s' in the %[2]s schema is missing in the %[3]s schema",
+	requiredFieldRemoved: "The %[2]s schema is missing a required field at path: '%[1]s' in the %[3]s schema",
+	oneofFieldRemoved:    "The %[2]s schema is missing a oneof field at path '%[1]s' in the %[3]s schema",
+	fieldsMovedToOneof: "Multiple fields in the oneof at path '%[1]s' in the %[2]s schema are outside a oneof " +
+		"in the %[3]s schema",
+	fieldMovedToOldOneof: "A field in the oneof at path '%[1]s' in the %[2]s schema is outside an existing " +
+		"oneof in the %[3]s schema",
 }
 
 // newDifference knows which types are compatible: those without a wording.

@@ -16,7 +16,8 @@ message M { map<string, M> m = 1 [(m) = {m: [{key: "\377" value < >}]}]; oneof o
 	`enum E { option allow_alias = true; A = 0; B = 0; reserved -5 to -1, 7; }`,
 	`CgF4IgwKAU0SBwoBYRgBKAk=`,
 	`syntax = "proto3"; import public "a.proto"; import weak "google/type/date.proto";`,
-	`syntax = "";`, ";", "message \x00 {", "/* ", "\"\\\xc2", `option a = "\`, `syntax = "proto3"; message M { M.M.M m = 1; .M n = 2; }`,
+	`syntax = "";`, ";", "message \x00 {", "/* ", "\"\\\xc2", `option a = "\`,
+	`syntax = "proto3"; message M { M.M.M m = 1; .M n = 2; }`,
 }
 
 // FuzzParse holds the promise of the printers: what parses prints, and what is

@@ -32,44 +32,67 @@ func references(refs ...any) []Reference {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"nothing":             {"", "schema is empty"},
-		"blanks":              {" \n\t", "schema is empty"},
-		"comments":            {"// hello\n/* world */", "schema declares nothing"},
-		"syntax error":        {"syntax = \"proto3\";\nmessage M {\n  string = 1;\n}", "3:10: syntax error: unexpected '='"},
-		"missing brace":       {"syntax = \"proto3\";\nmessage M {", "2:12: syntax error"},
-		"unknown type":        {"syntax = \"proto3\";\nmessage M {\n  Nope x = 1;\n}", "3:3: field M.x: unknown type Nope"},
-		"several problems":    {"syntax = \"proto3\"; message M { A a = 1; B b = 2; }", "unknown type A; 1:41: field M.b: unknown type B"},
-		"duplicate tag":       {"syntax = \"proto3\"; message M { int32 a = 1; int32 b = 1; }", "fields a and b both have the same tag 1"},
-		"duplicate name":      {"syntax = \"proto3\"; message M {} message M {}", "symbol \"M\" already defined at 1:28"},
-		"proto3 enum":         {"syntax = \"proto3\"; enum E { A = 1; }", "first value of enum have numeric value zero"},
-		"proto3 required":     {"syntax = \"proto3\"; message M { required int32 a = 1; }", "label 'required' is not allowed"},
-		"proto2 no label":     {"message M { int32 a = 1; }", "field has no label"},
-		"reserved tag":        {"syntax = \"proto3\"; message M { reserved 1; int32 a = 1; }", "reserved range"},
-		"tag zero":            {"syntax = \"proto3\"; message M { int32 a = 0; }", "tag number 0"},
-		"no tag":              {"syntax = \"proto3\"; message M { int32 a; }", "missing field tag number"},
-		"huge tag":            {"syntax = \"proto3\"; message M { int32 a = 536870912; }", "tag number 536870912"},
-		"unknown syntax":      {"syntax = \"proto4\"; message M {}", "1:10: syntax value must be"},
-		"newer edition":       {"// hello\nedition = \"2024\"; message M {}", "edition \"2024\" is not supported: use edition \"2023\""},
-		"newer words":         {"edition = '2024'; export message M {}", "edition \"2024\" is not supported"},
-		"edition of nothing":  {"edition = ", "syntax error"},
-		"unknown option":      {"syntax = \"proto3\"; option nope = 1;", "nope"},
-		"wrong option type":   {"syntax = \"proto3\"; option java_package = 1;", "java_package"},
-		"missing import":      {"syntax = \"proto3\";\nimport \"nope.proto\";", "2:8: import \"nope.proto\" is not built in, and no reference has that name"},
-		"map key":             {"syntax = \"proto3\"; message M { map<float, int32> m = 1; }", "1:"},
-		"lonely map entry":    {"syntax = \"proto3\"; message M { message E { option map_entry = true; int32 key = 1; int32 value = 2; } }", "map_entry option should not be set explicitly"},
-		"misnamed map entry":  {"syntax = \"proto3\"; message M { repeated E m = 1; message E { option map_entry = true; int32 key = 1; int32 value = 2; } }", "map_entry"},
-		"json":                {`{"type": "record"}`, "1:1: syntax error"},
-		"not base64":          {"Zm9v", "syntax error"},
-		"bad UTF-8":           {"syntax = \"proto3\"; option java_package = \"\xff\";", "UTF-8"},
-		"deep braces":         {strings.Repeat("message M {", 100000), "brackets are nested too deeply"},
-		"deep messages":       {`syntax = "proto3";` + strings.Repeat("message M {", 40) + strings.Repeat("}", 40), "nesting depth must be less than 32"},
-		"deep literal":        {`option (x) = ` + strings.Repeat("{a <", 50000), "brackets are nested too deeply"},
-		"long name":           {"package " + strings.Repeat("a.", 100) + "a;", "name is too long"},
-		"long word":           {"message " + strings.Repeat("a", 5000) + " {}", "name is too long"},
-		"huge literal":        {"option (x) = {" + strings.Repeat("p{}", 700000) + "};", "too many option values"},
-		"imports":             {importList(3000), "more than 2000 imports"},
-		"optional fields":     {optionalFields(12000), "too many oneofs and optional fields"},
-		"error beside custom": {"syntax = \"proto3\";\nmessage M {\n  Nope a = 1 [(who).knows = 1];\n}", "3:3: field M.a: unknown type Nope"},
+		"nothing":       {"", "schema is empty"},
+		"blanks":        {" \n\t", "schema is empty"},
+		"comments":      {"// hello\n/* world */", "schema declares nothing"},
+		"syntax error":  {"syntax = \"proto3\";\nmessage M {\n  string = 1;\n}", "3:10: syntax error: unexpected '='"},
+		"missing brace": {"syntax = \"proto3\";\nmessage M {", "2:12: syntax error"},
+		"unknown type":  {"syntax = \"proto3\";\nmessage M {\n  Nope x = 1;\n}", "3:3: field M.x: unknown type Nope"},
+		"several problems": {
+			"syntax = \"proto3\"; message M { A a = 1; B b = 2; }",
+			"unknown type A; 1:41: field M.b: unknown type B",
+		},
+		"duplicate tag": {
+			"syntax = \"proto3\"; message M { int32 a = 1; int32 b = 1; }",
+			"fields a and b both have the same tag 1",
+		},
+		"duplicate name": {"syntax = \"proto3\"; message M {} message M {}", "symbol \"M\" already defined at 1:28"},
+		"proto3 enum":    {"syntax = \"proto3\"; enum E { A = 1; }", "first value of enum have numeric value zero"},
+		"proto3 required": {
+			"syntax = \"proto3\"; message M { required int32 a = 1; }",
+			"label 'required' is not allowed",
+		},
+		"proto2 no label": {"message M { int32 a = 1; }", "field has no label"},
+		"reserved tag":    {"syntax = \"proto3\"; message M { reserved 1; int32 a = 1; }", "reserved range"},
+		"tag zero":        {"syntax = \"proto3\"; message M { int32 a = 0; }", "tag number 0"},
+		"no tag":          {"syntax = \"proto3\"; message M { int32 a; }", "missing field tag number"},
+		"huge tag":        {"syntax = \"proto3\"; message M { int32 a = 536870912; }", "tag number 536870912"},
+		"unknown syntax":  {"syntax = \"proto4\"; message M {}", "1:10: syntax value must be"},
+		"newer edition": {
+			"// hello\nedition = \"2024\"; message M {}",
+			"edition \"2024\" is not supported: use edition \"2023\"",
+		},
+		"newer words":        {"edition = '2024'; export message M {}", "edition \"2024\" is not supported"},
+		"edition of nothing": {"edition = ", "syntax error"},
+		"unknown option":     {"syntax = \"proto3\"; option nope = 1;", "nope"},
+		"wrong option type":  {"syntax = \"proto3\"; option java_package = 1;", "java_package"},
+		"missing import": {
+			"syntax = \"proto3\";\nimport \"nope.proto\";",
+			"2:8: import \"nope.proto\" is not built in, and no reference has that name",
+		},
+		"map key": {"syntax = \"proto3\"; message M { map<float, int32> m = 1; }", "1:"},
+		"lonely map entry": {"syntax = \"proto3\"; message M { message E { option map_entry = true; int32 key = " +
+			"1; int32 value = 2; } }", "map_entry option should not be set explicitly"},
+		"misnamed map entry": {"syntax = \"proto3\"; message M { repeated E m = 1; message E { option map_entry = " +
+			"true; int32 key = 1; int32 value = 2; } }", "map_entry"},
+		"json":        {`{"type": "record"}`, "1:1: syntax error"},
+		"not base64":  {"Zm9v", "syntax error"},
+		"bad UTF-8":   {"syntax = \"proto3\"; option java_package = \"\xff\";", "UTF-8"},
+		"deep braces": {strings.Repeat("message M {", 100000), "brackets are nested too deeply"},
+		"deep messages": {
+			`syntax = "proto3";` + strings.Repeat("message M {", 40) + strings.Repeat("}", 40),
+			"nesting depth must be less than 32",
+		},
+		"deep literal":    {`option (x) = ` + strings.Repeat("{a <", 50000), "brackets are nested too deeply"},
+		"long name":       {"package " + strings.Repeat("a.", 100) + "a;", "name is too long"},
+		"long word":       {"message " + strings.Repeat("a", 5000) + " {}", "name is too long"},
+		"huge literal":    {"option (x) = {" + strings.Repeat("p{}", 700000) + "};", "too many option values"},
+		"imports":         {importList(3000), "more than 2000 imports"},
+		"optional fields": {optionalFields(12000), "too many oneofs and optional fields"},
+		"error beside custom": {
+			"syntax = \"proto3\";\nmessage M {\n  Nope a = 1 [(who).knows = 1];\n}",
+			"3:3: field M.a: unknown type Nope",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,15 +154,22 @@ func TestBuiltInImports(t *testing.T) {
 	t.Parallel()
 	types := map[string]string{
 		"google/protobuf/any": "google.protobuf.Any", "google/protobuf/api": "google.protobuf.Api",
-		"google/protobuf/descriptor": "google.protobuf.FieldOptions", "google/protobuf/duration": "google.protobuf.Duration",
-		"google/protobuf/empty": "google.protobuf.Empty", "google/protobuf/field_mask": "google.protobuf.FieldMask",
-		"google/protobuf/source_context": "google.protobuf.SourceContext", "google/protobuf/struct": "google.protobuf.Value",
-		"google/protobuf/timestamp": "google.protobuf.Timestamp", "google/protobuf/type": "google.protobuf.Type",
-		"google/protobuf/wrappers": "google.protobuf.StringValue", "google/type/calendar_period": "google.type.CalendarPeriod",
-		"google/type/color": "google.type.Color", "google/type/date": "google.type.Date", "google/type/datetime": "google.type.DateTime",
-		"google/type/dayofweek": "google.type.DayOfWeek", "google/type/decimal": "google.type.Decimal", "google/type/expr": "google.type.Expr",
-		"google/type/fraction": "google.type.Fraction", "google/type/interval": "google.type.Interval", "google/type/latlng": "google.type.LatLng",
-		"google/type/money": "google.type.Money", "google/type/month": "google.type.Month", "google/type/phone_number": "google.type.PhoneNumber",
+		"google/protobuf/descriptor": "google.protobuf.FieldOptions",
+		"google/protobuf/duration":   "google.protobuf.Duration",
+		"google/protobuf/empty":      "google.protobuf.Empty", "google/protobuf/field_mask": "google.protobuf.FieldMask",
+		"google/protobuf/source_context": "google.protobuf.SourceContext",
+		"google/protobuf/struct":         "google.protobuf.Value",
+		"google/protobuf/timestamp":      "google.protobuf.Timestamp", "google/protobuf/type": "google.protobuf.Type",
+		"google/protobuf/wrappers":    "google.protobuf.StringValue",
+		"google/type/calendar_period": "google.type.CalendarPeriod",
+		"google/type/color":           "google.type.Color", "google/type/date": "google.type.Date",
+		"google/type/datetime":  "google.type.DateTime",
+		"google/type/dayofweek": "google.type.DayOfWeek", "google/type/decimal": "google.type.Decimal",
+		"google/type/expr":     "google.type.Expr",
+		"google/type/fraction": "google.type.Fraction", "google/type/interval": "google.type.Interval",
+		"google/type/latlng": "google.type.LatLng",
+		"google/type/money":  "google.type.Money", "google/type/month": "google.type.Month",
+		"google/type/phone_number":   "google.type.PhoneNumber",
 		"google/type/postal_address": "google.type.PostalAddress", "google/type/quaternion": "google.type.Quaternion",
 		"google/type/timeofday": "google.type.TimeOfDay", "google/type/localized_text": "google.type.LocalizedText",
 		"confluent/meta": "confluent.Meta", "confluent/type/decimal": "confluent.type.Decimal",
@@ -148,7 +178,8 @@ func TestBuiltInImports(t *testing.T) {
 	for path, name := range types {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			s := mustParse(t, fmt.Sprintf("syntax = \"proto3\"; import \"%s.proto\"; message M { %s f = 1; }", path, name))
+			s := mustParse(t, fmt.Sprintf("syntax = \"proto3\"; import \"%s.proto\"; message M { %s f = 1; }", path,
+				name))
 			if want := "." + name + " f = 1;"; !strings.Contains(s.Normalized(), want) {
 				t.Errorf("normalized text lacks %q:\n%s", want, s.Normalized())
 			}
@@ -193,7 +224,8 @@ func TestParseUnchecked(t *testing.T) {
 		t.Error("ParseUnchecked accepts bad syntax")
 	}
 	_, err = Parse(`import "m.proto"; message N { optional M m = 1; }`, references("m.proto", s))
-	if err == nil || !strings.Contains(err.Error(), `reference "gone.proto" (subject "gone", version 1) is not resolved`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`reference "gone.proto" (subject "gone", version 1) is not resolved`) {
 		t.Errorf("a schema built on it: got %v, want that gone.proto is not resolved", err)
 	}
 }

@@ -329,7 +329,8 @@ func (p *printer) method(m *method) {
 		return "(" + typ + ")"
 	}
 	p.indent()
-	p.b.WriteString("rpc " + m.name + " " + stream(m.clientStreams, m.input) + " returns " + stream(m.serverStreams, m.output))
+	p.b.WriteString("rpc " + m.name + " " + stream(m.clientStreams, m.input) + " returns " +
+		stream(m.serverStreams, m.output))
 	if len(m.options) > 0 {
 		p.b.WriteString(" {\n")
 		p.depth++

@@ -36,7 +36,8 @@ func TestPrintedTexts(t *testing.T) {
 			for _, printed := range []string{s.Canonical(), s.Normalized()} {
 				again := mustParse(t, printed)
 				if again.Normalized() != s.Normalized() {
-					t.Errorf("the normalized text depends on the layout:\n%s", cmp.Diff(s.Normalized(), again.Normalized()))
+					t.Errorf("the normalized text depends on the layout:\n%s",
+						cmp.Diff(s.Normalized(), again.Normalized()))
 				}
 			}
 		})
@@ -95,7 +96,8 @@ func TestGroupsKeepTheOrderOfMessages(t *testing.T) {
 				"canonical": s.Canonical(), "normalized": s.Normalized(),
 				"descriptor": mustParse(t, toBase64(t, source)).Canonical(),
 			} {
-				if got, want := messageOrder(compile(t, printed).GetMessageType()), messageOrder(source.GetMessageType()); got != want {
+				if got, want := messageOrder(compile(t, printed).GetMessageType()),
+					messageOrder(source.GetMessageType()); got != want {
 					t.Errorf("%s: got the messages %s, want %s:\n%s", form, got, want, printed)
 				}
 				again := mustParse(t, printed)
@@ -129,7 +131,10 @@ func TestNormalizedIsNeverEmpty(t *testing.T) {
 
 func TestQuoteReadsBack(t *testing.T) {
 	t.Parallel()
-	texts := []string{"", "plain", `"'\`, "\a\b\f\n\r\t\v\x00\x1f\x7f", "é 世界 \U0001f600", "\xff\xfe1", "\xc3", "\u2028\ufeff\ufffd", "\x009"}
+	texts := []string{
+		"", "plain", `"'\`, "\a\b\f\n\r\t\v\x00\x1f\x7f", "é 世界 \U0001f600", "\xff\xfe1", "\xc3",
+		"\u2028\ufeff\ufffd", "\x009",
+	}
 	for _, text := range texts {
 		s := mustParse(t, `message M { optional bytes b = 1 [default = `+quote(text)+`]; }`)
 		got := s.written.messages[0].fields[0].options[0].val.text
@@ -144,7 +149,8 @@ func TestPlainNumber(t *testing.T) {
 	tests := map[string]string{
 		"123": "123", "0123": "83", "0x1F": "31", "-0x10": "-16", "0": "0", "-0": "0", "00": "0",
 		"1.0": "1", "1.50": "1.5", ".5": "0.5", "5.": "5", "0123.0": "123", "-2.00": "-2", "-0.0": "-0.0", "0.0": "0",
-		"1e3": "1000", "1.23E+3": "1230", "123E-1": "12.3", "123.4567E+2": "12345.67", "1e30": "1e+30", "-1.5e-30": "-1.5e-30",
+		"1e3": "1000", "1.23E+3": "1230", "123E-1": "12.3", "123.4567E+2": "12345.67", "1e30": "1e+30",
+		"-1.5e-30":             "-1.5e-30",
 		"18446744073709551615": "18446744073709551615", "18446744073709551616": "1.8446744073709552e+19",
 		"1e-999999999": "0", "1e999999999": "1e999999999",
 	}
@@ -201,8 +207,9 @@ service S {
 	}
 	encoded := toBase64(t, compile(t, text))
 	for name, sent := range map[string]string{
-		"padded": encoded, "unpadded": strings.TrimRight(encoded, "="), "broken into lines": encoded[:40] + "\r\n" + encoded[40:],
-		"url safe": strings.NewReplacer("+", "-", "/", "_").Replace(encoded),
+		"padded": encoded, "unpadded": strings.TrimRight(encoded, "="),
+		"broken into lines": encoded[:40] + "\r\n" + encoded[40:],
+		"url safe":          strings.NewReplacer("+", "-", "/", "_").Replace(encoded),
 	} {
 		if d := cmp.Diff(text, mustParse(t, sent).Canonical()); d != "" {
 			t.Errorf("%s:\n%s", name, d)

@@ -191,8 +191,9 @@ func (g *generator) rarities(full string, take func() int) []string {
 		decls = append(decls, "reserved 100, 200 to 210, 5000 to 5000;", g.reservedNames())
 	}
 	if g.chance(30) {
-		decls = append(decls, pick(g, "option deprecated = true;", `option (about) = {doc: "m" tags: ["a", "b"] tags: "c"};`,
-			`option (facts) = {level: HIGH}; option (facts) = {raw: "\377\000'"};`))
+		decls = append(decls,
+			pick(g, "option deprecated = true;", `option (about) = {doc: "m" tags: ["a", "b"] tags: "c"};`,
+				`option (facts) = {level: HIGH}; option (facts) = {raw: "\377\000'"};`))
 	}
 	if g.syntax == "proto3" {
 		return decls
@@ -224,7 +225,8 @@ func (g *generator) typ(scope string) string {
 
 func (g *generator) field(scope string, tag int) string {
 	label := map[string][]string{
-		"proto2": {"optional ", "repeated ", "required "}, "proto3": {"", "optional ", "repeated "}, "editions": {"", "repeated "},
+		"proto2": {"optional ", "repeated ", "required "}, "proto3": {"", "optional ", "repeated "},
+		"editions": {"", "repeated "},
 	}[g.syntax]
 	chosen := pick(g, label...)
 	if g.syntax == "proto2" && chosen == "optional " && g.chance(30) {

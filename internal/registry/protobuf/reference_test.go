@@ -9,12 +9,14 @@ import (
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	address := mustParse(t, `syntax = "proto3"; package geo; message Address { string street = 1; }`)
-	person := mustParse(t, `syntax = "proto3"; package hr; import "address.proto"; message Person { geo.Address home = 1; }`,
+	person := mustParse(t,
+		`syntax = "proto3"; package hr; import "address.proto"; message Person { geo.Address home = 1; }`,
 		"address.proto", address)
 
 	t.Run("direct", func(t *testing.T) {
 		t.Parallel()
-		s := mustParse(t, `syntax = "proto3"; package geo.v1; import "address.proto"; message M { Address a = 1; }`, "address.proto", address)
+		s := mustParse(t, `syntax = "proto3"; package geo.v1; import "address.proto"; message M { Address a = 1; }`,
+			"address.proto", address)
 		if !strings.Contains(s.Normalized(), ".geo.Address a = 1;") {
 			t.Error(s.Normalized())
 		}
@@ -24,14 +26,16 @@ func TestReferences(t *testing.T) {
 	})
 	t.Run("transitive", func(t *testing.T) {
 		t.Parallel()
-		s := mustParse(t, `syntax = "proto3"; import "person.proto"; message M { hr.Person p = 1; }`, "person.proto", person)
+		s := mustParse(t, `syntax = "proto3"; import "person.proto"; message M { hr.Person p = 1; }`,
+			"person.proto", person)
 		if want := ".hr.Person p = 1;"; !strings.Contains(s.Normalized(), want) {
 			t.Errorf("got %s, want %q in it", s.Normalized(), want)
 		}
 	})
 	t.Run("transitive types are not visible", func(t *testing.T) {
 		t.Parallel()
-		_, err := Parse(`syntax = "proto3"; import "person.proto"; message M { geo.Address p = 1; }`, references("person.proto", person))
+		_, err := Parse(`syntax = "proto3"; import "person.proto"; message M { geo.Address p = 1; }`,
+			references("person.proto", person))
 		if err == nil {
 			t.Error("accepted")
 		}
@@ -58,7 +62,8 @@ func TestReferences(t *testing.T) {
 	t.Run("two versions of one file", func(t *testing.T) {
 		t.Parallel()
 		newer := mustParse(t, `syntax = "proto3"; package geo; message Address { string street = 1; string city = 2; }`)
-		shop := mustParse(t, `syntax = "proto3"; package shop; import "address.proto"; message Shop { geo.Address at = 1; }`,
+		shop := mustParse(t,
+			`syntax = "proto3"; package shop; import "address.proto"; message Shop { geo.Address at = 1; }`,
 			"address.proto", newer)
 		mustParse(t, `syntax = "proto3"; import "person.proto"; import "shop.proto"; message M { hr.Person p = 1; shop.Shop s = 2; }`,
 			"person.proto", person, "shop.proto", shop)
@@ -81,7 +86,8 @@ func TestReferences(t *testing.T) {
 	t.Run("unresolved", func(t *testing.T) {
 		t.Parallel()
 		_, err := Parse(`syntax = "proto3"; message M {}`, []Reference{{Name: "x.proto", Subject: "x", Version: 3}})
-		if err == nil || !strings.Contains(err.Error(), `reference "x.proto" (subject "x", version 3) is not resolved`) {
+		if err == nil || !strings.Contains(err.Error(),
+			`reference "x.proto" (subject "x", version 3) is not resolved`) {
 			t.Errorf("got %v, want that x.proto is not resolved", err)
 		}
 	})
@@ -111,7 +117,8 @@ func TestPublicImportLattice(t *testing.T) {
 	right := mustParse(t, `syntax = "proto3"; package r0; message M {}`)
 	for i := 1; ; i++ {
 		refs := []any{fmt.Sprintf("l%d", i-1), left, fmt.Sprintf("r%d", i-1), right}
-		text := fmt.Sprintf(`syntax = "proto3"; import public "l%d"; import public "r%d"; package %%s%d; message M {}`, i-1, i-1, i)
+		text := fmt.Sprintf(`syntax = "proto3"; import public "l%d"; import public "r%d"; package %%s%d; message M {}`,
+			i-1, i-1, i)
 		l, err := Parse(fmt.Sprintf(text, "l"), references(refs...))
 		if err != nil {
 			if !strings.Contains(err.Error(), "public imports") {

@@ -158,7 +158,8 @@ func TestRandomSchemasSurvivePrinting(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if again.Normalized() != s.Normalized() {
-			t.Fatalf("seed %d: normalized text depends on the layout:\n%s\n%s", seed, s.Normalized(), again.Normalized())
+			t.Fatalf("seed %d: normalized text depends on the layout:\n%s\n%s", seed, s.Normalized(),
+				again.Normalized())
 		}
 		checkDescriptor(t, want)
 		differences, err := Compare(s, again, nil)
@@ -216,7 +217,8 @@ func firstDifference(a, b proto.Message) string {
 	y := strings.Split(prototext.Format(b), "\n")
 	for i := range min(len(x), len(y)) {
 		if x[i] != y[i] {
-			return "want " + strings.Join(x[max(0, i-4):min(len(x), i+4)], "\n") + "\ngot " + strings.Join(y[max(0, i-4):min(len(y), i+4)], "\n")
+			return "want " + strings.Join(x[max(0, i-4):min(len(x), i+4)], "\n") + "\ngot " +
+				strings.Join(y[max(0, i-4):min(len(y), i+4)], "\n")
 		}
 	}
 	return "one is longer"

@@ -56,7 +56,8 @@ func parse(text string, refs []Reference, check bool) (s *Schema, err error) {
 	}
 	tree, err := parseTree(rootPath, text)
 	if named := editionOf(text); named != "" && named != newestEdition && (check || err != nil) {
-		return nil, invalidf("edition %.40q is not supported: use edition %q, or syntax \"proto2\" or \"proto3\"", named, newestEdition)
+		return nil, invalidf("edition %.40q is not supported: use edition %q, or syntax \"proto2\" or \"proto3\"",
+			named, newestEdition)
 	}
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 			if d, err := Compare(s, s, nil); err != nil || len(d) > 0 {
 				t.Error(d, err)
 			}
-			_, err := Parse(fmt.Sprintf(`syntax = "proto3"; import "m.proto"; message N%d { M m = 1; }`, i), references("m.proto", s))
+			_, err := Parse(fmt.Sprintf(`syntax = "proto3"; import "m.proto"; message N%d { M m = 1; }`, i),
+				references("m.proto", s))
 			if err != nil {
 				t.Error(err)
 			}

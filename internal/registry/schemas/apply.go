@@ -39,7 +39,8 @@ func (s *state) applyRegister(r *record) error {
 	}
 	schema, known := s.schemas.Get(r.id)
 	if known == r.fresh {
-		return fmt.Errorf("id %d of %q must be bound to one content: bound already is %t, content follows is %t", r.id, r.subject, known, r.fresh)
+		return fmt.Errorf("id %d of %q must be bound to one content: bound already is %t, content follows is %t", r.id,
+			r.subject, known, r.fresh)
 	}
 	if r.fresh {
 		if r.typ < Avro || r.typ > Protobuf {

@@ -133,7 +133,8 @@ func BenchmarkRegister(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := <-next
-					if _, err := r.Register(b.Context(), fmt.Sprintf("new-%d", i), &Draft{Type: Avro, Text: benchText(i)}); err != nil {
+					if _, err := r.Register(b.Context(), fmt.Sprintf("new-%d", i),
+						&Draft{Type: Avro, Text: benchText(i)}); err != nil {
 						b.Error(err)
 						return
 					}

@@ -18,7 +18,8 @@ type Verdict struct {
 
 var (
 	errTooDeep = errs.Newf(errs.Invalid, "references are nested more than %d deep", maxReferenceDepth)
-	errTooMany = errs.Newf(errs.Invalid, "references draw in more than %d schemas or %d bytes", maxDependencies, maxClosureBytes)
+	errTooMany = errs.Newf(errs.Invalid, "references draw in more than %d schemas or %d bytes", maxDependencies,
+		maxClosureBytes)
 )
 
 // maxQuotedSchema is how much of the old schema a message quotes.
@@ -98,7 +99,9 @@ func checked(sub *subject, level Level) []versionEntry {
 
 // check compares a draft with versions, newest first, and returns why the
 // first one that does not fit does not.
-func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared, against []versionEntry) ([]string, error) {
+func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared,
+	against []versionEntry,
+) ([]string, error) {
 	if len(against) > 0 && against[0].schema.Type != p.typ {
 		// Quirk: a subject keeps its format even where nothing else is checked.
 		return explain([]string{differentType}, against[0], level), nil
@@ -110,7 +113,8 @@ func (r *Registry) check(w *effort, st *state, subject string, level Level, p *p
 		messages, err := r.checkOne(w, st, level, p, e.schema)
 		switch {
 		case errors.Is(err, workpool.ErrTooCostly):
-			return nil, invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs}, "the check against version %d is %s", e.number, err.Error())
+			return nil, invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs},
+				"the check against version %d is %s", e.number, err.Error())
 		case err != nil:
 			return nil, err
 		}
@@ -135,7 +139,8 @@ const differentType = "Incompatible because of different schema type"
 func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
 	switch {
 	case level == AlwaysIncompatible:
-		return []string{"{errorType:'ALWAYS_INCOMPATIBLE', description:'The compatibility level of the subject allows no further version'}"}, nil
+		return []string{"{errorType:'ALWAYS_INCOMPATIBLE', description:'The compatibility level of the subject " +
+			"allows no further version'}"}, nil
 	case old.Type != p.typ:
 		return []string{differentType}, nil
 	case old.sum == p.sum:

@@ -15,8 +15,15 @@ import (
 func records() []*record {
 	refs := []Reference{{Name: "n", Subject: "s", Version: 3}, {Name: "m", Subject: "t", Version: 1}}
 	return []*record{
-		{op: opRegister, at: 1, subject: "s", version: 1, id: 1, fresh: true, algorithm: 1, typ: Avro, text: `"string"`},
-		{op: opRegister, at: 2, subject: "t", version: 7, id: 9, fresh: true, unchecked: true, algorithm: 1, typ: JSON, text: `{}`, refs: refs},
+		{
+			op: opRegister, at: 1, subject: "s", version: 1, id: 1, fresh: true, algorithm: 1, typ: Avro,
+			text: `"string"`,
+		},
+		{
+			op: opRegister, at: 2, subject: "t", version: 7, id: 9, fresh: true, unchecked: true,
+			algorithm: 1, typ: JSON,
+			text: `{}`, refs: refs,
+		},
 		{op: opRegister, at: 3, subject: "u", version: 1, id: 9},
 		{op: opSoftDelete, at: 4, subject: "u", versions: []int32{1, 5}},
 		{op: opHardDelete, at: 5, subject: "u", versions: []int32{1}},
@@ -150,7 +157,10 @@ func FuzzQuote(f *testing.F) {
 }
 
 func FuzzParseVersion(f *testing.F) {
-	for _, s := range []string{"1", "latest", "LaTeSt", " 7 ", "-1", "0", "-2", "2147483647", "2147483648", "1.0", "+5", "", "１"} {
+	for _, s := range []string{
+		"1", "latest", "LaTeSt", " 7 ", "-1", "0", "-2", "2147483647", "2147483648", "1.0",
+		"+5", "", "１",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -169,7 +179,10 @@ func FuzzParseVersion(f *testing.F) {
 
 func TestParseVersion(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]VersionID{"1": 1, "latest": Latest, "Latest": Latest, "-1": Latest, " 12 ": 12, "2147483647": 2147483647} {
+	for text, want := range map[string]VersionID{
+		"1": 1, "latest": Latest, "Latest": Latest, "-1": Latest, " 12 ": 12,
+		"2147483647": 2147483647,
+	} {
 		if got, err := ParseVersion(text); err != nil || got != want {
 			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
 		}

@@ -20,7 +20,11 @@ func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
 			t.Parallel()
 			fs := vfs.NewCrashableMem()
 			told := registerUntilCrash(t, fs, seed)
-			e, err := pebble.Open("store", pebble.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(seed) * 20, RNG: rand.New(rand.NewPCG(seed, 1))}), MemTableBytes: 1 << 20})
+			e, err := pebble.Open("store",
+				pebble.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{
+					UnsyncedDataPercent: int(seed) * 20,
+					RNG:                 rand.New(rand.NewPCG(seed, 1)),
+				}), MemTableBytes: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}

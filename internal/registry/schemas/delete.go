@@ -62,7 +62,8 @@ func (r *Registry) DeleteSubject(ctx context.Context, name string, permanent boo
 			}
 			deleted = append(deleted, e.number)
 			// References within the subject go with it.
-			if st.referenced(name, e.number, func(u usage) bool { return u.subject != name && (permanent || !u.deleted) }) {
+			if st.referenced(name, e.number,
+				func(u usage) bool { return u.subject != name && (permanent || !u.deleted) }) {
 				return nil, referenceExists(name, VersionID(e.number))
 			}
 		}

@@ -72,7 +72,8 @@ func (d *Diff) compare(old, next form, spend spending) error {
 		side.Problems = append([]string{}, side.Problems...)
 	}
 	for _, l := range Levels() {
-		if l != AlwaysIncompatible && (d.Backward.Compatible || !l.backward()) && (d.Forward.Compatible || !l.forward()) {
+		if l != AlwaysIncompatible && (d.Backward.Compatible || !l.backward()) &&
+			(d.Forward.Compatible || !l.forward()) {
 			d.Levels = append(d.Levels, l.String())
 		}
 	}

@@ -20,15 +20,25 @@ func TestAvroChanges(t *testing.T) {
 		"optional field": {rec(``), rec(`{"name":"a","type":"int","default":1}`), []string{"FIELD_ADDED /a true"}},
 		"field":          {rec(``), rec(`{"name":"a","type":"int"}`), []string{"FIELD_ADDED /a false"}},
 		"field removed":  {rec(`{"name":"a","type":"int"}`), rec(``), []string{"FIELD_REMOVED /a true"}},
-		"promotion":      {rec(`{"name":"a","type":"int"}`), rec(`{"name":"a","type":"long"}`), []string{"TYPE_CHANGED /a true"}},
-		"other type":     {rec(`{"name":"a","type":"int"}`), rec(`{"name":"a","type":"string"}`), []string{"TYPE_CHANGED /a false"}},
-		"default":        {rec(`{"name":"a","type":"int","default":1}`), rec(`{"name":"a","type":"int","default":2}`), []string{"DEFAULT_CHANGED /a true"}},
+		"promotion": {
+			rec(`{"name":"a","type":"int"}`), rec(`{"name":"a","type":"long"}`),
+			[]string{"TYPE_CHANGED /a true"},
+		},
+		"other type": {
+			rec(`{"name":"a","type":"int"}`), rec(`{"name":"a","type":"string"}`),
+			[]string{"TYPE_CHANGED /a false"},
+		},
+		"default": {
+			rec(`{"name":"a","type":"int","default":1}`), rec(`{"name":"a","type":"int","default":2}`),
+			[]string{"DEFAULT_CHANGED /a true"},
+		},
 		"default of a new type": {
 			rec(`{"name":"a","type":"int","default":3}`), rec(`{"name":"a","type":"double","default":3}`),
 			[]string{"TYPE_CHANGED /a true"},
 		},
 		"default of many digits": {
-			rec(`{"name":"a","type":"long","default":9007199254740993}`), rec(`{"name":"a","type":"long","default":9007199254740992}`),
+			rec(`{"name":"a","type":"long","default":9007199254740993}`),
+			rec(`{"name":"a","type":"long","default":9007199254740992}`),
 			[]string{"DEFAULT_CHANGED /a true"},
 		},
 		"one name in two namespaces": {
@@ -41,15 +51,38 @@ func TestAvroChanges(t *testing.T) {
 			rec(`{"name":"a","type":{"type":"fixed","name":"n.F","size":1}},{"name":"b","type":"int"}`),
 			[]string{"TYPE_CHANGED /b false"},
 		},
-		"docs":                {rec(`{"name":"a","type":"int","doc":"x"}`), rec(`{"name":"a","type":"int","doc":"y"}`), []string{"DOC_CHANGED /a true"}},
-		"name":                {`{"type":"fixed","name":"F","size":1}`, `{"type":"fixed","name":"G","size":1}`, []string{"NAME_CHANGED / false"}},
-		"size":                {`{"type":"fixed","name":"F","size":1}`, `{"type":"fixed","name":"F","size":2}`, []string{"SIZE_CHANGED / false"}},
-		"symbols":             {`{"type":"enum","name":"E","symbols":["A","B"]}`, `{"type":"enum","name":"E","symbols":["B","C"]}`, []string{"SYMBOL_ADDED / true", "SYMBOL_REMOVED / false"}},
-		"symbols and default": {`{"type":"enum","name":"E","symbols":["A","B"]}`, `{"type":"enum","name":"E","symbols":["B"],"default":"B"}`, []string{"SYMBOL_REMOVED / true", "DEFAULT_CHANGED / true"}},
-		"branches":            {`["null","string"]`, `["null","int"]`, []string{"BRANCH_REMOVED / false", "BRANCH_ADDED / true"}},
-		"items":               {`{"type":"array","items":"int"}`, `{"type":"array","items":"string"}`, []string{"TYPE_CHANGED [] false"}},
-		"values":              {`{"type":"map","values":"int"}`, `{"type":"map","values":"long"}`, []string{"TYPE_CHANGED {} true"}},
-		"logical type":        {`"long"`, `{"type":"long","logicalType":"timestamp-millis"}`, []string{"LOGICAL_TYPE_CHANGED / true"}},
+		"docs": {
+			rec(`{"name":"a","type":"int","doc":"x"}`), rec(`{"name":"a","type":"int","doc":"y"}`),
+			[]string{"DOC_CHANGED /a true"},
+		},
+		"name": {
+			`{"type":"fixed","name":"F","size":1}`, `{"type":"fixed","name":"G","size":1}`,
+			[]string{"NAME_CHANGED / false"},
+		},
+		"size": {
+			`{"type":"fixed","name":"F","size":1}`, `{"type":"fixed","name":"F","size":2}`,
+			[]string{"SIZE_CHANGED / false"},
+		},
+		"symbols": {
+			`{"type":"enum","name":"E","symbols":["A","B"]}`,
+			`{"type":"enum","name":"E","symbols":["B","C"]}`,
+			[]string{"SYMBOL_ADDED / true", "SYMBOL_REMOVED / false"},
+		},
+		"symbols and default": {
+			`{"type":"enum","name":"E","symbols":["A","B"]}`,
+			`{"type":"enum","name":"E","symbols":["B"],"default":"B"}`,
+			[]string{"SYMBOL_REMOVED / true", "DEFAULT_CHANGED / true"},
+		},
+		"branches": {`["null","string"]`, `["null","int"]`, []string{"BRANCH_REMOVED / false", "BRANCH_ADDED / true"}},
+		"items": {
+			`{"type":"array","items":"int"}`, `{"type":"array","items":"string"}`,
+			[]string{"TYPE_CHANGED [] false"},
+		},
+		"values": {`{"type":"map","values":"int"}`, `{"type":"map","values":"long"}`, []string{"TYPE_CHANGED {} true"}},
+		"logical type": {
+			`"long"`, `{"type":"long","logicalType":"timestamp-millis"}`,
+			[]string{"LOGICAL_TYPE_CHANGED / true"},
+		},
 		"nested": {
 			rec(`{"name":"n","type":["null",{"type":"record","name":"N","fields":[]}]}`),
 			rec(`{"name":"n","type":["null",{"type":"record","name":"N","fields":[{"name":"x","type":"int"}]}]}`),
@@ -63,7 +96,8 @@ func TestAvroChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := r.Diff(t.Context(), Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.old}}, Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.next}})
+			d, err := r.Diff(t.Context(), Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.old}},
+				Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.next}})
 			if err != nil {
 				t.Fatal(err)
 			}

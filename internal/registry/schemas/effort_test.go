@@ -25,7 +25,8 @@ func TestLargeWorkIsNotDoneInTheLock(t *testing.T) {
 	if _, err := r.prepare(work.inLock(), r.machine.View(), "s", large, preparing{}); !errors.Is(err, errStale) {
 		t.Fatalf("parsing in the lock: got %v, want %v", err, errStale)
 	}
-	if _, err := r.prepare(r.effort(t.Context()).inLock(), r.machine.View(), "s", &Draft{Type: Avro, Text: `"int"`}, preparing{}); err != nil {
+	if _, err := r.prepare(r.effort(t.Context()).inLock(), r.machine.View(), "s", &Draft{Type: Avro, Text: `"int"`},
+		preparing{}); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
 	// An import parses before the lock, and so gets through.
@@ -51,13 +52,15 @@ func TestCallsEnd(t *testing.T) {
 	}
 	r.checkTime = time.Nanosecond
 	_, err := r.CheckSubjectVersions(t.Context(), "s", &Draft{Type: Avro, Text: avroRecord("R", "new?")})
-	if !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, workpool.ErrTooCostly) || !strings.Contains(err.Error(), "1ns") {
+	if !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, workpool.ErrTooCostly) ||
+		!strings.Contains(err.Error(), "1ns") {
 		t.Errorf("out of time: got %v, want that it is too costly, with the limit", err)
 	}
 	r.checkTime = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Register(ctx, "s", &Draft{Type: Avro, Text: avroRecord("R", "other?")}); !errors.Is(err, context.Canceled) {
+	if _, err := r.Register(ctx, "s", &Draft{Type: Avro, Text: avroRecord("R", "other?")}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("given up: got %v, want %v", err, context.Canceled)
 	}
 }

@@ -61,24 +61,29 @@ func schemaNotFound() error {
 
 func subjectSoftDeleted(subject string) error {
 	// Quirk: no space behind the full stop.
-	return refuse(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently", subject)
+	return refuse(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently",
+		subject)
 }
 
 func subjectNotSoftDeleted(subject string) error {
-	return refuse(ErrSubjectNotSoftDeleted, "Subject '%s' was not deleted first before being permanently deleted", subject)
+	return refuse(ErrSubjectNotSoftDeleted, "Subject '%s' was not deleted first before being permanently deleted",
+		subject)
 }
 
 func versionSoftDeleted(subject string, v VersionID) error {
 	// Quirk: no space behind the full stop.
-	return refuse(ErrVersionSoftDeleted, "Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
+	return refuse(ErrVersionSoftDeleted,
+		"Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
 }
 
 func versionNotSoftDeleted(subject string, v VersionID) error {
-	return refuse(ErrVersionNotSoftDeleted, "Subject '%s' Version %s was not deleted first before being permanently deleted", subject, v)
+	return refuse(ErrVersionNotSoftDeleted,
+		"Subject '%s' Version %s was not deleted first before being permanently deleted", subject, v)
 }
 
 func invalidVersion(text string) error {
-	return refuse(ErrInvalidVersion, "The specified version '%s' is not a valid version id. Allowed values are between [1, 2^31-1] and the string \"latest\"", clip(text, 64))
+	return refuse(ErrInvalidVersion, "The specified version '%s' is not a valid version id. Allowed values are "+
+		"between [1, 2^31-1] and the string \"latest\"", clip(text, 64))
 }
 
 func invalidSubject(subject string) error {
@@ -87,7 +92,8 @@ func invalidSubject(subject string) error {
 }
 
 func invalidLevel() error {
-	return refuse(ErrInvalidLevel, "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, forward_transitive, full_transitive, and always_incompatible")
+	return refuse(ErrInvalidLevel, "Invalid compatibility level. Valid values are none, backward, forward, full, "+
+		"backward_transitive, forward_transitive, full_transitive, and always_incompatible")
 }
 
 func invalidMode() error {
@@ -111,18 +117,22 @@ func overwriteNotPermitted(id int32) error {
 }
 
 func referenceExists(subject string, v VersionID) error {
-	return refuse(ErrReferenceExists, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%s}.", subject, v)
+	return refuse(ErrReferenceExists,
+		"One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%s}.", subject, v)
 }
 
 func incompatible(subject string, messages []string) error {
-	return refuse(ErrIncompatible, "Schema being registered is incompatible with an earlier schema for subject \"%s\", details: [%s]",
+	return refuse(ErrIncompatible,
+		"Schema being registered is incompatible with an earlier schema for subject \"%s\", details: [%s]",
 		subject, strings.Join(messages, ", "))
 }
 
 // invalidSchema names the draft and why it was refused.
 func invalidSchema(subject string, d *Draft, format string, args ...any) error {
-	return refuse(ErrInvalidSchema, "Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
-		subject, VersionID(d.Version), d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024), fmt.Sprintf(format, args...))
+	return refuse(ErrInvalidSchema,
+		"Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
+		subject, VersionID(d.Version), d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024),
+		fmt.Sprintf(format, args...))
 }
 
 func describeReferences(refs []Reference) string {
@@ -132,7 +142,9 @@ func describeReferences(refs []Reference) string {
 			parts = append(parts, "...")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("{name='%s', subject='%s', version=%s}", clip(ref.Name, 256), clip(ref.Subject, 256), VersionID(ref.Version)))
+		parts = append(parts,
+			fmt.Sprintf("{name='%s', subject='%s', version=%s}", clip(ref.Name, 256), clip(ref.Subject, 256),
+				VersionID(ref.Version)))
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
 }

@@ -13,13 +13,18 @@ func filledRegistry(t *testing.T) *Registry {
 	r := openRegistry(t, openJournal(t))
 	ctx := t.Context()
 	mustRegister(t, r, "zz-target", avroRecord("T", "a"))
-	if _, err := r.Register(ctx, "a-referrer", &Draft{Type: Avro, Text: `{"type":"record","name":"W","fields":[{"name":"t","type":"T"}]}`, References: []Reference{{Name: "T", Subject: "zz-target", Version: -1}}}); err != nil {
+	if _, err := r.Register(ctx, "a-referrer",
+		&Draft{
+			Type: Avro, Text: `{"type":"record","name":"W","fields":[{"name":"t","type":"T"}]}`,
+			References: []Reference{{Name: "T", Subject: "zz-target", Version: -1}},
+		}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Register(ctx, "json", &Draft{Type: JSON, Text: `{"type":"object","title":"<&>"}`}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Register(ctx, "proto", &Draft{Type: Protobuf, Text: "syntax = \"proto3\";\nmessage M {\n  string a = 1;\n}\n"}); err != nil {
+	if _, err := r.Register(ctx, "proto",
+		&Draft{Type: Protobuf, Text: "syntax = \"proto3\";\nmessage M {\n  string a = 1;\n}\n"}); err != nil {
 		t.Fatal(err)
 	}
 	mustRegister(t, r, "gone", avroRecord("G", "a"))
@@ -81,19 +86,20 @@ func TestImportRefusesWhatDoesNotFit(t *testing.T) {
 	head := lines[0]
 	end := func(n int) string { return fmt.Sprintf(`{"kind":"end","lines":%d}`, n) }
 	for name, text := range map[string]string{
-		"empty":           "",
-		"cut short":       strings.Join(lines[:4], ""),
-		"cut in a line":   file[:len(file)/2],
-		"no head":         strings.Join(lines[1:], ""),
-		"two heads":       head + head + end(2),
-		"other format":    strings.Replace(file, exportFormat, "x", 1),
-		"other edition":   strings.Replace(file, `"edition":1`, `"edition":2`, 1),
-		"no JSON":         head + "x\n" + end(2),
-		"unknown kind":    head + `{"kind":"x"}` + "\n" + end(2),
-		"unknown member":  head + `{"kind":"level","subject":"s","x":1}` + "\n" + end(2),
-		"bad subject":     head + `{"kind":"level","subject":"a b","compatibility":"NONE"}` + "\n" + end(2),
-		"bad level":       head + `{"kind":"level","subject":"s","compatibility":"X"}` + "\n" + end(2),
-		"bad type":        head + `{"kind":"version","subject":"s","version":1,"id":1,"schemaType":"X","schema":"{}"}` + "\n" + end(2),
+		"empty":          "",
+		"cut short":      strings.Join(lines[:4], ""),
+		"cut in a line":  file[:len(file)/2],
+		"no head":        strings.Join(lines[1:], ""),
+		"two heads":      head + head + end(2),
+		"other format":   strings.Replace(file, exportFormat, "x", 1),
+		"other edition":  strings.Replace(file, `"edition":1`, `"edition":2`, 1),
+		"no JSON":        head + "x\n" + end(2),
+		"unknown kind":   head + `{"kind":"x"}` + "\n" + end(2),
+		"unknown member": head + `{"kind":"level","subject":"s","x":1}` + "\n" + end(2),
+		"bad subject":    head + `{"kind":"level","subject":"a b","compatibility":"NONE"}` + "\n" + end(2),
+		"bad level":      head + `{"kind":"level","subject":"s","compatibility":"X"}` + "\n" + end(2),
+		"bad type": head + `{"kind":"version","subject":"s","version":1,"id":1,"schemaType":"X","schema":"{}"}` +
+			"\n" + end(2),
 		"no id":           head + `{"kind":"version","subject":"s","version":1,"schema":"\"int\""}` + "\n" + end(2),
 		"no schema":       head + `{"kind":"version","subject":"s","version":1,"id":1}` + "\n" + end(2),
 		"lines are wrong": head + end(7),
@@ -114,14 +120,18 @@ func TestImportDoesNotOverwrite(t *testing.T) {
 	file := export(t, filledRegistry(t))
 	r := openRegistry(t, openJournal(t))
 	mustRegister(t, r, "mine", avroRecord("Mine", "a"))
-	if _, err := r.Import(t.Context(), strings.NewReader(file), nil); !errors.Is(err, ErrImport) || !strings.Contains(err.Error(), "id 1") {
+	if _, err := r.Import(t.Context(), strings.NewReader(file), nil); !errors.Is(err, ErrImport) ||
+		!strings.Contains(err.Error(), "id 1") {
 		t.Errorf("imported over id 1: got %v, want %v that names it", err, ErrImport)
 	}
 }
 
 func FuzzImport(f *testing.F) {
-	f.Add(`{"kind":"registry","format":"freshet-registry","edition":1,"lastId":3}` + "\n" + `{"kind":"version","subject":"s","version":1,"id":1,"schema":"\"int\"","deleted":true}` + "\n" + `{"kind":"end","lines":2}`)
-	f.Add(`{"kind":"registry","format":"freshet-registry","edition":1}` + "\n" + `{"kind":"level","subject":"s","compatibility":"none"}` + "\n" + `{"kind":"end","lines":2}`)
+	f.Add(`{"kind":"registry","format":"freshet-registry","edition":1,"lastId":3}` + "\n" +
+		`{"kind":"version","subject":"s","version":1,"id":1,"schema":"\"int\"","deleted":true}` + "\n" +
+		`{"kind":"end","lines":2}`)
+	f.Add(`{"kind":"registry","format":"freshet-registry","edition":1}` + "\n" +
+		`{"kind":"level","subject":"s","compatibility":"none"}` + "\n" + `{"kind":"end","lines":2}`)
 	r := openRegistry(f, openJournal(f))
 	f.Fuzz(func(t *testing.T, file string) {
 		if _, err := r.Import(t.Context(), strings.NewReader(file), nil); err != nil && !errors.Is(err, ErrImport) {

@@ -276,7 +276,8 @@ func (b *importBatch) addVersion(line *exportLine) error {
 	}
 	rec := &record{op: opRegister, at: at.UnixMilli(), subject: line.Subject, version: line.Version, id: line.ID}
 	if !known {
-		rec.fresh, rec.unchecked, rec.algorithm, rec.typ, rec.text, rec.refs = true, p.unchecked, canonAlgorithm, p.typ, p.text, p.refs
+		rec.fresh, rec.unchecked, rec.algorithm, rec.typ, rec.text, rec.refs = true, p.unchecked, canonAlgorithm, p.typ,
+			p.text, p.refs
 	}
 	if err := b.append(rec); err != nil {
 		return err
@@ -285,5 +286,8 @@ func (b *importBatch) addVersion(line *exportLine) error {
 	if !line.Deleted {
 		return nil
 	}
-	return b.append(&record{op: opSoftDelete, at: time.Now().UnixMilli(), subject: line.Subject, versions: []int32{line.Version}})
+	return b.append(&record{
+		op: opSoftDelete, at: time.Now().UnixMilli(), subject: line.Subject,
+		versions: []int32{line.Version},
+	})
 }

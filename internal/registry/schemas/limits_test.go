@@ -24,12 +24,20 @@ func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 		fields[i] = fmt.Sprintf("field_with_a_rather_long_name_%d?", i)
 	}
 	for name, d := range map[string]*Draft{
-		"avro of many fields":     {Type: Avro, Text: avroRecord("Big", fields...)},
-		"avro nested deeply":      {Type: Avro, Text: strings.Repeat(`{"type":"array","items":`, 20_000) + `"int"` + strings.Repeat("}", 20_000)},
-		"json nested oneOf":       {Type: JSON, Text: strings.Repeat(`{"oneOf":[{"type":"string"},`, 10_000) + `{}` + strings.Repeat("]}", 10_000)},
-		"json wide oneOf":         {Type: JSON, Text: `{"oneOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"object","properties":{"a":{"type":"string"}}},`, 5_000), ",") + `]}`},
-		"json recursive refs":     {Type: JSON, Text: `{"$ref":"#/definitions/a","definitions":{"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`},
-		"protobuf nested deeply":  {Type: Protobuf, Text: "syntax = \"proto3\";" + strings.Repeat("message M {", 10_000) + strings.Repeat("}", 10_000)},
+		"avro of many fields": {Type: Avro, Text: avroRecord("Big", fields...)},
+		"avro nested deeply": {Type: Avro, Text: strings.Repeat(`{"type":"array","items":`, 20_000) + `"int"` +
+			strings.Repeat("}", 20_000)},
+		"json nested oneOf": {Type: JSON, Text: strings.Repeat(`{"oneOf":[{"type":"string"},`, 10_000) + `{}` +
+			strings.Repeat("]}", 10_000)},
+		"json wide oneOf": {Type: JSON, Text: `{"oneOf":[` +
+			strings.TrimSuffix(strings.Repeat(`{"type":"object","properties":{"a":{"type":"string"}}},`, 5_000), ",") +
+			`]}`},
+		"json recursive refs": {
+			Type: JSON,
+			Text: `{"$ref":"#/definitions/a","definitions":{"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`,
+		},
+		"protobuf nested deeply": {Type: Protobuf, Text: "syntax = \"proto3\";" +
+			strings.Repeat("message M {", 10_000) + strings.Repeat("}", 10_000)},
 		"protobuf of many fields": {Type: Protobuf, Text: protoMessage(size)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +86,8 @@ func TestReferencesAreBounded(t *testing.T) {
 	for i := range many {
 		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
 	}
-	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err, ErrInvalidSchema) {
+	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err,
+		ErrInvalidSchema) {
 		t.Errorf("many references: got %v, want %v", err, ErrInvalidSchema)
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
@@ -92,9 +101,13 @@ func TestReferenceToAnotherLanguage(t *testing.T) {
 	mustRegister(t, r, "avro", avroRecord("A", "a"))
 	for _, d := range []*Draft{
 		{Type: JSON, Text: `{"$ref":"a.json"}`, References: []Reference{{Name: "a.json", Subject: "avro", Version: 1}}},
-		{Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}", References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}}},
+		{
+			Type: Protobuf, Text: "syntax = \"proto3\"; import \"a.proto\"; message M {}",
+			References: []Reference{{Name: "a.proto", Subject: "avro", Version: 1}},
+		},
 	} {
-		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), errMixed.Error()) {
+		if _, err := r.Register(t.Context(), "s", d); !errors.Is(err, ErrInvalidSchema) ||
+			!strings.Contains(err.Error(), errMixed.Error()) {
 			t.Errorf("%s: got %v, want %v", d.Type, err, errMixed)
 		}
 	}
@@ -109,7 +122,8 @@ func TestCacheIsBounded(t *testing.T) {
 	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
 	parse := func(text string) form {
 		t.Helper()
-		f, err := r.newClosure(r.effort(t.Context()), r.machine.View()).parseAs(parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
+		f, err := r.newClosure(r.effort(t.Context()),
+			r.machine.View()).parseAs(parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,7 +171,8 @@ func (h *history) do(t *testing.T, client int, r *Registry, c registryCall) {
 	start := time.Since(h.started).Nanoseconds()
 	switch c.op {
 	case "register":
-		out.registered, out.err = r.Register(t.Context(), c.subject, &Draft{Type: Avro, Text: avroRecord("R", c.content)})
+		out.registered, out.err = r.Register(t.Context(), c.subject,
+			&Draft{Type: Avro, Text: avroRecord("R", c.content)})
 	case "delete":
 		_, out.err = r.DeleteVersion(t.Context(), c.subject, VersionID(c.version), false)
 	default:
@@ -184,7 +185,8 @@ func (h *history) do(t *testing.T, client int, r *Registry, c registryCall) {
 	end := time.Since(h.started).Nanoseconds()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: c, Call: start, Output: out, Return: end})
+	h.operations = append(h.operations,
+		porcupine.Operation{ClientId: client, Input: c, Call: start, Output: out, Return: end})
 }
 
 // N writers of one schema get one id and one version.
@@ -227,11 +229,13 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			// A field without default fits only a version that has it.
-			_, err := replicas[i%2].Register(t.Context(), "s", &Draft{Type: Avro, Text: avroRecord("R", "f", fmt.Sprintf("g%d?", i))})
+			_, err := replicas[i%2].Register(t.Context(), "s",
+				&Draft{Type: Avro, Text: avroRecord("R", "f", fmt.Sprintf("g%d?", i))})
 			if err != nil {
 				t.Error(err)
 			}
-			_, err = replicas[i%2].Register(t.Context(), "s", &Draft{Type: Avro, Text: avroRecord("R", "f", fmt.Sprintf("g%d", i))})
+			_, err = replicas[i%2].Register(t.Context(), "s",
+				&Draft{Type: Avro, Text: avroRecord("R", "f", fmt.Sprintf("g%d", i))})
 			if err != nil && !errors.Is(err, ErrIncompatible) {
 				t.Error(err)
 			}
@@ -251,7 +255,8 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	sub, _ := st.subjects.Get("s")
 	for i := 1; i < len(sub.versions); i++ {
 		before, after := sub.versions[i-1].schema.Text(), sub.versions[i].schema.Text()
-		d, err := replicas[1].Diff(t.Context(), Side{Subject: "s", Version: VersionID(i)}, Side{Subject: "s", Version: VersionID(i + 1)})
+		d, err := replicas[1].Diff(t.Context(), Side{Subject: "s", Version: VersionID(i)},
+			Side{Subject: "s", Version: VersionID(i + 1)})
 		if err != nil || !d.Backward.Compatible {
 			t.Errorf("version %d does not read its predecessor: %v\n%s\n%s", i+1, err, before, after)
 		}

@@ -61,7 +61,10 @@ func (c modelContent) draft() *Draft {
 	text := avroRecord("W", fields...)
 	text = strings.Replace(text, `"fields":[`, `"fields":[{"name":"ref","type":"R"},`, 1)
 	text = strings.Replace(text, "},]", "}]", 1)
-	return &Draft{Type: Avro, Text: text, References: []Reference{{Name: "R", Subject: c.refSubject, Version: c.refVersion}}}
+	return &Draft{
+		Type: Avro, Text: text,
+		References: []Reference{{Name: "R", Subject: c.refSubject, Version: c.refVersion}},
+	}
 }
 
 // reads says whether a record with fields c reads data of one with fields w.
@@ -126,7 +129,8 @@ func (m *model) register(name string, c modelContent) (Registered, error) {
 		if !level.Transitive() && i != len(active)-1 {
 			break
 		}
-		if level == AlwaysIncompatible || level.backward() && !m.readable(c, v.content) || level.forward() && !m.readable(v.content, c) {
+		if level == AlwaysIncompatible || level.backward() && !m.readable(c, v.content) || level.forward() &&
+			!m.readable(v.content, c) {
 			return Registered{}, ErrIncompatible
 		}
 	}
@@ -161,7 +165,8 @@ func (m *model) readable(r, w modelContent) bool {
 func (m *model) referenced(name string, number int32, deleted bool, except string) bool {
 	for other, s := range m.subjects {
 		for _, v := range s.versions {
-			if other != except && v.content.refSubject == name && v.content.refVersion == number && (deleted || !v.deleted) {
+			if other != except && v.content.refSubject == name && v.content.refVersion == number &&
+				(deleted || !v.deleted) {
 				return true
 			}
 		}
@@ -258,7 +263,10 @@ func TestRegistryAgreesWithModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			w := &walk{t: t, rng: rand.New(rand.NewPCG(seed, 99)), m: &model{subjects: map[string]*modelSubject{}, ids: map[string]int32{}}}
+			w := &walk{
+				t: t, rng: rand.New(rand.NewPCG(seed, 99)),
+				m: &model{subjects: map[string]*modelSubject{}, ids: map[string]int32{}},
+			}
 			j := openJournal(t)
 			w.r = openRegistry(t, j)
 			for i := range steps(t, 600) {
@@ -388,7 +396,8 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 	}
 	for _, v := range s.versions {
 		got, err := w.r.Version(ctx, name, VersionID(v.number), true)
-		if err != nil || got.Deleted != v.deleted || got.Schema.ID != w.m.ids[v.content.key()] || got.Schema.Text() != canonicalOf(t, v.content) {
+		if err != nil || got.Deleted != v.deleted || got.Schema.ID != w.m.ids[v.content.key()] ||
+			got.Schema.Text() != canonicalOf(t, v.content) {
 			t.Errorf("version %d of %s: %+v %v, want %+v", v.number, name, got, err, v)
 		}
 		if v.deleted {
@@ -407,7 +416,8 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 	case len(s.versions) > 0:
 		counts.DeletedSubjects++
 	}
-	if _, err := w.r.Version(ctx, name, Latest, false); (len(w.m.active(name)) == 0) != (errs.KindOf(err) == errs.NotFound && err != nil) {
+	if _, err := w.r.Version(ctx, name, Latest,
+		false); (len(w.m.active(name)) == 0) != (errs.KindOf(err) == errs.NotFound && err != nil) {
 		t.Errorf("latest of %s: %v", name, err)
 	}
 }
@@ -432,8 +442,10 @@ func sameAfterSnapshot(t *testing.T, s *state) {
 	if err := again.Snapshot(&second); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(data, second.Bytes()) || again.counts != s.counts || again.lastID != s.lastID || again.epoch != s.epoch ||
-		again.usages.Len() != s.usages.Len() || again.referrers.Len() != s.referrers.Len() || again.identities.Len() != s.identities.Len() {
+	if !bytes.Equal(data, second.Bytes()) || again.counts != s.counts || again.lastID != s.lastID ||
+		again.epoch != s.epoch ||
+		again.usages.Len() != s.usages.Len() || again.referrers.Len() != s.referrers.Len() ||
+		again.identities.Len() != s.identities.Len() {
 		t.Errorf("a restored state differs: %+v, want %+v", again.counts, s.counts)
 	}
 }

@@ -172,7 +172,9 @@ func (c *closure) parse(t Type, text string, refs []Reference, targets []target,
 	return c.parseBelow(t, text, refs, targets, imported, maxReferenceDepth)
 }
 
-func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []target, imported bool, depth int) (form, int, error) {
+func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []target, imported bool,
+	depth int,
+) (form, int, error) {
 	height := 0
 	deps := make([]dependency, len(refs))
 	for i, target := range targets {

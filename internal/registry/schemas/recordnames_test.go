@@ -19,7 +19,10 @@ func TestNamesInSchemas(t *testing.T) {
 		{Avro, `["null","string"]`, nil},
 		{JSON, `{"title":"Order","type":"object"}`, []string{"Order"}},
 		{JSON, `{"type":"object"}`, nil},
-		{Protobuf, `syntax = "proto3"; package acme.shop; message Order { message Line {} } message Other {}`, []string{"acme.shop.Order", "acme.shop.Order.Line", "acme.shop.Other"}},
+		{
+			Protobuf, `syntax = "proto3"; package acme.shop; message Order { message Line {} } message Other {}`,
+			[]string{"acme.shop.Order", "acme.shop.Order.Line", "acme.shop.Other"},
+		},
 		{Protobuf, `syntax = "proto3"; message Order {}`, []string{"Order"}},
 		{Protobuf, `no schema`, nil},
 	} {

@@ -36,7 +36,10 @@ func protoOf(i int, refs []Reference) *Draft {
 		fmt.Fprintf(&imports, "import %q;\n", ref.Name)
 		fmt.Fprintf(&fields, "  %s f%d = %d;\n", strings.ToUpper(ref.Subject), k, k+1)
 	}
-	return &Draft{Type: Protobuf, References: refs, Text: fmt.Sprintf("syntax = \"proto3\";\n%smessage R%d {\n%s}\n", imports.String(), i, fields.String())}
+	return &Draft{
+		Type: Protobuf, References: refs,
+		Text: fmt.Sprintf("syntax = \"proto3\";\n%smessage R%d {\n%s}\n", imports.String(), i, fields.String()),
+	}
 }
 
 // The work of a registration grows with the number of schemas that it draws in,

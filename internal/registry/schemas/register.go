@@ -116,7 +116,8 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 		return false, invalidSchema(reg.name, reg.draft, "Version is not one more than previous version")
 	}
 	if found {
-		reg.result = Registered{ID: v.Schema.ID, Version: v.Version} // the next number was asked for, but the schema is there
+		// the next number was asked for, but the schema is there
+		reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
 		return true, nil
 	}
 	return false, reg.compatible(st)
@@ -134,7 +135,8 @@ func (reg *registration) asked(sub *subject) (versionEntry, bool) {
 
 // satisfiedBy says whether a version is what was asked for.
 func (reg *registration) satisfiedBy(v Version) bool {
-	return (reg.draft.ID <= 0 || reg.draft.ID == v.Schema.ID) && (reg.draft.Version <= 0 || reg.draft.Version == v.Version)
+	return (reg.draft.ID <= 0 || reg.draft.ID == v.Schema.ID) &&
+		(reg.draft.Version <= 0 || reg.draft.Version == v.Version)
 }
 
 // permitted says whether the mode allows the registration.
@@ -206,7 +208,10 @@ func (p *prepared) targetsStand(st *state) bool {
 // record chooses id and version.
 func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	p := reg.schema
-	rec := &record{op: opRegister, at: time.Now().UnixMilli(), subject: reg.name, version: sub.next(), unchecked: p.unchecked}
+	rec := &record{
+		op: opRegister, at: time.Now().UnixMilli(), subject: reg.name, version: sub.next(),
+		unchecked: p.unchecked,
+	}
 	same := st.idsOf(p.sum)
 	if st.mode == Import {
 		if err := reg.chooseImported(st, sub, rec); err != nil {

@@ -137,7 +137,8 @@ func (s *state) restoreSubject(in *frameReader) error {
 	}
 	sub := &subject{name: d.string()}
 	sub.level = Level(d.byte())
-	if last, _, ok := s.subjects.Max(); d.err == nil && (ok && last >= sub.name || CheckSubject(sub.name) != nil || sub.level > AlwaysIncompatible) {
+	if last, _, ok := s.subjects.Max(); d.err == nil &&
+		(ok && last >= sub.name || CheckSubject(sub.name) != nil || sub.level > AlwaysIncompatible) {
 		return fmt.Errorf("subject %q with level %d is out of range or order", sub.name, sub.level)
 	}
 	if n := d.count(); n > 0 {

@@ -208,7 +208,8 @@ func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, 
 			if u.id != schema.ID || u.subject != name {
 				return false
 			}
-			better := found.Schema == nil || (found.Deleted && !u.deleted) || (found.Deleted == u.deleted && u.version > found.Version)
+			better := found.Schema == nil || (found.Deleted && !u.deleted) ||
+				(found.Deleted == u.deleted && u.version > found.Version)
 			if better && (deleted || !u.deleted) {
 				found = Version{Subject: name, Version: u.version, Deleted: u.deleted, Schema: schema}
 			}

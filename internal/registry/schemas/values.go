@@ -78,7 +78,10 @@ var levelNames = [...]string{
 
 // Levels lists the levels.
 func Levels() []Level {
-	return []Level{None, Backward, BackwardTransitive, Forward, ForwardTransitive, Full, FullTransitive, AlwaysIncompatible}
+	return []Level{
+		None, Backward, BackwardTransitive, Forward, ForwardTransitive, Full, FullTransitive,
+		AlwaysIncompatible,
+	}
 }
 
 // String returns the name on the wire.

@@ -81,7 +81,9 @@ func (m *migration) finished(source string) (*Result, error) {
 		return nil, err
 	}
 	if done.Source != source {
-		return nil, errs.Newf(errs.Conflict, "the data of %s was moved to %s on %s; choose an empty data directory for another", done.From, m.to, done.Finished.Format(time.RFC3339))
+		return nil, errs.Newf(errs.Conflict,
+			"the data of %s was moved to %s on %s; choose an empty data directory for another", done.From, m.to,
+			done.Finished.Format(time.RFC3339))
 	}
 	return m.result(done, true), os.RemoveAll(m.path()) // which may be left, without anything in it
 }
@@ -99,7 +101,8 @@ func (m *migration) begin(source string) error {
 		m.Report.Step("going on with what began at " + old.Began.Format(time.DateTime))
 		return nil
 	case err == nil && old.From != from:
-		return errs.Newf(errs.Conflict, "%s has begun to take the data of %s: finish that, or remove %s", m.to, old.From, m.path())
+		return errs.Newf(errs.Conflict, "%s has begun to take the data of %s: finish that, or remove %s", m.to,
+			old.From, m.path())
 	case err == nil:
 		m.Report.Step("the old data directory has changed since an earlier run; beginning anew")
 	case !errors.Is(err, fs.ErrNotExist):
@@ -114,7 +117,10 @@ func (m *migration) begin(source string) error {
 	if err := os.MkdirAll(m.made("clusters"), 0o700); err != nil {
 		return err
 	}
-	m.m = &manifest{Version: manifestVersion, From: from, Source: source, Group: m.joining.Group, Member: m.Config.Members.Self, Began: time.Now().UTC()}
+	m.m = &manifest{
+		Version: manifestVersion, From: from, Source: source, Group: m.joining.Group,
+		Member: m.Config.Members.Self, Began: time.Now().UTC(),
+	}
 	return m.save()
 }
 
@@ -128,7 +134,8 @@ func readManifest(path string) (*manifest, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if m.Version != manifestVersion {
-		return nil, errs.Newf(errs.Precondition, "%s has version %d, this program reads version %d: use the program that wrote it", path, m.Version, manifestVersion)
+		return nil, errs.Newf(errs.Precondition, "%s has version %d, this program reads version %d: use the program "+
+			"that wrote it", path, m.Version, manifestVersion)
 	}
 	return &m, nil
 }

@@ -143,7 +143,10 @@ func (m *migration) work(ctx context.Context) error {
 }
 
 func (m *migration) result(of *manifest, again bool) *Result {
-	return &Result{Member: of.Member, DataDir: m.to, Finished: of.Finished, Again: again, Etcd: of.Etcd, Clusters: of.Clusters}
+	return &Result{
+		Member: of.Member, DataDir: m.to, Finished: of.Finished, Again: again, Etcd: of.Etcd,
+		Clusters: of.Clusters,
+	}
 }
 
 // path is in the folder.
@@ -171,4 +174,5 @@ func sizeOf(dir string) (total int64) {
 }
 
 // errDifferent says that a copy is not what it was made of.
-var errDifferent = errors.New("the copy is not what it was made of; nothing was changed: run the command again, and freshet check on the old data directory")
+var errDifferent = errors.New("the copy is not what it was made of; nothing was changed: run the command again, and " +
+	"freshet check on the old data directory")

@@ -40,7 +40,10 @@ func stored(t *testing.T, cluster *v1alpha1.MessagingCluster) string {
 	t.Helper()
 	raw, err := cluster.Marshal()
 	must(t, err)
-	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "cloud.vendor.io/v1alpha1", Kind: "MessagingCluster"}, Raw: raw}
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{
+		APIVersion: "cloud.vendor.io/v1alpha1",
+		Kind:       "MessagingCluster",
+	}, Raw: raw}
 	data, err := unknown.Marshal()
 	must(t, err)
 	return "k8s\x00" + string(data)
@@ -75,7 +78,8 @@ func server(t *testing.T) string {
 	must(t, err)
 	for id := engine.TopicID(1); id <= 6; id++ {
 		must(t, e.CreateTopic(ctx, id, engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}))
-		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{},
+			engine.Position{Kind: engine.Earliest}))
 		for i := range 20 {
 			_, err := e.Append(ctx, id, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d", id, i)}})
 			must(t, err)
@@ -100,7 +104,10 @@ func member(t *testing.T, from string) *config.Config {
 	must(t, err)
 	var list []bundle.Member
 	for i, name := range []string{"a", "b", "c"} {
-		list = append(list, bundle.Member{Name: name, Internal: fmt.Sprintf("127.0.0.1:%d", 10+i), Etcd: fmt.Sprintf("127.0.0.1:%d", 20+i), Log: fmt.Sprintf("127.0.0.1:%d", 30+i)})
+		list = append(list, bundle.Member{
+			Name: name, Internal: fmt.Sprintf("127.0.0.1:%d", 10+i),
+			Etcd: fmt.Sprintf("127.0.0.1:%d", 20+i), Log: fmt.Sprintf("127.0.0.1:%d", 30+i),
+		})
 	}
 	g, err := bundle.New("http://127.0.0.1:1", list, keys)
 	must(t, err)
@@ -112,7 +119,10 @@ func member(t *testing.T, from string) *config.Config {
 	for _, m := range list {
 		cfg.Members.List = append(cfg.Members.List, config.Member(m))
 	}
-	must(t, part.Install(bundle.Places{DataDir: cfg.DataDir, Bundle: cfg.BundleDir(), EncryptionKeys: cfg.EncryptionKeyFile()}))
+	must(t, part.Install(bundle.Places{
+		DataDir: cfg.DataDir, Bundle: cfg.BundleDir(),
+		EncryptionKeys: cfg.EncryptionKeyFile(),
+	}))
 	return cfg
 }
 
@@ -173,7 +183,8 @@ func TestRun(t *testing.T) {
 			t.Fatal("something is in place before everything was compared")
 		}
 	}
-	if result.Member != "a" || len(result.Clusters) != 1 || result.Clusters[0].Name != "acme/main" || len(result.Clusters[0].Seeds) != 4 {
+	if result.Member != "a" || len(result.Clusters) != 1 || result.Clusters[0].Name != "acme/main" ||
+		len(result.Clusters[0].Seeds) != 4 {
 		t.Errorf("got %+v, want acme/main in 4 shards", result)
 	}
 	var messages uint64
@@ -297,22 +308,53 @@ func TestRunRefuses(t *testing.T) {
 		change func(from string, cfg *config.Config) error
 		want   string
 	}{
-		"member of a group": {func(from string, _ *config.Config) error { return write("{}", from, "members", "join.json") }, "member of a group already"},
+		"member of a group": {func(from string,
+			_ *config.Config,
+		) error {
+			return write("{}", from, "members", "join.json")
+		}, "member of a group already"},
 		"shards": {func(from string, _ *config.Config) error {
 			return os.Mkdir(filepath.Join(from, "clusters", uid, sharded.Folder(0)), 0o700)
 		}, "has shards"},
-		"restored":      {func(from string, _ *config.Config) error { return write("{}", from, "restored.json") }, "start and stop the server once"},
-		"no etcd":       {func(from string, _ *config.Config) error { return os.RemoveAll(filepath.Join(from, "etcd")) }, "no store of resources"},
-		"other prefix":  {func(_ string, cfg *config.Config) error { cfg.Etcd.Prefix = "/other"; return nil }, "another etcd.prefix"},
-		"other token":   {func(from string, _ *config.Config) error { return write("other", from, "admin.token") }, "bundle is of another group"},
-		"external etcd": {func(_ string, cfg *config.Config) error { cfg.Etcd.Endpoints = []string{"https://etcd"}; return nil }, "an etcd elsewhere"},
-		"no members":    {func(_ string, cfg *config.Config) error { cfg.Members = config.Default().Members; return nil }, "has no members"},
+		"restored": {
+			func(from string, _ *config.Config) error { return write("{}", from, "restored.json") },
+			"start and stop the server once",
+		},
+		"no etcd": {func(from string,
+			_ *config.Config,
+		) error {
+			return os.RemoveAll(filepath.Join(from, "etcd"))
+		}, "no store of resources"},
+		"other prefix": {
+			func(_ string, cfg *config.Config) error { cfg.Etcd.Prefix = "/other"; return nil },
+			"another etcd.prefix",
+		},
+		"other token": {
+			func(from string, _ *config.Config) error { return write("other", from, "admin.token") },
+			"bundle is of another group",
+		},
+		"external etcd": {func(_ string,
+			cfg *config.Config,
+		) error {
+			cfg.Etcd.Endpoints = []string{"https://etcd"}
+			return nil
+		}, "an etcd elsewhere"},
+		"no members": {func(_ string,
+			cfg *config.Config,
+		) error {
+			cfg.Members = config.Default().Members
+			return nil
+		}, "has no members"},
 		"not the seed": {func(_ string, cfg *config.Config) error {
 			return write(`{"group":"g","existing":true}`, cfg.BundleDir(), "join.json")
 		}, "freshet cluster init --from"},
-		"used target": {func(_ string, cfg *config.Config) error { return os.Mkdir(filepath.Join(cfg.DataDir, "log"), 0o700) }, "is not empty"},
+		"used target": {func(_ string, cfg *config.Config) error {
+			return os.Mkdir(filepath.Join(cfg.DataDir, "log"),
+				0o700)
+		}, "is not empty"},
 		"small disk": {func(from string, _ *config.Config) error {
-			return errors.Join(write("", from, "clusters", "huge"), os.Truncate(filepath.Join(from, "clusters", "huge"), 1<<42))
+			return errors.Join(write("", from, "clusters", "huge"),
+				os.Truncate(filepath.Join(from, "clusters", "huge"), 1<<42))
 		}, "make room"},
 		"damaged store": {func(from string, _ *config.Config) error {
 			files, err := filepath.Glob(filepath.Join(from, "clusters", uid, "MANIFEST-*"))

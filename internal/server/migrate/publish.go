@@ -71,7 +71,8 @@ func (m *migration) publish() error {
 		return err
 	}
 	// The manifest says that everything was compared: it goes last.
-	if err := errors.Join(os.RemoveAll(m.made()), os.RemoveAll(m.path("etcd")), os.RemoveAll(m.path("etcd.snapshot")), syncDir(m.to), os.RemoveAll(m.path())); err != nil {
+	if err := errors.Join(os.RemoveAll(m.made()), os.RemoveAll(m.path("etcd")), os.RemoveAll(m.path("etcd.snapshot")),
+		syncDir(m.to), os.RemoveAll(m.path())); err != nil {
 		return fmt.Errorf("removing %s: %w; run the command again", m.path(), err)
 	}
 	return syncDir(m.to)

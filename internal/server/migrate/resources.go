@@ -51,7 +51,8 @@ func (m *migration) resources(ctx context.Context) error {
 		return err
 	}
 	if got != survey {
-		return fmt.Errorf("resources: got %d keys with checksum %s, want %d with %s: %w", got.Keys, got.Sum, survey.Keys, survey.Sum, errDifferent)
+		return fmt.Errorf("resources: got %d keys with checksum %s, want %d with %s: %w", got.Keys, got.Sum,
+			survey.Keys, survey.Sum, errDifferent)
 	}
 	m.m.Etcd = survey
 	if err := m.save(); err != nil {
@@ -62,7 +63,10 @@ func (m *migration) resources(ctx context.Context) error {
 
 func (m *migration) etcdGroup() *etcd.Group {
 	files := bundle.FilesIn(m.Config.BundleDir())
-	g := &etcd.Group{Self: m.Config.Members.Self, ID: m.joining.Group, CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key}
+	g := &etcd.Group{
+		Self: m.Config.Members.Self, ID: m.joining.Group, CAFile: files.CA, CertFile: files.Cert,
+		KeyFile: files.Key,
+	}
 	for _, member := range m.Config.Members.List {
 		g.Peers = append(g.Peers, etcd.Peer{Name: member.Name, Address: member.Etcd})
 	}
@@ -100,7 +104,9 @@ func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (sur
 
 // read looks at what is stored: which clusters there are, and with which keys secrets
 // are encrypted.
-func (m *migration) read(ctx context.Context, client *clientv3.Client) (clusters map[string]*v1alpha1.MessagingCluster, err error) {
+func (m *migration) read(ctx context.Context,
+	client *clientv3.Client,
+) (clusters map[string]*v1alpha1.MessagingCluster, err error) {
 	clusters, sealed, ours := map[string]*v1alpha1.MessagingCluster{}, map[string]bool{}, 0
 	prefix := m.Config.Etcd.Prefix + "/"
 	_, err = etcd.Take(ctx, client, func(kv *mvccpb.KeyValue) error {
@@ -111,7 +117,8 @@ func (m *migration) read(ctx context.Context, client *clientv3.Client) (clusters
 		if id := identity.SealedWith(kv.Value); id != "" {
 			sealed[id] = true
 		}
-		if !strings.HasPrefix(string(kv.Key), prefix+"resources/") || !strings.Contains(string(kv.Key), "/messagingclusters/") {
+		if !strings.HasPrefix(string(kv.Key), prefix+"resources/") ||
+			!strings.Contains(string(kv.Key), "/messagingclusters/") {
 			return nil
 		}
 		cluster, err := decodeCluster(kv.Value)
@@ -122,7 +129,8 @@ func (m *migration) read(ctx context.Context, client *clientv3.Client) (clusters
 		return nil
 	})
 	if err == nil && ours == 0 {
-		err = errs.Newf(errs.NotFound, "etcd of %s has nothing under %s: the server had another etcd.prefix than the member's configuration", m.From, prefix)
+		err = errs.Newf(errs.NotFound, "etcd of %s has nothing under %s: the server had another etcd.prefix than "+
+			"the member's configuration", m.From, prefix)
 	}
 	if err == nil {
 		err = m.checkKeys(sealed)
@@ -171,7 +179,8 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 			}
 		}
 		if exists(m.From, "clusters", c.UID, sharded.Folder(0)) {
-			return errs.Newf(errs.Conflict, "cluster %s in %s has shards: it is of a member of a group already", c.Name, m.From)
+			return errs.Newf(errs.Conflict, "cluster %s in %s has shards: it is of a member of a group already",
+				c.Name, m.From)
 		}
 		shards, err := dataplane.ShardsWanted(custom, len(m.Config.Members.List))
 		if err != nil {
@@ -184,7 +193,9 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 	}
 	for uid, is := range found {
 		if is.Status.Storage != nil && !stored[uid] {
-			return errs.Newf(errs.Precondition, "cluster %s/%s has run, and its store %s is missing: restore the data directory from a backup, or delete the cluster, and then move", is.Namespace, is.Name, filepath.Join(m.From, "clusters", uid))
+			return errs.Newf(errs.Precondition, "cluster %s/%s has run, and its store %s is missing: restore the "+
+				"data directory from a backup, or delete the cluster, and then move", is.Namespace, is.Name,
+				filepath.Join(m.From, "clusters", uid))
 		}
 	}
 	m.m.Planned = true

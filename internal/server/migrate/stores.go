@@ -52,7 +52,8 @@ func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 	if c.Copied {
 		return nil
 	}
-	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): copying to %d shards", c.Name, n+1, len(m.m.Clusters), len(c.Seeds)))
+	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): copying to %d shards", c.Name, n+1, len(m.m.Clusters),
+		len(c.Seeds)))
 	parts, err := m.parts(c)
 	if err != nil {
 		return err
@@ -84,7 +85,8 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 	}
 	for name, j := range want.Journals {
 		if j.Largest > maxRecord {
-			return errs.Newf(errs.Precondition, "journal %s has a record of %d bytes, and a group takes %d at most", name, j.Largest, maxRecord)
+			return errs.Newf(errs.Precondition, "journal %s has a record of %d bytes, and a group takes %d at most",
+				name, j.Largest, maxRecord)
 		}
 	}
 	parts, err := m.parts(c)
@@ -109,7 +111,8 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 		stores = append(stores, summary(name, got))
 	}
 	if topics != len(want.Topics) || journals != len(want.Journals) {
-		return fmt.Errorf("got %d topics and %d journals, want %d and %d: %w", topics, journals, len(want.Topics), len(want.Journals), errDifferent)
+		return fmt.Errorf("got %d topics and %d journals, want %d and %d: %w", topics, journals, len(want.Topics),
+			len(want.Journals), errDifferent)
 	}
 	c.Stores = stores
 	return m.save()

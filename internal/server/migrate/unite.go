@@ -30,7 +30,8 @@ func Unite(ctx context.Context, dir string, report Report) error {
 	shards := len(parts)
 	parts = append(parts, filepath.Join(dir, dataplane.JournalsFolder))
 	if !exists(parts[shards]) {
-		return errs.New(errs.Precondition, "the backup has shards of the cluster and not what its members share (catalogue and schemas): the cluster was not open when it was taken; take another")
+		return errs.New(errs.Precondition, "the backup has shards of the cluster and not what its members share "+
+			"(catalogue and schemas): the cluster was not open when it was taken; take another")
 	}
 	report.Step(fmt.Sprintf("making one store of %d shards", shards))
 	one, aside := dir+".one", dir+".shards"
@@ -65,14 +66,16 @@ func sameAsParts(ctx context.Context, one string, parts []string, report Report)
 		}
 		for id, topic := range has.Topics {
 			if sharded.ShardOf(id, len(parts)-1) != i {
-				return errs.Newf(errs.Precondition, "shard %d has topic %d, which is not one of %d shards': a shard is missing", i, id, len(parts)-1)
+				return errs.Newf(errs.Precondition,
+					"shard %d has topic %d, which is not one of %d shards': a shard is missing", i, id, len(parts)-1)
 			}
 			topics[id] = topic
 		}
 		maps.Copy(journals, has.Journals)
 	}
 	if !maps.Equal(got.Topics, topics) || !maps.Equal(got.Journals, journals) {
-		return fmt.Errorf("got %d topics and %d journals, want %d and %d: %w", len(got.Topics), len(got.Journals), len(topics), len(journals), errDifferent)
+		return fmt.Errorf("got %d topics and %d journals, want %d and %d: %w", len(got.Topics), len(got.Journals),
+			len(topics), len(journals), errDifferent)
 	}
 	return nil
 }

@@ -47,12 +47,14 @@ type Runs interface {
 	// returns nil. Runs placed by one goroutine keep their order. sides, which may
 	// be nil, is called with the entry of the run's first message and returns what
 	// is to be written with it; it must be quick and must not call the engine.
-	AppendRun(ctx context.Context, id TopicID, partition int32, run Run, sides func(first uint64) []Side) (Ticket, error)
+	AppendRun(ctx context.Context, id TopicID, partition int32, run Run,
+		sides func(first uint64) []Side) (Ticket, error)
 	// ReadRuns calls visit for what is durable from an entry on, in order: runs
 	// as they are, single messages as records. The first run may begin before
 	// the entry. It stops when visit says so, and returns the partition's extent
 	// as it was at the beginning.
-	ReadRuns(ctx context.Context, id TopicID, partition int32, from uint64, visit func(*Stored) (more bool, err error)) (Extent, error)
+	ReadRuns(ctx context.Context, id TopicID, partition int32, from uint64,
+		visit func(*Stored) (more bool, err error)) (Extent, error)
 	// Grown returns nil when one of the partitions has durable entries at or
 	// behind its mark; one waiter however many partitions.
 	Grown(ctx context.Context, marks []Mark) error

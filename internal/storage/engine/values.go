@@ -116,11 +116,12 @@ type PositionKind uint8
 const (
 	Latest   PositionKind = iota // behind the last durable message
 	Earliest                     // at the first message still kept
-	AtID                         // at Position.ID, inclusive, on its partition; other partitions stay (earliest on create)
-	AfterID                      // behind Position.ID
-	AtTime                       // at the first message published at or after Position.Time, by the millisecond
-	SkipN                        // past the next Position.Count unsettled messages; reset only
-	SkipTime                     // past messages published before Position.Time, never backwards; reset only
+	// at Position.ID, inclusive, on its partition; other partitions stay (earliest on create)
+	AtID
+	AfterID  // behind Position.ID
+	AtTime   // at the first message published at or after Position.Time, by the millisecond
+	SkipN    // past the next Position.Count unsettled messages; reset only
+	SkipTime // past messages published before Position.Time, never backwards; reset only
 )
 
 // Position names a place in a topic.
@@ -145,9 +146,10 @@ type ReceiveRequest struct {
 
 // ReadRequest says which messages to read without a subscription's leases.
 type ReadRequest struct {
-	Partition    int32
-	From         uint64        // first entry wanted
-	FromEach     []uint64      // with AllPartitions: first entry wanted of each partition, 0 behind its end; nil for From
+	Partition int32
+	From      uint64 // first entry wanted
+	// with AllPartitions: first entry wanted of each partition, 0 behind its end; nil for From
+	FromEach     []uint64
 	Since        time.Time     // when set: only messages published at or after
 	Subscription string        // when set: only messages this subscription has not acknowledged
 	Max          int           // most messages; at least 1

@@ -105,7 +105,10 @@ type consumer struct {
 }
 
 func newConsumer(h *history, topic engine.TopicID, name string) *consumer {
-	return &consumer{h: h, topic: topic, name: name, acked: map[engine.MessageID]bool{}, open: map[engine.MessageID]bool{}}
+	return &consumer{
+		h: h, topic: topic, name: name, acked: map[engine.MessageID]bool{},
+		open: map[engine.MessageID]bool{},
+	}
 }
 
 func (c *consumer) step(rng *rand.Rand) {
@@ -119,7 +122,8 @@ func (c *consumer) step(rng *rand.Rand) {
 	case n == 9 && len(c.held) > 0:
 		c.speakLate(rng)
 	default:
-		records, err := c.h.e.Read(c.h.ctx, c.topic, engine.ReadRequest{Partition: engine.AllPartitions, Max: 100, Subscription: c.name})
+		records, err := c.h.e.Read(c.h.ctx, c.topic,
+			engine.ReadRequest{Partition: engine.AllPartitions, Max: 100, Subscription: c.name})
 		if err != nil && c.h.alive() {
 			c.h.Errorf("read: got error %v, want none", err)
 		}
@@ -130,7 +134,8 @@ func (c *consumer) step(rng *rand.Rand) {
 }
 
 func (c *consumer) receive(most int) {
-	got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name, engine.ReceiveRequest{Max: most, Partition: engine.AllPartitions})
+	got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name,
+		engine.ReceiveRequest{Max: most, Partition: engine.AllPartitions})
 	if err != nil && c.h.alive() {
 		c.h.Errorf("receive: got error %v, want none", err)
 	}
@@ -182,7 +187,8 @@ func (c *consumer) speakLate(rng *rand.Rand) {
 		if d.Redeliveries > 0 {
 			late.Delivery = d.Redeliveries
 		}
-		if err := c.h.e.Settle(c.h.ctx, c.topic, c.name, []engine.Settlement{late}); !errors.Is(err, engine.ErrLeaseEnded) && c.h.alive() {
+		if err := c.h.e.Settle(c.h.ctx, c.topic, c.name, []engine.Settlement{late}); !errors.Is(err,
+			engine.ErrLeaseEnded) && c.h.alive() {
 			c.h.Errorf("settle on a lease that ended: got error %v, want %v", err, engine.ErrLeaseEnded)
 		}
 	}
@@ -214,7 +220,8 @@ func (c *consumer) check() {
 	came := map[engine.MessageID]bool{}
 	var all []engine.Delivery
 	for {
-		got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name, engine.ReceiveRequest{Max: 1000, Partition: engine.AllPartitions})
+		got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name,
+			engine.ReceiveRequest{Max: 1000, Partition: engine.AllPartitions})
 		if err != nil {
 			c.h.Fatalf("receive: got error %v, want none", err)
 		}

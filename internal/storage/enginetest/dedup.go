@@ -24,7 +24,8 @@ var dedupTests = []testCase{
 		first := v.putMsg(1, 0, sequenced("p", 1, "a"))
 		again := v.putMsg(1, 0, sequenced("p", 1, "a"))
 		elsewhere := v.putMsg(1, 1, sequenced("p", 1, "a"))
-		if first.Duplicate || !again.Duplicate || !elsewhere.Duplicate || again.ID != first.ID || elsewhere.ID != first.ID {
+		if first.Duplicate || !again.Duplicate || !elsewhere.Duplicate || again.ID != first.ID ||
+			elsewhere.ID != first.ID {
 			v.Fatalf("got %+v, %+v and %+v, want one message and two duplicates of it", first, again, elsewhere)
 		}
 		v.same(v.read(1, 0), []string{"a"})
@@ -132,8 +133,12 @@ var deadLetterTests = []testCase{
 		v.topic(1, keep)
 		v.topic(2, keep)
 		v.sub(2, "letters")
-		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 3, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
-		m := engine.Message{Payload: []byte("bad"), Key: "k", Properties: []engine.Property{{Key: "x", Value: "y"}}, EventTime: 7}
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 3, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
+		m := engine.Message{
+			Payload: []byte("bad"), Key: "k",
+			Properties: []engine.Property{{Key: "x", Value: "y"}}, EventTime: 7,
+		}
 		id := v.putMsg(1, 0, m).ID
 		v.put(1, "good")
 		for want := range uint32(3) {
@@ -149,10 +154,14 @@ var deadLetterTests = []testCase{
 		}
 		got := v.getReq(2, "letters", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 		d := got[0]
-		if string(d.Payload) != "bad" || d.Key != "k" || d.EventTime != 7 || len(d.Properties) != 2 || d.Properties[0].Key != "x" {
+		if string(d.Payload) != "bad" || d.Key != "k" || d.EventTime != 7 || len(d.Properties) != 2 ||
+			d.Properties[0].Key != "x" {
 			v.Fatalf("got dead letter %+v, want %+v and its origin", d, m)
 		}
-		if want := (engine.Property{Key: engine.OriginProperty, Value: fmt.Sprintf("%d:%d:%d", id.Topic, id.Entry, id.Partition)}); d.Properties[1] != want {
+		if want := (engine.Property{
+			Key:   engine.OriginProperty,
+			Value: fmt.Sprintf("%d:%d:%d", id.Topic, id.Entry, id.Partition),
+		}); d.Properties[1] != want {
 			v.Fatalf("origin %+v, want %+v", d.Properties[1], want)
 		}
 		v.crash()
@@ -165,7 +174,8 @@ var deadLetterTests = []testCase{
 	{"a lease that ends is a delivery too", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
-		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 2, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 2, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
 		v.put(1, numbered("m", 0, 20)...)
 		v.expect(1, "s", numbered("m", 0, 20)...)
 		v.sleep(1.5)
@@ -176,7 +186,8 @@ var deadLetterTests = []testCase{
 	{"an acknowledgement in time keeps a message from the dead letter topic", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
-		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2, Lease: 2 * v.tick}, engine.Position{}))
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2, Lease: 2 * v.tick}, engine.Position{}))
 		v.put(1, "a", "b")
 		got := v.expect(1, "s", "a", "b")
 		v.sleep(1)
@@ -187,7 +198,8 @@ var deadLetterTests = []testCase{
 	}},
 	{"without its dead letter topic a message is delivered on", func(v *env) {
 		v.topic(1, keep)
-		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 99, Lease: v.tick}, engine.Position{}))
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 99, Lease: v.tick}, engine.Position{}))
 		v.put(1, "a")
 		for want := range uint32(4) {
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})

@@ -37,7 +37,8 @@ var durabilityTests = []testCase{
 			for w := range 4 {
 				wg.Go(func() {
 					for i := 0; !stop.Load(); i++ {
-						if _, err := v.Append(v.ctx, 1, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%d", round, w, i)}}); err != nil {
+						if _, err := v.Append(v.ctx, 1, 0,
+							[]engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%d", round, w, i)}}); err != nil {
 							v.Errorf("append: got error %v, want none", err)
 							return
 						}
@@ -46,7 +47,8 @@ var durabilityTests = []testCase{
 			}
 			var seen []engine.Record
 			for len(seen) < 20 {
-				records, err := v.Read(v.ctx, 1, engine.ReadRequest{Max: 100, From: v.stats(1).Partitions[0].Next, Wait: v.tick})
+				records, err := v.Read(v.ctx, 1,
+					engine.ReadRequest{Max: 100, From: v.stats(1).Partitions[0].Next, Wait: v.tick})
 				v.ok(err)
 				seen = append(seen, records...)
 			}

@@ -41,7 +41,8 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	all := []client{
 		newProducer(h, 0), newProducer(h, 1),
 		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
-		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h), newStreamer(h),
+		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h),
+		newStreamer(h),
 	}
 	// Not everybody in every history: other mixtures, other races.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -131,7 +132,10 @@ func (h *history) setUp() {
 			h.create(topic, engine.TopicConfig{Partitions: 1}, "q", long)
 		case rejectTopic:
 			h.create(deadLetterTopic, one, "", long)
-			h.create(topic, one, "p", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: deadLetterTopic, Lease: time.Hour})
+			h.create(topic, one, "p", engine.SubscriptionConfig{
+				MaxDeliveries: 1, DeadLetterTopic: deadLetterTopic,
+				Lease: time.Hour,
+			})
 		}
 	}
 }
@@ -152,7 +156,9 @@ func (h *history) topics() []engine.TopicID {
 	return topics
 }
 
-func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub string, subConfig engine.SubscriptionConfig) {
+func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub string,
+	subConfig engine.SubscriptionConfig,
+) {
 	h.Helper()
 	err := h.e.CreateTopic(h.ctx, topic, config)
 	if err == nil && sub != "" {
@@ -234,8 +240,10 @@ func (h *history) checkLog() {
 			}
 			// Trims go on behind our back: there may be fewer now, at the start.
 			got := uint64(len(records))
-			if first := p.Next - got; got > p.Next-p.First || got > 0 && records[0].ID.Entry != first || got == 0 && topic != queueTopic && p.Next > 0 {
-				h.Fatalf("topic %d partition %d: got %d messages, want those between %d and %d", topic, part, got, p.First, p.Next)
+			if first := p.Next - got; got > p.Next-p.First || got > 0 && records[0].ID.Entry != first || got == 0 &&
+				topic != queueTopic && p.Next > 0 {
+				h.Fatalf("topic %d partition %d: got %d messages, want those between %d and %d", topic, part, got,
+					p.First, p.Next)
 			}
 			p.First = p.Next - got
 			stats.Partitions[part].First = p.First
@@ -256,7 +264,8 @@ func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p 
 	var last int64
 	for i, r := range records {
 		if r.ID.Entry != p.First+uint64(i) || r.PublishTime < last {
-			h.Fatalf("record %d: got %v, published at %d; want entry %d, published at %d or later", i, r.ID, r.PublishTime, p.First+uint64(i), last)
+			h.Fatalf("record %d: got %v, published at %d; want entry %d, published at %d or later", i, r.ID,
+				r.PublishTime, p.First+uint64(i), last)
 		}
 		last = r.PublishTime
 		s := h.sent[topic][string(r.Payload)]

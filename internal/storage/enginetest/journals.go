@@ -209,7 +209,8 @@ var journalTests = []testCase{
 		v.ok(err)
 		v.ok(r.Close())
 		if !bytes.Equal(got, old) {
-			v.Fatalf("got %d bytes that start with %.10q, want the %d bytes of the old snapshot", len(got), got, len(old))
+			v.Fatalf("got %d bytes that start with %.10q, want the %d bytes of the old snapshot", len(got),
+				got, len(old))
 		}
 	}},
 }

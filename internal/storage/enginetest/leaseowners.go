@@ -19,7 +19,8 @@ var leaseOwnerTests = []testCase{
 		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
 			v.want(v.speak(1, "s", action, 20, old), engine.ErrLeaseEnded)
 			// Without a delivery nobody can tell who speaks.
-			v.want(v.speak(1, "s", action, 20, engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: notSaid}), engine.ErrLeaseEnded)
+			v.want(v.speak(1, "s", action, 20,
+				engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: notSaid}), engine.ErrLeaseEnded)
 		}
 		v.ok(v.speak(1, "s", engine.Release, 0, old)) // no error, and nothing done
 		v.expect(1, "s")
@@ -95,7 +96,8 @@ const notSaid = ^uint32(0)
 // lease receives one message for so many ticks.
 func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
 	v.Helper()
-	got := v.getReq(id, name, engine.ReceiveRequest{Max: 1, Lease: v.tick * time.Duration(ticks), Partition: engine.AllPartitions})
+	got := v.getReq(id, name,
+		engine.ReceiveRequest{Max: 1, Lease: v.tick * time.Duration(ticks), Partition: engine.AllPartitions})
 	if len(got) != 1 {
 		v.Fatalf("got %d messages, want one", len(got))
 	}
@@ -107,7 +109,10 @@ func (v *env) speak(id engine.TopicID, name string, action engine.Action, ticks 
 	v.Helper()
 	list := make([]engine.Settlement, len(held))
 	for i := range held {
-		list[i] = engine.Settlement{ID: held[i].ID, Action: action, Delay: v.tick * time.Duration(ticks), Delivery: held[i].Redeliveries + 1}
+		list[i] = engine.Settlement{
+			ID: held[i].ID, Action: action, Delay: v.tick * time.Duration(ticks),
+			Delivery: held[i].Redeliveries + 1,
+		}
 	}
 	return v.Settle(v.ctx, id, name, list)
 }

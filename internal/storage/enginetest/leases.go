@@ -14,8 +14,10 @@ var leaseTests = []testCase{
 		req := engine.ReceiveRequest{Max: 1, Lease: 2 * v.tick, Partition: engine.AllPartitions}
 		before := time.Now()
 		got := v.getReq(1, "s", req)
-		if until := got[0].LeasedUntil.Sub(before); got[0].Redeliveries != 0 || until < 2*v.tick || until > 3*v.tick+v.slack {
-			v.Fatalf("got redelivery %d, leased for %v; want the first delivery, leased for %v", got[0].Redeliveries, until, 2*v.tick)
+		if until := got[0].LeasedUntil.Sub(before); got[0].Redeliveries != 0 || until < 2*v.tick ||
+			until > 3*v.tick+v.slack {
+			v.Fatalf("got redelivery %d, leased for %v; want the first delivery, leased for %v", got[0].Redeliveries,
+				until, 2*v.tick)
 		}
 		v.sleep(1)
 		v.expect(1, "s", "b")
@@ -46,7 +48,8 @@ var leaseTests = []testCase{
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
-		v.same(payloads(v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Lease: v.tick, Partition: engine.AllPartitions})), []string{"a"})
+		v.same(payloads(v.getReq(1, "s",
+			engine.ReceiveRequest{Max: 1, Lease: v.tick, Partition: engine.AllPartitions})), []string{"a"})
 		start := time.Now()
 		got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		if took := time.Since(start); len(got) != 1 || took > v.tick+50*time.Millisecond+v.slack {
@@ -101,15 +104,18 @@ var leaseTests = []testCase{
 		}
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
 		// Who gave it back cannot keep it any more.
-		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}), engine.ErrLeaseEnded)
+		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}),
+			engine.ErrLeaseEnded)
 		v.expect(1, "s")
 		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
-		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond || took > 6*v.tick+v.slack {
+		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond ||
+			took > 6*v.tick+v.slack {
 			v.Fatalf("got %s after %v, want b after %v", got[0].Payload, took, 5*v.tick)
 		}
 		v.ack(1, "s", got[0].ID)
-		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Nack}}), engine.ErrLeaseEnded) // done is done
+		// done is done
+		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Nack}}), engine.ErrLeaseEnded)
 		v.sleep(31)
 		v.expect(1, "s", "a")
 	}},

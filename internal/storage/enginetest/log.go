@@ -43,10 +43,20 @@ var logTests = []testCase{
 				DeliverAt: 1,
 				Dedup:     engine.DedupKey{Producer: "me", Sequence: math.MaxUint64},
 			},
-			{Payload: []byte("numbered"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true},
-			{Payload: []byte("keyed"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7, HasSequence: true, Dedup: engine.DedupKey{Producer: "key"}},
+			{
+				Payload: []byte("numbered"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7,
+				HasSequence: true,
+			},
+			{
+				Payload: []byte("keyed"), SchemaVersion: engine.NoSchema, Producer: "me", Sequence: 7,
+				HasSequence: true,
+				Dedup:       engine.DedupKey{Producer: "key"},
+			},
 			{Payload: bytes.Repeat([]byte("big"), 1<<20), SchemaVersion: engine.NoSchema, HasSequence: true},
-			{Payload: []byte(strings.Repeat("h", 300)), SchemaVersion: engine.NoSchema, EventTime: 1 << 50, Producer: "only"},
+			{
+				Payload: []byte(strings.Repeat("h", 300)), SchemaVersion: engine.NoSchema, EventTime: 1 << 50,
+				Producer: "only",
+			},
 		}
 		_, err := v.Append(v.ctx, 1, 0, want)
 		v.ok(err)
@@ -148,7 +158,8 @@ var logTests = []testCase{
 		now := time.Now().UnixMilli()
 		for i := 1; i < len(records); i++ {
 			if records[i].PublishTime < records[i-1].PublishTime || records[i].PublishTime > now {
-				v.Fatalf("got publish time %d, want it between %d and %d", records[i].PublishTime, records[i-1].PublishTime, now)
+				v.Fatalf("got publish time %d, want it between %d and %d", records[i].PublishTime,
+					records[i-1].PublishTime, now)
 			}
 		}
 		if v.stats(1).Partitions[0].LastPublish != records[4].PublishTime {
@@ -167,7 +178,8 @@ var logTests = []testCase{
 		for _, part := range []int32{1, engine.AllPartitions} {
 			result := make(chan []engine.Record, 1)
 			go func() {
-				got, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: part, From: v.stats(1).Partitions[1].Next, Max: 5, Wait: time.Hour})
+				got, err := v.Read(v.ctx, 1,
+					engine.ReadRequest{Partition: part, From: v.stats(1).Partitions[1].Next, Max: 5, Wait: time.Hour})
 				if err != nil {
 					v.Error(err)
 				}
@@ -244,7 +256,8 @@ func testRead(v *env) {
 	v.same(read(engine.ReadRequest{Partition: all, Max: 100, Since: since}), numbered("m", 6, 10))
 	v.same(read(engine.ReadRequest{Partition: all, Max: 100, MaxBytes: 5}), numbered("m", 0, 2))
 	v.same(read(engine.ReadRequest{Partition: all, Max: 100, MaxBytes: 1}), numbered("m", 0, 1))
-	v.ack(1, "s", engine.MessageID{Topic: 1, Partition: 0, Entry: 1}, engine.MessageID{Topic: 1, Partition: 1, Entry: 0})
+	v.ack(1, "s", engine.MessageID{Topic: 1, Partition: 0, Entry: 1},
+		engine.MessageID{Topic: 1, Partition: 1, Entry: 0})
 	v.same(read(engine.ReadRequest{Partition: all, Max: 100, Subscription: "s"}),
 		[]string{"m0", "m3", "m4", "m5", "m6", "m7", "m8", "m9"})
 	_, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: 2, Max: 1})
@@ -266,7 +279,10 @@ func testTail(v *env) {
 	next := []uint64{1, 1}
 	tail := func() (got []string) {
 		v.Helper()
-		records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, FromEach: next, Max: 10, Wait: time.Hour})
+		records, err := v.Read(v.ctx, 1, engine.ReadRequest{
+			Partition: engine.AllPartitions, FromEach: next, Max: 10,
+			Wait: time.Hour,
+		})
 		v.ok(err)
 		for _, r := range records {
 			for int(r.ID.Partition) >= len(next) {

@@ -53,15 +53,30 @@ var positionTests = []testCase{
 			at   engine.Position
 			want []string
 		}{
-			"earliest":      {engine.Position{Kind: engine.Earliest}, numbered("m", 0, 10)},
-			"latest":        {engine.Position{Kind: engine.Latest}, []string{}},
-			"at id":         {engine.Position{Kind: engine.AtID, ID: ids[4]}, []string{"m1", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}},
-			"after id":      {engine.Position{Kind: engine.AfterID, ID: ids[4]}, []string{"m1", "m3", "m5", "m6", "m7", "m8", "m9"}},
-			"at time":       {engine.Position{Kind: engine.AtTime, Time: times[5]}, numbered("m", 5, 10)},
-			"before all":    {engine.Position{Kind: engine.AtTime, Time: times[0].Add(-time.Hour)}, numbered("m", 0, 10)},
-			"behind all":    {engine.Position{Kind: engine.AtTime, Time: time.Now().Add(time.Hour)}, []string{}},
-			"at a far id":   {engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Partition: 1, Entry: 1 << 60}}, []string{"m0", "m2", "m4", "m6", "m8"}},
-			"after the end": {engine.Position{Kind: engine.AfterID, ID: engine.MessageID{Topic: 1, Partition: 1, Entry: ^uint64(0)}}, []string{"m0", "m2", "m4", "m6", "m8"}},
+			"earliest": {engine.Position{Kind: engine.Earliest}, numbered("m", 0, 10)},
+			"latest":   {engine.Position{Kind: engine.Latest}, []string{}},
+			"at id": {
+				engine.Position{Kind: engine.AtID, ID: ids[4]},
+				[]string{"m1", "m3", "m4", "m5", "m6", "m7", "m8", "m9"},
+			},
+			"after id": {
+				engine.Position{Kind: engine.AfterID, ID: ids[4]},
+				[]string{"m1", "m3", "m5", "m6", "m7", "m8", "m9"},
+			},
+			"at time":    {engine.Position{Kind: engine.AtTime, Time: times[5]}, numbered("m", 5, 10)},
+			"before all": {engine.Position{Kind: engine.AtTime, Time: times[0].Add(-time.Hour)}, numbered("m", 0, 10)},
+			"behind all": {engine.Position{Kind: engine.AtTime, Time: time.Now().Add(time.Hour)}, []string{}},
+			"at a far id": {engine.Position{
+				Kind: engine.AtID,
+				ID:   engine.MessageID{Topic: 1, Partition: 1, Entry: 1 << 60},
+			}, []string{"m0", "m2", "m4", "m6", "m8"}},
+			"after the end": {
+				engine.Position{
+					Kind: engine.AfterID,
+					ID:   engine.MessageID{Topic: 1, Partition: 1, Entry: ^uint64(0)},
+				},
+				[]string{"m0", "m2", "m4", "m6", "m8"},
+			},
 		} {
 			v.subAt(1, name, c.at)
 			if got := drain(v, name); len(got) != len(c.want) {
@@ -70,9 +85,12 @@ var positionTests = []testCase{
 				v.same(got, c.want)
 			}
 		}
-		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{}, engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 2}}), engine.ErrForeignID)
-		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{}, engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Partition: 2}}), engine.ErrNoPartition)
-		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{}, engine.Position{Kind: engine.SkipN}), engine.ErrInvalid)
+		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{},
+			engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 2}}), engine.ErrForeignID)
+		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{},
+			engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Partition: 2}}), engine.ErrNoPartition)
+		v.want(v.CreateSubscription(v.ctx, 1, "x", engine.SubscriptionConfig{}, engine.Position{Kind: engine.SkipN}),
+			engine.ErrInvalid)
 		v.crash()
 		v.same(drain(v, "at time"), numbered("m", 5, 10))
 	}},
@@ -99,7 +117,8 @@ var positionTests = []testCase{
 		v.ack(1, "s", ids[9])
 		v.crash()
 		reset(engine.Position{Kind: engine.AtTime, Time: times[7]}, "m7", "m8", "m9")
-		v.want(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 9}}), engine.ErrForeignID)
+		v.want(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 9}}),
+			engine.ErrForeignID)
 	}},
 	{"a reset to an id moves its partition only", func(v *env) {
 		ids, _ := positionTopic(v)
@@ -119,7 +138,8 @@ var positionTests = []testCase{
 		v.subAt(1, "s", engine.Position{Kind: engine.Latest})
 		got := make(chan int, 1)
 		go func() {
-			ds, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 100, Wait: time.Hour, Partition: engine.AllPartitions})
+			ds, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 100, Wait: time.Hour, Partition: engine.AllPartitions})
 			if err != nil {
 				v.Error(err)
 			}

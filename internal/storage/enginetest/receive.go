@@ -51,7 +51,8 @@ var receiveTests = []testCase{
 		result := make(chan []engine.Delivery, 1)
 		start := time.Now()
 		go func() {
-			got, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 5, Wait: time.Hour, Partition: engine.AllPartitions})
+			got, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 5, Wait: time.Hour, Partition: engine.AllPartitions})
 			if err != nil {
 				v.Error(err)
 			}
@@ -80,7 +81,8 @@ var receiveTests = []testCase{
 		served := make(chan int, 10)
 		for i := range 10 {
 			go func() {
-				got, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
+				got, err := v.Receive(v.ctx, 1, "s",
+					engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 				if err != nil || len(got) != 1 {
 					v.Errorf("got %d messages, %v; want one", len(got), err)
 				}
@@ -186,7 +188,8 @@ var receiveTests = []testCase{
 		v.expect(1, "s")
 		next := make(chan []engine.Delivery, 1)
 		go func() {
-			got, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: v.tick * 5, Partition: engine.AllPartitions})
+			got, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 1, Wait: v.tick * 5, Partition: engine.AllPartitions})
 			if err != nil {
 				v.Error(err)
 			}
@@ -208,7 +211,8 @@ var receiveTests = []testCase{
 		for range 8 {
 			wg.Go(func() {
 				for n.Load() < 300 {
-					ds, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 3, Wait: v.tick, Partition: engine.AllPartitions})
+					ds, err := v.Receive(v.ctx, 1, "s",
+						engine.ReceiveRequest{Max: 3, Wait: v.tick, Partition: engine.AllPartitions})
 					if err != nil {
 						v.Error(err)
 						return
@@ -252,7 +256,8 @@ func testCancelledReceive(v *env) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				got, err := v.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 2, Wait: time.Hour, Partition: engine.AllPartitions})
+				got, err := v.Receive(ctx, 1, "s",
+					engine.ReceiveRequest{Max: 2, Wait: time.Hour, Partition: engine.AllPartitions})
 				if err != nil && !errors.Is(err, context.Canceled) {
 					v.Error(err)
 				}

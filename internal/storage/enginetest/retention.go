@@ -168,7 +168,8 @@ var retentionTests = []testCase{
 		v.put(1, numbered("m", 0, 10)...)
 		v.sleep(10)
 		v.same(v.read(1, 0), numbered("m", 0, 10))
-		v.ok(v.ConfigureTopic(v.ctx, 1, engine.TopicConfig{Partitions: 1, RetainAge: time.Millisecond, RetainBytes: -1}))
+		v.ok(v.ConfigureTopic(v.ctx, 1,
+			engine.TopicConfig{Partitions: 1, RetainAge: time.Millisecond, RetainBytes: -1}))
 		v.eventually("trim", func() bool { return v.first(1) == 10 })
 	}},
 	{"trimmed entries can be named without harm", func(v *env) {

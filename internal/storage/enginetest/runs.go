@@ -28,7 +28,10 @@ func (Lines) Split(format engine.RunFormat, body []byte, each func(i int32, m *e
 		if !ok || err != nil {
 			return fmt.Errorf("line %d is %q", i, line)
 		}
-		if err := each(i, &engine.Message{Payload: payload, EventTime: millis, SchemaVersion: engine.NoSchema}); err != nil {
+		if err := each(i, &engine.Message{
+			Payload: payload, EventTime: millis,
+			SchemaVersion: engine.NoSchema,
+		}); err != nil {
 			return err
 		}
 		i++
@@ -76,7 +79,8 @@ func (v *env) stored(id engine.TopicID, from uint64) []string {
 	out := []string{}
 	_, err := v.ReadRuns(v.ctx, id, 0, from, func(s *engine.Stored) (bool, error) {
 		if s.Run.Count > 0 {
-			out = append(out, fmt.Sprintf("[%d: %s]", s.First, strings.ReplaceAll(strings.TrimSpace(string(s.Run.Body)), "\n", ",")))
+			out = append(out, fmt.Sprintf("[%d: %s]", s.First,
+				strings.ReplaceAll(strings.TrimSpace(string(s.Run.Body)), "\n", ",")))
 		} else {
 			out = append(out, fmt.Sprintf("%d: %s", s.First, s.Record.Payload))
 		}
@@ -194,7 +198,9 @@ var runTests = []testCase{
 	{"dead letters out of runs", func(v *env) {
 		v.topic(9, keep)
 		v.topic(1, keep)
-		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 9, Lease: time.Hour}, engine.Position{Kind: engine.Earliest}))
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 9, Lease: time.Hour},
+			engine.Position{Kind: engine.Earliest}))
 		v.putRun(1, run("a", "b"))
 		got := v.get(1, "s", 2)
 		v.settle(1, "s", engine.Nack, got[1].ID)
@@ -279,7 +285,8 @@ var runTests = []testCase{
 			if got, err := v.Find(v.ctx, 1, 0, 501); err != nil || got.OK {
 				v.Fatalf("at 501: got %+v, %v; want nothing", got, err)
 			}
-			if got, err := v.FindNewest(v.ctx, 1, 0); err != nil || got != (engine.Found{OK: true, Entry: 5, Time: 500}) {
+			if got, err := v.FindNewest(v.ctx, 1, 0); err != nil ||
+				got != (engine.Found{OK: true, Entry: 5, Time: 500}) {
 				v.Fatalf("newest: got %+v, %v; want entry 5 at 500", got, err)
 			}
 			v.reopen()
@@ -330,7 +337,11 @@ var runTests = []testCase{
 		}{
 			{"no messages", engine.Run{Format: engine.RecordBatch}, engine.ErrInvalid},
 			{"no format", engine.Run{Count: 1}, engine.ErrInvalid},
-			{"too large", engine.Run{Format: engine.RecordBatch, Count: 1, Body: make([]byte, 65<<20)}, engine.ErrTooLarge},
+			{
+				"too large",
+				engine.Run{Format: engine.RecordBatch, Count: 1, Body: make([]byte, 65<<20)},
+				engine.ErrTooLarge,
+			},
 		} {
 			if _, err := v.AppendRun(v.ctx, 1, 0, c.run, nil); err == nil {
 				v.Fatalf("%s: got no error, want %v", c.name, c.want)
@@ -353,8 +364,15 @@ var runTests = []testCase{
 		v.topic(1, keep)
 		v.sub(1, "s")
 		msgs := []engine.Message{
-			{Payload: []byte("a"), Key: "k", Properties: []engine.Property{{Key: "p", Value: "1"}}, EventTime: 7, SchemaVersion: 3, Producer: "me", Sequence: 4, HasSequence: true},
-			{NullPayload: true, EmptyKey: true, Properties: []engine.Property{{Key: "n", Null: true}, {Key: "e"}, {Key: "v", Value: "w"}}, SchemaVersion: engine.NoSchema},
+			{
+				Payload: []byte("a"), Key: "k", Properties: []engine.Property{{Key: "p", Value: "1"}}, EventTime: 7,
+				SchemaVersion: 3, Producer: "me", Sequence: 4, HasSequence: true,
+			},
+			{
+				NullPayload: true, EmptyKey: true,
+				Properties:    []engine.Property{{Key: "n", Null: true}, {Key: "e"}, {Key: "v", Value: "w"}},
+				SchemaVersion: engine.NoSchema,
+			},
 			{Payload: bytes.Repeat([]byte("x"), 300<<10), SchemaVersion: engine.NoSchema},
 			{Payload: []byte("d"), SchemaVersion: engine.NoSchema},
 		}

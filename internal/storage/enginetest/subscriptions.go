@@ -15,12 +15,14 @@ var subscriptionTests = []testCase{
 		v.topic(1, keep)
 		v.put(1, "a")
 		v.sub(1, "one")
-		v.want(v.CreateSubscription(v.ctx, 1, "one", engine.SubscriptionConfig{}, engine.Position{}), engine.ErrSubscriptionExists)
+		v.want(v.CreateSubscription(v.ctx, 1, "one", engine.SubscriptionConfig{}, engine.Position{}),
+			engine.ErrSubscriptionExists)
 		v.sub(1, "two")
 		v.ack(1, "one", v.expect(1, "one", "a")[0].ID)
 		v.expect(1, "two", "a")
 		v.reopen()
-		v.want(v.CreateSubscription(v.ctx, 1, "one", engine.SubscriptionConfig{}, engine.Position{}), engine.ErrSubscriptionExists)
+		v.want(v.CreateSubscription(v.ctx, 1, "one", engine.SubscriptionConfig{}, engine.Position{}),
+			engine.ErrSubscriptionExists)
 		v.expect(1, "one")
 		v.expect(1, "two", "a")
 	}},
@@ -33,7 +35,8 @@ var subscriptionTests = []testCase{
 		v.want(v.ResetSubscription(v.ctx, 1, "s", engine.Position{}), engine.ErrNoSubscription)
 		v.want(v.ConfigureSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{}), engine.ErrNoSubscription)
 		v.want(v.CreateSubscription(v.ctx, 1, "", engine.SubscriptionConfig{}, engine.Position{}), engine.ErrInvalid)
-		v.want(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1}, engine.Position{}), engine.ErrInvalid)
+		v.want(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1}, engine.Position{}),
+			engine.ErrInvalid)
 	}},
 	{"configurations survive a restart, and changes of the caller's copy", func(v *env) {
 		v.topic(1, keep)
@@ -44,7 +47,10 @@ var subscriptionTests = []testCase{
 			}
 		}
 		second := func() engine.SubscriptionConfig {
-			return engine.SubscriptionConfig{MaxDeliveries: 3, DeadLetterTopic: 9, Properties: map[string]string{"c": "3"}}
+			return engine.SubscriptionConfig{
+				MaxDeliveries: 3, DeadLetterTopic: 9,
+				Properties: map[string]string{"c": "3"},
+			}
 		}
 		check := func(want engine.SubscriptionConfig) {
 			v.Helper()
@@ -83,7 +89,8 @@ var subscriptionTests = []testCase{
 		v.sub(1, "s")
 		done := make(chan error, 1)
 		go func() {
-			_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
+			_, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 			done <- err
 		}()
 		v.sleep(0.5)
@@ -107,7 +114,8 @@ var subscriptionTests = []testCase{
 			{engine.MessageID{Topic: 1, Entry: 1}, engine.ErrNoMessage},
 		} {
 			for _, action := range []engine.Action{engine.Ack, engine.AckTo, engine.Nack, engine.Extend} {
-				err := v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: engine.MessageID{Topic: 1}, Action: action}, {ID: c.id, Action: action}})
+				err := v.Settle(v.ctx, 1, "s",
+					[]engine.Settlement{{ID: engine.MessageID{Topic: 1}, Action: action}, {ID: c.id, Action: action}})
 				if !errors.Is(err, c.want) {
 					v.Errorf("%v of %+v: got error %v, want %v", action, c.id, err, c.want)
 				}
@@ -130,8 +138,10 @@ var subscriptionTests = []testCase{
 		check := func() {
 			v.Helper()
 			s := v.subStats(1, "s")
-			if s.Cursors[0] != (engine.CursorStats{Floor: 301, Acked: 2}) || s.Backlog != 298 || s.BacklogBytes != 298*size {
-				v.Fatalf("got %+v, want floor 301, 2 acknowledged above and a backlog of 298 with %d bytes", s, 298*size)
+			if s.Cursors[0] != (engine.CursorStats{Floor: 301, Acked: 2}) || s.Backlog != 298 ||
+				s.BacklogBytes != 298*size {
+				v.Fatalf("got %+v, want floor 301, 2 acknowledged above and a backlog of 298 with %d bytes", s,
+					298*size)
 			}
 		}
 		check()
@@ -186,7 +196,8 @@ func testAckOrder(v *env) {
 		}
 		s := v.subStats(1, "s")
 		if s.Cursors[0] != (engine.CursorStats{Floor: floor, Acked: above}) || s.Backlog != left {
-			v.Fatalf("got cursor %+v and a backlog of %d, want floor %d, %d above and %d left", s.Cursors[0], s.Backlog, floor, above, left)
+			v.Fatalf("got cursor %+v and a backlog of %d, want floor %d, %d above and %d left", s.Cursors[0], s.Backlog,
+				floor, above, left)
 		}
 	}
 	order := rng.Perm(n)
@@ -231,7 +242,8 @@ func testSubscriptionStats(v *env) {
 	v.putMsg(1, 0, engine.Message{Payload: []byte("later"), DeliverAt: time.Now().Add(100 * v.tick).UnixMilli()})
 	s := v.subStats(1, "s")
 	if s.Backlog != 11 || s.BacklogBytes <= total || s.Leased != 0 || s.Delayed != 1 || s.Waiting != 0 {
-		v.Fatalf("fresh: got %+v, want a backlog of 11 with more than %d bytes, 1 delayed, none leased or waiting", s, total)
+		v.Fatalf("fresh: got %+v, want a backlog of 11 with more than %d bytes, 1 delayed, none leased or waiting", s,
+			total)
 	}
 	got := v.get(1, "s", 4)
 	v.ack(1, "s", got[0].ID)

@@ -78,7 +78,8 @@ var topicTests = []testCase{
 		v.sub(1, "s")
 		received, read := make(chan error, 1), make(chan error, 1)
 		go func() {
-			_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
+			_, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 			received <- err
 		}()
 		go func() {
@@ -111,7 +112,8 @@ var topicTests = []testCase{
 		v.ok(err)
 		errs := make(chan error, 3)
 		go func() {
-			_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
+			_, err := v.Receive(v.ctx, 1, "s",
+				engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 			errs <- err
 		}()
 		go func() {
@@ -150,9 +152,12 @@ func testMissingTopic(v *env) {
 		"create subscription": func() error {
 			return v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{})
 		},
-		"configure subscription": func() error { return v.ConfigureSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{}) },
-		"delete subscription":    func() error { return v.DeleteSubscription(v.ctx, 1, "s") },
-		"reset subscription":     func() error { return v.ResetSubscription(v.ctx, 1, "s", engine.Position{}) },
+		"configure subscription": func() error {
+			return v.ConfigureSubscription(v.ctx, 1, "s",
+				engine.SubscriptionConfig{})
+		},
+		"delete subscription": func() error { return v.DeleteSubscription(v.ctx, 1, "s") },
+		"reset subscription":  func() error { return v.ResetSubscription(v.ctx, 1, "s", engine.Position{}) },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, engine.ErrNoTopic) {

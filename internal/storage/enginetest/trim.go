@@ -29,7 +29,8 @@ var trimTests = []testCase{
 		for range 2 {
 			v.same(v.read(1, 0), numbered("m", 5, 10))
 			v.same(v.read(1, 1), []string{"other"})
-			if s := v.subStats(1, "s"); s.Backlog != 5 || s.Cursors[0].Floor != 5 || s.Cursors[0].Acked != 1 || s.Cursors[1].Floor != 0 {
+			if s := v.subStats(1, "s"); s.Backlog != 5 || s.Cursors[0].Floor != 5 || s.Cursors[0].Acked != 1 ||
+				s.Cursors[1].Floor != 0 {
 				v.Fatalf("got %+v, want a backlog of 4 behind entry 5 and the other partition's message", s)
 			}
 			v.crash()
@@ -113,7 +114,10 @@ var trimTests = []testCase{
 		v.topic(1, keep)
 		v.sub(1, "s")
 		ids := v.put(1, "a", "b", "c")
-		v.putMsg(1, 0, engine.Message{Payload: []byte("later"), DeliverAt: time.Now().Add(20 * v.tick).UnixMilli(), SchemaVersion: engine.NoSchema})
+		v.putMsg(1, 0, engine.Message{
+			Payload: []byte("later"), DeliverAt: time.Now().Add(20 * v.tick).UnixMilli(),
+			SchemaVersion: engine.NoSchema,
+		})
 		v.put(1, "d")
 		v.expect(1, "s", "a", "b", "c", "d")
 		v.trim(1, 4, 4)

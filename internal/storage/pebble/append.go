@@ -12,7 +12,9 @@ import (
 const maxAppendBytes = 64 << 20
 
 // Append implements engine.Log.
-func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error) {
+func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
+	msgs []engine.Message,
+) ([]engine.Appended, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}

@@ -202,7 +202,8 @@ func makeTopics(b testing.TB, e *Engine, from, n int, subscribe bool) {
 				id := engine.TopicID(from + i)
 				err := e.CreateTopic(ctx, id, keepAll)
 				if err == nil && subscribe {
-					err = e.CreateSubscription(ctx, id, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest})
+					err = e.CreateSubscription(ctx, id, "s", engine.SubscriptionConfig{},
+						engine.Position{Kind: engine.Earliest})
 				}
 				if err != nil {
 					b.Error(err)
@@ -266,7 +267,8 @@ func BenchmarkPipeline(b *testing.B) {
 			for range pairs {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
-						got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Minute, Partition: engine.AllPartitions})
+						got, err := e.Receive(ctx, 1, "s",
+							engine.ReceiveRequest{Max: 1, Wait: time.Minute, Partition: engine.AllPartitions})
 						if err != nil || len(got) != 1 {
 							b.Errorf("%d messages, %v", len(got), err)
 							return

@@ -39,7 +39,9 @@ type checker struct {
 // missing or cut short, every block of every table, every record of every topic
 // and journal. It writes nothing. found is told what is damaged; progress hears how
 // many of the bytes of all tables are done.
-func Check(ctx context.Context, dir string, found func(file, problem string), progress func(done, total int64)) (Checked, error) {
+func Check(ctx context.Context, dir string, found func(file, problem string),
+	progress func(done, total int64),
+) (Checked, error) {
 	c := &checker{fs: vfs.Default, dir: dir, found: found}
 	if err := intact(c.fs, dir, true); err != nil {
 		c.problem("", strings.TrimPrefix(err.Error(), engine.ErrCorrupt.Error()+": "))
@@ -179,7 +181,8 @@ func (c *checker) value(key, value []byte) {
 	case keyFormat:
 		u := unpacker{rest: body}
 		if c.done.Format = u.uint(); c.done.Format > formatVersion {
-			c.problem("", fmt.Sprintf("%v: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, c.done.Format, formatVersion))
+			c.problem("", fmt.Sprintf("%v: its format is %d, this version reads formats up to %d",
+				engine.ErrNewerFormat, c.done.Format, formatVersion))
 		}
 	}
 }

@@ -176,7 +176,8 @@ func TestCheckpointThatFails(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if strings.HasPrefix(op.Path, "copy") && (op.Kind == errorfs.OpFileWrite || isSync(op.Kind)) && breaks(op) {
+				if strings.HasPrefix(op.Path, "copy") && (op.Kind == errorfs.OpFileWrite || isSync(op.Kind)) &&
+					breaks(op) {
 					return errDisk
 				}
 				return nil

@@ -63,7 +63,8 @@ func (r *closedStore) load(s *store) error {
 		}
 	}
 	if r.format > formatVersion {
-		return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, r.format, formatVersion)
+		return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, r.format,
+			formatVersion)
 	}
 	var err error
 	if r.mark, err = s.get([]byte{keyMark}); err != nil && !errors.Is(err, cdb.ErrNotFound) {

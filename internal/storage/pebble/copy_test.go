@@ -28,10 +28,16 @@ func copied(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for id := engine.TopicID(1); id <= copiedTopics; id++ {
-		must(t, e.CreateTopic(ctx, id, engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}))
-		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+		must(t, e.CreateTopic(ctx, id,
+			engine.TopicConfig{Partitions: 2, RetainAge: -1, RetainBytes: -1, Deduplicate: true}))
+		must(t, e.CreateSubscription(ctx, id, "sub", engine.SubscriptionConfig{},
+			engine.Position{Kind: engine.Earliest}))
 		for i := range 40 {
-			_, err := e.Append(ctx, id, int32(i%2), []engine.Message{{Payload: fmt.Appendf(nil, "%d/%d/%s", id, i, strings.Repeat("x", 300)), Producer: "p", Sequence: uint64(i), HasSequence: true}})
+			_, err := e.Append(ctx, id, int32(i%2),
+				[]engine.Message{{
+					Payload: fmt.Appendf(nil, "%d/%d/%s", id, i, strings.Repeat("x", 300)), Producer: "p",
+					Sequence: uint64(i), HasSequence: true,
+				}})
 			must(t, err)
 		}
 		got, err := e.Receive(ctx, id, "sub", engine.ReceiveRequest{Max: 20})
@@ -52,7 +58,8 @@ func copied(t *testing.T) string {
 			must(t, err)
 		}
 		if i%2 == 0 {
-			must(t, j.SaveSnapshot(ctx, 30, func(w io.Writer) error { _, err := io.WriteString(w, "state of "+name); return err }))
+			must(t, j.SaveSnapshot(ctx, 30,
+				func(w io.Writer) error { _, err := io.WriteString(w, "state of "+name); return err }))
 		}
 	}
 	must(t, e.Close())
@@ -180,8 +187,14 @@ func TestCopy(t *testing.T) {
 	}
 
 	united := filepath.Join(t.TempDir(), "store")
-	every := Part{Dir: united, Topic: func(engine.TopicID) bool { return true }, Journal: func(string) bool { return true }}
-	must(t, Copy(t.Context(), CopyOptions{From: dirs, To: []Part{every}, Progress: func(int64, int64) {}, Note: func([]byte) error { return nil }}))
+	every := Part{
+		Dir: united, Topic: func(engine.TopicID) bool { return true },
+		Journal: func(string) bool { return true },
+	}
+	must(t, Copy(t.Context(), CopyOptions{
+		From: dirs, To: []Part{every}, Progress: func(int64, int64) {},
+		Note: func([]byte) error { return nil },
+	}))
 	got := survey(t, united)
 	if !maps.Equal(got.Topics, want.Topics) || !maps.Equal(got.Journals, want.Journals) || got.Mark != nil {
 		t.Errorf("united store: got %+v, want %+v", got, want)
@@ -205,7 +218,11 @@ func contents(t *testing.T, dir string) []string {
 		for _, d := range got {
 			all = append(all, fmt.Sprintf("%v %s", d.ID, d.Payload))
 		}
-		again, err := e.Append(ctx, id, 0, []engine.Message{{Payload: []byte("again"), Producer: "p", Sequence: 4, HasSequence: true, Dedup: engine.DedupKey{Producer: "p", Sequence: 4}}})
+		again, err := e.Append(ctx, id, 0,
+			[]engine.Message{{
+				Payload: []byte("again"), Producer: "p", Sequence: 4, HasSequence: true,
+				Dedup: engine.DedupKey{Producer: "p", Sequence: 4},
+			}})
 		must(t, err)
 		all = append(all, fmt.Sprint(again))
 	}

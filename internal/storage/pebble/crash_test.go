@@ -141,7 +141,8 @@ func TestCrashHistories(t *testing.T) {
 			t.Run(fmt.Sprintf("lane=%d", lane), func(t *testing.T) {
 				for i := lane; i < n && !t.Failed(); i += lanes {
 					rng := rand.New(rand.NewPCG(seed, uint64(i)))
-					enginetest.History(t, rng, newPowerStore(rand.New(rand.NewPCG(seed, ^uint64(i))), cache), 1+rng.IntN(4)/3)
+					enginetest.History(t, rng, newPowerStore(rand.New(rand.NewPCG(seed, ^uint64(i))), cache),
+						1+rng.IntN(4)/3)
 				}
 			})
 		})

@@ -125,7 +125,8 @@ func (s *store) damagedStore(err error) error {
 		return err
 	}
 	if s.damage.store.CompareAndSwap(nil, &err) {
-		s.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the store from a backup",
+		s.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the "+
+			"store from a backup",
 			"dir", s.dir, "error", err)
 	}
 	return err

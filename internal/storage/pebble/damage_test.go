@@ -289,7 +289,8 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told *engine.DamagedMessage
-	if _, err := e.Read(ctx, 1, engine.ReadRequest{From: 1, Max: 1}); !errors.Is(err, engine.ErrCorrupt) || !errors.As(err, &told) || told.ID.Entry != 1 {
+	if _, err := e.Read(ctx, 1, engine.ReadRequest{From: 1, Max: 1}); !errors.Is(err, engine.ErrCorrupt) ||
+		!errors.As(err, &told) || told.ID.Entry != 1 {
 		t.Errorf("read: got %v, want damage of entry 1", err)
 	}
 	if got, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10}); err != nil || len(got) != 1 {
@@ -300,7 +301,8 @@ func TestDamagedRecord(t *testing.T) {
 	if err != nil || len(got) != 2 || got[1].ID.Entry != 2 {
 		t.Fatalf("received %d, %v", len(got), err)
 	}
-	if err := e.ResetSubscription(ctx, 1, "s", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Entry: 1}}); err != nil {
+	if err := e.ResetSubscription(ctx, 1, "s",
+		engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Entry: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	all.Max = 1

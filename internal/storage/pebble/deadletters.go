@@ -149,7 +149,9 @@ const elsewhereTimeout = 5 * time.Second
 
 // moveElsewhere moves a message to a topic of another store. The copy is durable
 // before the message is acknowledged; a crash in between makes a second copy.
-func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message, size int64) error {
+func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message,
+	size int64,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -199,8 +201,10 @@ func (m *deadLetterMover) redeliver(it *item, why error) {
 	if m.e.stopCause() != nil {
 		return
 	}
-	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or change the subscription",
-		"topic", uint64(s.topic.id), "subscription", s.name, "partition", it.cur.part.index, "entry", it.entry, "error", why)
+	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or "+
+		"change the subscription",
+		"topic", uint64(s.topic.id), "subscription", s.name, "partition", it.cur.part.index, "entry",
+		it.entry, "error", why)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unusable != nil || it.state != itemDeadLetter {

@@ -37,7 +37,9 @@ func (*dedup) anyKey(drafts []draft) bool {
 
 // appendOnce is append for a topic that deduplicates. The topic's dedup lock is
 // not held while waiting for the group.
-func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft, total int) ([]engine.Appended, error) {
+func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft,
+	total int,
+) ([]engine.Appended, error) {
 	out := make([]engine.Appended, len(drafts))
 	now := time.Now().UnixMilli()
 	t.dedup.mu.Lock()
@@ -106,7 +108,9 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 
 // writeFreshLocked appends the messages that out does not call duplicates. The
 // caller holds the dedup lock.
-func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended, total int, now int64) (*group, error) {
+func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended,
+	total int, now int64,
+) (*group, error) {
 	g, err := e.commit.lockWithRoom(ctx, total)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ func (f *failStopFS) mustNotFail(name string) bool {
 	if f.PathJoin(name) != f.PathJoin(f.s.dir, base) {
 		return false // a checkpoint's
 	}
-	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") || strings.HasPrefix(base, "marker.")
+	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") ||
+		strings.HasPrefix(base, "marker.")
 }
 
 // Unwrap implements vfs.FS.

@@ -31,10 +31,12 @@ func TestFailedWriteIsFinal(t *testing.T) {
 			return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".log")
 		},
 		"new log": func(op errorfs.Op) bool {
-			return (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite) && strings.HasSuffix(op.Path, ".log")
+			return (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite) &&
+				strings.HasSuffix(op.Path, ".log")
 		},
 		"manifest": func(op errorfs.Op) bool {
-			return (op.Kind == errorfs.OpFileWrite || isSync(op.Kind)) && strings.HasPrefix(filepath.Base(op.Path), "MANIFEST")
+			return (op.Kind == errorfs.OpFileWrite || isSync(op.Kind)) &&
+				strings.HasPrefix(filepath.Base(op.Path), "MANIFEST")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

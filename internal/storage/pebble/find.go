@@ -48,7 +48,9 @@ func (p *partition) largestTime() (int64, error) {
 }
 
 // find looks for the first message that is not older than a time.
-func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32, at func(*partition) (int64, error)) (engine.Found, error) {
+func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
+	at func(*partition) (int64, error),
+) (engine.Found, error) {
 	if err := e.enter(ctx); err != nil {
 		return engine.Found{}, err
 	}

@@ -35,8 +35,12 @@ var format1 = map[string]struct {
 		index: "740000000000000007720000000c006b65793a6f726465722d310000000000000000",
 		want: engine.Message{
 			Payload: []byte("paid"), Key: "k", SchemaVersion: engine.NoSchema,
-			Properties: []engine.Property{{Key: "a", Value: "b"}, {Key: "\x00producer", Value: "p"}, {Key: "\x00sequence", Value: "5"}},
-			Producer:   "\x00key:order-1", HasSequence: true,
+			Properties: []engine.Property{
+				{Key: "a", Value: "b"},
+				{Key: "\x00producer", Value: "p"},
+				{Key: "\x00sequence", Value: "5"},
+			},
+			Producer: "\x00key:order-1", HasSequence: true,
 			Dedup: engine.DedupKey{Producer: "\x00key:order-1"},
 		},
 	},
@@ -70,7 +74,8 @@ func TestFormat1IsReadAndDeduplicated(t *testing.T) {
 			if err := e.CreateTopic(ctx, 7, config); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Append(ctx, 7, 0, []engine.Message{{Payload: []byte("in the place of the record")}}); err != nil {
+			if _, err := e.Append(ctx, 7, 0,
+				[]engine.Message{{Payload: []byte("in the place of the record")}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Close(); err != nil {

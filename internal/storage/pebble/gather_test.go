@@ -77,7 +77,8 @@ func newGathering(t *testing.T) *gathering {
 func (g *gathering) write(size int) {
 	g.writing.Go(func() {
 		payload := append(bytes.Clone(heldMessage), make([]byte, size)...)
-		if _, err := g.e.Append(context.WithoutCancel(g.Context()), 1, 0, []engine.Message{{Payload: payload}}); err != nil {
+		if _, err := g.e.Append(context.WithoutCancel(g.Context()), 1, 0,
+			[]engine.Message{{Payload: payload}}); err != nil {
 			g.Errorf("append: got error %v, want none", err)
 		}
 	})

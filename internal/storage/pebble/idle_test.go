@@ -55,7 +55,8 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 		// Topic 1 has a lease, 2 a delayed return, 3 a waiting caller, 4 acks and
 		// redeliveries, 5 a message for later.
 		receive(1, 1)
-		must(e.Settle(ctx, 2, "s", []engine.Settlement{{ID: receive(2, 1)[0].ID, Action: engine.Nack, Delay: 5 * time.Minute}}))
+		must(e.Settle(ctx, 2, "s",
+			[]engine.Settlement{{ID: receive(2, 1)[0].ID, Action: engine.Nack, Delay: 5 * time.Minute}}))
 		receive(3, 4)
 		waited := make(chan int, 1)
 		go func() {
@@ -74,7 +75,8 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 		}))
 		four = receive(4, 1)
 		must(e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))
-		_, err := e.Append(ctx, 5, 0, []engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
+		_, err := e.Append(ctx, 5, 0,
+			[]engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
 		must(err)
 		before4, before5 := describe(4), describe(5)
 
@@ -116,7 +118,8 @@ func TestDiskIsFreed(t *testing.T) {
 			return e.ConfigureTopic(ctx, big, engine.TopicConfig{Partitions: 1})
 		},
 		"acknowledged": func(e *Engine) error {
-			err := e.CreateSubscription(ctx, big, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest})
+			err := e.CreateSubscription(ctx, big, "s", engine.SubscriptionConfig{},
+				engine.Position{Kind: engine.Earliest})
 			if err == nil {
 				err = e.ConfigureTopic(ctx, big, engine.TopicConfig{Partitions: 1})
 			}

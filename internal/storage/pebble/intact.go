@@ -43,7 +43,8 @@ func intact(fs vfs.FS, dir string, mustExist bool) error {
 	}
 	known, err := cleanclose.Verify(folder{fs, dir})
 	if err != nil {
-		return fmt.Errorf("%w: %w; if they were replaced on purpose, remove the file %s", engine.ErrCorrupt, err, cleanclose.Name)
+		return fmt.Errorf("%w: %w; if they were replaced on purpose, remove the file %s", engine.ErrCorrupt, err,
+			cleanclose.Name)
 	}
 	if known {
 		return nil
@@ -71,7 +72,8 @@ func noteClose(fs vfs.FS, dir string) error {
 	}
 	var names []string
 	for _, name := range all {
-		if strings.HasSuffix(name, ".sst") || name == "LOCK" || name == cleanclose.Name || strings.HasSuffix(name, tempSuffix) {
+		if strings.HasSuffix(name, ".sst") || name == "LOCK" || name == cleanclose.Name ||
+			strings.HasSuffix(name, tempSuffix) {
 			continue
 		}
 		if info, err := fs.Stat(fs.PathJoin(dir, name)); err == nil && !info.IsDir() {

@@ -205,7 +205,8 @@ func (j *journal) refuseAndUnlock(ctx context.Context, after uint64) error {
 	winner, assigned := j.last, j.assigned
 	j.e.commit.unlock()
 	if after > assigned {
-		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name, after, assigned)
+		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name,
+			after, assigned)
 	}
 	if winner != nil {
 		if err := winner.wait(ctx); err != nil {
@@ -254,7 +255,9 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 }
 
 // Replay implements engine.Journal.
-func (j *journal) Replay(ctx context.Context, after uint64, visit func(position uint64, record []byte) error) (uint64, error) {
+func (j *journal) Replay(ctx context.Context, after uint64,
+	visit func(position uint64, record []byte) error,
+) (uint64, error) {
 	if err := j.e.enter(ctx); err != nil {
 		return after, err
 	}

@@ -193,7 +193,8 @@ func (e *Engine) takesRecords() error {
 	return nil
 }
 
-var errLogFull = fmt.Errorf("%w: the shard's log is at its bound, because a member of the group is behind", engine.ErrDiskFull)
+var errLogFull = fmt.Errorf("%w: the shard's log is at its bound, because a member of the group is behind",
+	engine.ErrDiskFull)
 
 // offer hands a group to the log.
 func (c *committer) offer(g *group) {
@@ -233,7 +234,8 @@ func (c *committer) applyLogged(g *group) bool {
 // lose stops the engine because somebody else may append to its log.
 func (e *Engine) lose(err error) {
 	if e.stopCause() == nil {
-		e.log.Warn("engine stopped because another member of the group may own its shard; callers try again", "dir", e.dir, "error", err)
+		e.log.Warn("engine stopped because another member of the group may own its shard; callers try again", "dir",
+			e.dir, "error", err)
 	}
 	e.stop(engine.ErrNotOwner)
 }

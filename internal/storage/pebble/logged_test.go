@@ -277,7 +277,8 @@ func TestLostLog(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
-		if _, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0, Wait: time.Minute}); err != nil {
+		if _, err := e.Receive(ctx, 1, "s",
+			engine.ReceiveRequest{Max: 1, Partition: 0, Wait: time.Minute}); err != nil {
 			t.Errorf("receive before the log is lost: got error %v, want none", err)
 		}
 	})
@@ -341,11 +342,13 @@ func TestStaleOwner(t *testing.T) {
 	s.log.mu.Lock()
 	s.log.stale = true
 	s.log.mu.Unlock()
-	if got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0}); !errors.Is(err, engine.ErrNotOwner) {
+	if got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0}); !errors.Is(err,
+		engine.ErrNotOwner) {
 		t.Errorf("receive after the lease: got %v, %v; want %v", got, err, engine.ErrNotOwner)
 	}
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("m")}}); !errors.Is(err, engine.ErrNotBegun) {
-		t.Errorf("append after the lease: got error %v, want %v that promises nothing has happened", err, engine.ErrNotBegun)
+		t.Errorf("append after the lease: got error %v, want %v that promises nothing has happened", err,
+			engine.ErrNotBegun)
 	}
 	s.log.mu.Lock()
 	s.log.stale, s.log.full = false, true

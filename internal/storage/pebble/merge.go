@@ -91,7 +91,10 @@ func (m *merger) load(w *walk, ok bool) {
 	w.ok, w.run, w.last = true, nil, messageEntry(w.iter.Key())
 	if w.value, w.corrupt = verify(w.iter.Key(), value); w.corrupt != nil {
 		// It holds all from where the walk is, since there are no gaps.
-		w.value = recordHead{publish: w.head.publish, size: int64(len(value)), count: max(w.last+1, w.entry+1) - w.entry}
+		w.value = recordHead{
+			publish: w.head.publish, size: int64(len(value)),
+			count: max(w.last+1, w.entry+1) - w.entry,
+		}
 	}
 	w.goTo(max(w.last+1-w.value.count, w.entry))
 }

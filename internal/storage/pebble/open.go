@@ -231,7 +231,8 @@ func (e *Engine) checkFormat() error {
 		case u.err != nil:
 			return u.err
 		case v > formatVersion:
-			return fmt.Errorf("open %s: %w: its format is %d, this version reads formats up to %d", e.dir, engine.ErrNewerFormat, v, formatVersion)
+			return fmt.Errorf("open %s: %w: its format is %d, this version reads formats up to %d", e.dir,
+				engine.ErrNewerFormat, v, formatVersion)
 		case v == formatVersion:
 			return nil
 		}

@@ -23,14 +23,16 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := cdb.Open("store", &cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest, Logger: storeLogger{e.store}})
+	db, err := cdb.Open("store",
+		&cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest, Logger: storeLogger{e.store}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p packer
 	p.uint(formatVersion + 1)
 	key := []byte{keyFormat}
-	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(), fs.Remove("store/"+cleanclose.Name)); err != nil {
+	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(),
+		fs.Remove("store/"+cleanclose.Name)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -172,7 +174,8 @@ func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
 	for level := range levels {
 		for _, table := range levels[level] {
 			tables++
-			if first, last := table.Smallest.UserKey[0], table.Largest.UserKey[0]; first != last && (first == keyMessage || last == keyMessage) {
+			if first, last := table.Smallest.UserKey[0], table.Largest.UserKey[0]; first != last &&
+				(first == keyMessage || last == keyMessage) {
 				t.Errorf("a table in level %d has keys from %c to %c", level, first, last)
 			}
 		}

@@ -239,7 +239,9 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 
 // read returns durable messages of the partitions in the order they were
 // published.
-func (t *topic) read(ctx context.Context, parts []*partition, s *subscription, req engine.ReadRequest) ([]engine.Record, error) {
+func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
+	req engine.ReadRequest,
+) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
 		from := max(readFrom(req, p), p.first.Load())
 		if err := t.e.damage.known(p.id(from)); err != nil && s == nil && len(parts) == 1 && req.Since.IsZero() {

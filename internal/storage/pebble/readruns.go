@@ -9,7 +9,9 @@ import (
 )
 
 // ReadRuns implements engine.Runs.
-func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.Stored) (bool, error),
+) (engine.Extent, error) {
 	if err := e.enter(ctx); err != nil {
 		return engine.Extent{}, err
 	}
@@ -107,7 +109,10 @@ func (w *storedWalk) show(key, value []byte) error {
 	case head.format == neutralRun:
 		return w.showMessages(last, head, value[head.body:])
 	default:
-		stored.Run = engine.Run{Format: head.format, Count: int32(head.count), MaxTime: head.ownMax, Body: value[head.body:]}
+		stored.Run = engine.Run{
+			Format: head.format, Count: int32(head.count), MaxTime: head.ownMax,
+			Body: value[head.body:],
+		}
 	}
 	more, err := w.visit(&stored)
 	w.ended, w.next = !more, last+1

@@ -89,7 +89,9 @@ func (s *subscription) dequeueLocked(w *waiter) {
 }
 
 // Receive implements engine.Subscriptions.
-func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
+	req engine.ReceiveRequest,
+) ([]engine.Delivery, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,8 @@ func (r *reclaimer) run() {
 	start := binary.BigEndian.AppendUint32([]byte{keyMessage}, lo)
 	end := binary.BigEndian.AppendUint32([]byte{keyMessage}, hi)
 	if err := r.e.db.Compact(r.ctx, start, after(end), false); err != nil && r.ctx.Err() == nil {
-		r.e.log.Error("compaction that gives disk space back failed; it is tried again after further deletions", "error", err)
+		r.e.log.Error("compaction that gives disk space back failed; it is tried again after further deletions",
+			"error", err)
 	}
 }
 

@@ -57,7 +57,9 @@ func (t *ticket) PublishTime() int64             { return t.publish }
 func (t *ticket) Wait(ctx context.Context) error { return t.group.wait(ctx) }
 
 // AppendRun implements engine.Runs.
-func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run, sides func(first uint64) []engine.Side) (engine.Ticket, error) {
+func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
+	sides func(first uint64) []engine.Side,
+) (engine.Ticket, error) {
 	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -124,7 +126,8 @@ func checkRun(run *engine.Run) error {
 func checkSides(sides []engine.Side) ([]engine.Side, error) {
 	for i := range sides {
 		if len(sides[i].Key) > engine.MaxSide || len(sides[i].Value) > engine.MaxSide {
-			return nil, fmt.Errorf("%w: side has %d and %d bytes, at most %d are kept", engine.ErrTooLarge, len(sides[i].Key), len(sides[i].Value), engine.MaxSide)
+			return nil, fmt.Errorf("%w: side has %d and %d bytes, at most %d are kept", engine.ErrTooLarge,
+				len(sides[i].Key), len(sides[i].Value), engine.MaxSide)
 		}
 	}
 	return sides, nil

@@ -43,7 +43,8 @@ func heapBytes() float64 {
 func openLean(b *testing.B) *Engine {
 	b.Helper()
 	cache := &Cache{blocks: cdb.NewCache(1 << 20), tables: cdb.NewFileCache(1, 100)}
-	e, err := Open(b.TempDir(), Options{Cache: cache, MemTableBytes: 256 << 10, MaxLoaded: 1 << 30, IdleAfter: time.Hour})
+	e, err := Open(b.TempDir(),
+		Options{Cache: cache, MemTableBytes: 256 << 10, MaxLoaded: 1 << 30, IdleAfter: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -200,7 +201,8 @@ func BenchmarkLeases(b *testing.B) {
 		fill(b, e, 1, n, 10)
 		before := heapBytes()
 		for left := n; left > 0; left -= 1000 {
-			if _, err := e.Receive(context.Background(), 1, "s", engine.ReceiveRequest{Max: 1000, Lease: time.Hour, Partition: 0}); err != nil {
+			if _, err := e.Receive(context.Background(), 1, "s",
+				engine.ReceiveRequest{Max: 1000, Lease: time.Hour, Partition: 0}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -31,7 +31,8 @@ func TestSeedJournal(t *testing.T) {
 			must(t, err)
 		}
 		if c.snapshots > 0 {
-			must(t, j.SaveSnapshot(ctx, c.snapshots, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }))
+			must(t, j.SaveSnapshot(ctx, c.snapshots,
+				func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }))
 		}
 		must(t, to.SeedJournal(ctx, c.name, j))
 		sums[c.name], err = journalcopy.Sum(ctx, j)

@@ -211,7 +211,8 @@ func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
 	case it.holdsLocked(st):
 		return nil
 	case it != nil && it.state == itemLeased && st.Delivery == 0:
-		return fmt.Errorf("%w; an earlier lease ran out, and the id does not say which delivery it is of: send the one that came with the message", engine.ErrLeaseEnded)
+		return fmt.Errorf("%w; an earlier lease ran out, and the id does not say which delivery it is of: send the "+
+			"one that came with the message", engine.ErrLeaseEnded)
 	}
 	return engine.ErrLeaseEnded
 }

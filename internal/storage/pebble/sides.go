@@ -46,7 +46,9 @@ func (g *group) emitSides() {
 }
 
 // Sides implements engine.Runs.
-func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte, visit func(engine.Side) error) error {
+func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
+	visit func(engine.Side) error,
+) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	j.saveMu.Lock()
 	defer j.saveMu.Unlock()
 	if end := j.end(); position > end {
-		return fmt.Errorf("%w: a snapshot of journal %q at position %d, which ends at %d", engine.ErrInvalid, j.name, position, end)
+		return fmt.Errorf("%w: a snapshot of journal %q at position %d, which ends at %d", engine.ErrInvalid, j.name,
+			position, end)
 	}
 	current, err := j.durableSnapshot(ctx)
 	if err != nil {

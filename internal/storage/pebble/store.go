@@ -76,7 +76,8 @@ func (s *store) fail(err error) {
 		return
 	}
 	close(s.failed)
-	s.log.Error("engine stopped after a failed write; repair the disk and restart the server", "dir", s.dir, "error", err)
+	s.log.Error("engine stopped after a failed write; repair the disk and restart the server", "dir",
+		s.dir, "error", err)
 	if e := s.served.Load(); e != nil {
 		e.stop(engine.ErrFailed)
 	}

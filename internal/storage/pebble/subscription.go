@@ -42,7 +42,8 @@ func (s *subscription) engine() *Engine { return s.topic.e }
 // restoreCursor takes one stored cursor.
 func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error {
 	if int64(part) >= int64(len(s.cursors)) || len(body) != cursorLen {
-		return corrupt(key, fmt.Sprintf("cursor of subscription %q has %d bytes and is for partition %d; want %d bytes and one of %d partitions",
+		return corrupt(key, fmt.Sprintf(
+			"cursor of subscription %q has %d bytes and is for partition %d; want %d bytes and one of %d partitions",
 			s.name, len(body), part, cursorLen, len(s.cursors)))
 	}
 	c := s.cursors[part]
@@ -70,7 +71,9 @@ func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
 
 // newSubscription makes a subscription with every cursor at the start of its
 // partition.
-func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig, parts []*partition) *subscription {
+func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig,
+	parts []*partition,
+) *subscription {
 	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
 	for _, p := range parts {
 		s.addCursor(p)

@@ -24,7 +24,9 @@ func checkSubscription(name string, c engine.SubscriptionConfig) error {
 }
 
 // CreateSubscription implements engine.Subscriptions.
-func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig, at engine.Position) error {
+func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig, at engine.Position,
+) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}
@@ -91,7 +93,9 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
-func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string, config engine.SubscriptionConfig) error {
+func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
+	config engine.SubscriptionConfig,
+) error {
 	if err := checkSubscription(name, config); err != nil {
 		return err
 	}
@@ -160,7 +164,9 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 }
 
 // change runs one administrative change of a subscription and waits for it.
-func (e *Engine) change(ctx context.Context, id engine.TopicID, name string, f func(*subscription) (*group, error)) error {
+func (e *Engine) change(ctx context.Context, id engine.TopicID, name string,
+	f func(*subscription) (*group, error),
+) error {
 	if err := e.enter(ctx); err != nil {
 		return err
 	}

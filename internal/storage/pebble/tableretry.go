@@ -33,7 +33,8 @@ func (r *tableRetry) failed(err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.s.log.Error("store: a flush or compaction failed; it is tried again, less and less often, and this is not logged again until one works", "dir", r.s.dir, "error", err)
+		r.s.log.Error("store: a flush or compaction failed; it is tried again, less and less often, and this is not "+
+			"logged again until one works", "dir", r.s.dir, "error", err)
 	}
 	_ = r.s.damagedStore(storeError(err)) // a compaction that reads damage makes the store unhealthy
 }
@@ -45,7 +46,8 @@ func (r *tableRetry) worked() {
 	r.failures = 0
 	r.mu.Unlock()
 	if failures > 0 {
-		r.s.log.Info("store: flushes and compactions work again", "dir", r.s.dir, "failures", failures, "after", time.Since(since).Round(time.Millisecond))
+		r.s.log.Info("store: flushes and compactions work again", "dir", r.s.dir, "failures", failures, "after",
+			time.Since(since).Round(time.Millisecond))
 	}
 }
 

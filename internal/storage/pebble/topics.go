@@ -77,7 +77,8 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	defer t.admin.Unlock()
 	parts := *t.parts.Load()
 	if int(config.Partitions) < len(parts) {
-		return nil, fmt.Errorf("%w: a topic of %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts), config.Partitions)
+		return nil, fmt.Errorf("%w: a topic of %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts),
+			config.Partitions)
 	}
 	var added []*partition
 	for i := len(parts); i < int(config.Partitions); i++ {

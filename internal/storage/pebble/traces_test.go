@@ -47,16 +47,19 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateTopic(ctx, 1, engine.TopicConfig{Partitions: 2, RetainAge: time.Hour, RetainBytes: -1, Deduplicate: true}))
+	must(e.CreateTopic(ctx, 1,
+		engine.TopicConfig{Partitions: 2, RetainAge: time.Hour, RetainBytes: -1, Deduplicate: true}))
 	must(e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
 	later := time.Now().Add(time.Hour).UnixMilli()
 	for i := range uint64(6) {
-		_, err := e.Append(ctx, 1, 1, []engine.Message{{Dedup: engine.DedupKey{Producer: "p", Sequence: i}}, {DeliverAt: later}})
+		_, err := e.Append(ctx, 1, 1,
+			[]engine.Message{{Dedup: engine.DedupKey{Producer: "p", Sequence: i}}, {DeliverAt: later}})
 		must(err)
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 4, Partition: 1})
 	must(err)
-	must(e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}, {ID: got[2].ID}, {ID: got[1].ID, Action: engine.Nack}}))
+	must(e.Settle(ctx, 1, "s",
+		[]engine.Settlement{{ID: got[0].ID}, {ID: got[2].ID}, {ID: got[1].ID, Action: engine.Nack}}))
 	full := keyCounts(t, e)
 	for _, kind := range []byte{ofConfig, ofEra, ofDelay, ofDue, ofSub, ofCursor, ofAcks, ofDedup} {
 		if full[string([]byte{keyTopic, kind})] == 0 {
@@ -125,7 +128,8 @@ func TestClockGoesBack(t *testing.T) {
 			t.Fatalf("%v, %v", got, err)
 		}
 		time.Sleep(time.Minute)
-		if got, err = e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: 0}); err != nil || len(got) != 2 {
+		if got, err = e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: 0}); err != nil ||
+			len(got) != 2 {
 			t.Errorf("after the lease: %v, %v", got, err)
 		}
 	})
@@ -155,7 +159,8 @@ func TestUnfinishedTopicStaysLoaded(t *testing.T) {
 		<-done
 		e.topics.evict()
 		e.topics.evict()
-		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil || len(records) != 0 {
+		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil ||
+			len(records) != 0 {
 			t.Errorf("%d messages are seen before they are durable, %v", len(records), err)
 		}
 		release()
@@ -165,7 +170,8 @@ func TestUnfinishedTopicStaysLoaded(t *testing.T) {
 		if n := e.topics.loaded(); n != 0 {
 			t.Errorf("%d topics are loaded", n)
 		}
-		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil || len(records) != 1 {
+		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil ||
+			len(records) != 1 {
 			t.Errorf("%d messages, %v", len(records), err)
 		}
 	})

@@ -199,7 +199,9 @@ func (t *topic) settledFloors(parts []*partition) []uint64 {
 	return floors
 }
 
-func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, excess int64, config *engine.TopicConfig, now time.Time) error {
+func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, excess int64,
+	config *engine.TopicConfig, now time.Time,
+) error {
 	first := p.first.Load()
 	to := first
 	var err error

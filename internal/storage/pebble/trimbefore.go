@@ -40,7 +40,8 @@ func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, befor
 // topic.admin, so that no subscription is made or moved back meanwhile.
 func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint64) (*group, error) {
 	if end := p.durable.Load(); before > end {
-		return nil, fmt.Errorf("%w: entry %d is behind the end of the partition, which is %d", engine.ErrNoMessage, before, end)
+		return nil, fmt.Errorf("%w: entry %d is behind the end of the partition, which is %d",
+			engine.ErrNoMessage, before, end)
 	}
 	floors := make([]uint64, len(*t.parts.Load()))
 	floors[p.index] = before

@@ -32,7 +32,8 @@ func wantUsage(t *testing.T, e *Engine, when string, id engine.TopicID, backlog,
 	t.Helper()
 	f := usageOf(t, e)[id]
 	if f.Backlog != backlog || f.Leased != leased || f.Oldest != oldest || (f.Stored > 0) != (backlog > 0) {
-		t.Errorf("%s: topic %d has %+v, want backlog %d, leased %d, oldest %d and stored bytes to match", when, id, f, backlog, leased, oldest)
+		t.Errorf("%s: topic %d has %+v, want backlog %d, leased %d, oldest %d and stored bytes to match", when, id, f,
+			backlog, leased, oldest)
 	}
 }
 
@@ -52,7 +53,8 @@ func TestUsage(t *testing.T) {
 			err = errors.Join(err, e.CreateTopic(ctx, id, config))
 		}
 		for _, sub := range []string{"a", "b"} {
-			err = errors.Join(err, e.CreateSubscription(ctx, 1, sub, engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+			err = errors.Join(err,
+				e.CreateSubscription(ctx, 1, sub, engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
 		}
 		start := time.Now().UnixMilli()
 		for i := range 6 {
@@ -85,7 +87,8 @@ func TestUsage(t *testing.T) {
 		}
 		wantUsage(t, e, "out of memory", 1, 9, 0, start+1000)
 		if n := len(usageOf(t, e)); n != 1 || e.topics.loaded() != 0 {
-			t.Errorf("%d topics have usage and %d are loaded, want the one that stores something and none", n, e.topics.loaded())
+			t.Errorf("%d topics have usage and %d are loaded, want the one that stores something and none", n,
+				e.topics.loaded())
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -122,7 +125,8 @@ func TestDeadLettersAreCounted(t *testing.T) {
 		moved := make(chan engine.TopicID, 10)
 		e.OnDeadLetter(func(id engine.TopicID) { moved <- id })
 		err = errors.Join(e.CreateTopic(ctx, 1, keepAll), e.CreateTopic(ctx, 2, keepAll),
-			e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2}, engine.Position{Kind: engine.Earliest}))
+			e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2},
+				engine.Position{Kind: engine.Earliest}))
 		_, appended := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("x")}})
 		got, failed := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 		if err := errors.Join(err, appended, failed); err != nil || len(got) != 1 {

@@ -31,7 +31,8 @@ func TestNewcomersQueue(t *testing.T) {
 		p.durable.Store(0)
 		first := make(chan int, 1)
 		go func() {
-			got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
+			got, err := e.Receive(ctx, 1, "s",
+				engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 			if err != nil {
 				t.Error(err)
 			}
@@ -58,7 +59,8 @@ func TestServedWhileLeaving(t *testing.T) {
 	if err := e.CreateTopic(bg, 1, keepAll); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CreateSubscription(bg, 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}); err != nil {
+	if err := e.CreateSubscription(bg, 1, "s", engine.SubscriptionConfig{Lease: time.Hour},
+		engine.Position{}); err != nil {
 		t.Fatal(err)
 	}
 	s := e.topics.m[1].subs["s"]
@@ -99,7 +101,8 @@ func TestServedWhileLeaving(t *testing.T) {
 		got := <-served
 		if len(got) == 0 {
 			var err error
-			if got, err = e.Receive(bg, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions}); err != nil {
+			if got, err = e.Receive(bg, 1, "s",
+				engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions}); err != nil {
 				t.Fatal(err)
 			}
 		}

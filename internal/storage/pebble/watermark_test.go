@@ -132,7 +132,8 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		if last, err := j.Last(ctx); err != nil || last != 0 {
 			t.Errorf("journal ends at %d, %v", last, err)
 		}
-		if _, err := j.Replay(ctx, 0, func(uint64, []byte) error { t.Error("a record is read"); return nil }); err != nil {
+		if _, err := j.Replay(ctx, 0,
+			func(uint64, []byte) error { t.Error("a record is read"); return nil }); err != nil {
 			t.Error(err)
 		}
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: engine.AllPartitions})

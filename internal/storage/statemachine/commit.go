@@ -130,7 +130,8 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			continue
 		}
 		if err == nil && last != next.position {
-			err = errs.Newf(errs.Internal, "journal put the last of %d records behind position %d at %d, want %d", len(records), base.position, last, next.position)
+			err = errs.Newf(errs.Internal, "journal put the last of %d records behind position %d at %d, want %d",
+				len(records), base.position, last, next.position)
 		}
 		if err != nil {
 			// Nothing is known of these records: they are not published, and

@@ -60,7 +60,8 @@ var (
 	ErrClosed = errs.New(errs.Unavailable, "state machine is closed")
 	// ErrBroken means that a record could not be applied; the last state that
 	// was published is kept, and no more writes are taken.
-	ErrBroken = errs.New(errs.Unavailable, "state machine cannot apply a record of its journal and takes no more writes; see the server log")
+	ErrBroken = errs.New(errs.Unavailable,
+		"state machine cannot apply a record of its journal and takes no more writes; see the server log")
 	// ErrContended means that other writers won the journal again and again.
 	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again shortly")
 )
@@ -250,7 +251,9 @@ func (e *applyError) Unwrap() error { return e.cause }
 func (m *Machine[S]) fail(cause error) {
 	err := error(errs.Newf(errs.Unavailable, "%w: %w", ErrBroken, cause))
 	if m.broken.CompareAndSwap(nil, &err) {
-		m.log.LogAttrs(m.ctx, slog.LevelError, "state machine cannot apply a record of its journal and takes no more writes", slog.String("error", cause.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelError,
+			"state machine cannot apply a record of its journal and takes no more writes",
+			slog.String("error", cause.Error()))
 	}
 }
 

@@ -136,7 +136,8 @@ func TestUpdateShowsItsOwnWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value(state, "a") != 2 || value(state, "b") != 1 || value(m.View(), "a") != 2 || m.Position() != 3 {
-		t.Fatalf("got a=%d b=%d, in the view a=%d, at %d; want 2, 1, 2, at 3", value(state, "a"), value(state, "b"), value(m.View(), "a"), m.Position())
+		t.Fatalf("got a=%d b=%d, in the view a=%d, at %d; want 2, 1, 2, at 3", value(state, "a"), value(state, "b"),
+			value(m.View(), "a"), m.Position())
 	}
 }
 
@@ -243,7 +244,8 @@ func TestErrorOfDecideFailsItsCallerOnly(t *testing.T) {
 			}
 			_, err := m.Update(t.Context(), decide)
 			if i%4 == 0 && err != nil || i%4 != 0 && err == nil || want != nil && !errors.Is(err, want) {
-				t.Errorf("update %d: got error %v, want one for all but every fourth, and %v if that is not nil", i, err, want)
+				t.Errorf("update %d: got error %v, want one for all but every fourth, and %v if that is not nil", i,
+					err, want)
 			}
 		})
 	}

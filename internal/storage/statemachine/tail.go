@@ -31,7 +31,8 @@ func (m *Machine[S]) tailLoop() {
 		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again", slog.String("error", err.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again",
+			slog.String("error", err.Error()))
 		select {
 		case <-time.After(backoff):
 			backoff = min(2*backoff, maxBackoff)
@@ -109,7 +110,9 @@ func (m *Machine[S]) snapshotLoop() {
 			continue
 		}
 		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
-			m.log.LogAttrs(m.ctx, slog.LevelWarn, "snapshot could not be saved; it is tried again when the journal has grown", slog.String("error", err.Error()))
+			m.log.LogAttrs(m.ctx, slog.LevelWarn,
+				"snapshot could not be saved; it is tried again when the journal has grown",
+				slog.String("error", err.Error()))
 		}
 	}
 }

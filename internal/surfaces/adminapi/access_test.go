@@ -53,7 +53,8 @@ func TestChangesAreAudited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").Want(204)
-	if got := w.Log.Last(); got.Decision != audit.Allowed || got.Resource != "topics" || got.Verb != "create" || got.By != string(access.ByAdmin) ||
+	if got := w.Log.Last(); got.Decision != audit.Allowed || got.Resource != "topics" || got.Verb != "create" ||
+		got.By != string(access.ByAdmin) ||
 		got.Organization != brokertest.Organization || got.Principal != w.Principal("boss") || got.RequestID == "" {
 		t.Errorf("audit record %+v, want an allowed create of topics by the administrator", got)
 	}

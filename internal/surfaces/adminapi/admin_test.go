@@ -69,15 +69,28 @@ func TestNamespaces(t *testing.T) {
 		{"PUT", "namespaces/public/x", "", 204, ""},
 		{"PUT", "namespaces/public/x", "", 409, ""},
 		{"PUT", "namespaces/public/a%20b", "", 412, ""},
-		{"PUT", "namespaces/public/y", `{"replication_clusters":["prod"],"retention_policies":{"retentionTimeInMinutes":1,"retentionSizeInMB":2},"bundles":{"numBundles":4}}`, 204, ""},
+		{
+			"PUT", "namespaces/public/y",
+			`{"replication_clusters":["prod"],"retention_policies":{"retentionTimeInMinutes":1,"retentionSizeInMB":2},"bundles":{"numBundles":4}}`, 204, "",
+		},
 		{"GET", "namespaces/public/y/retention", "", 200, `{"retentionTimeInMinutes":1,"retentionSizeInMB":2}`},
-		{"PUT", "namespaces/public/z", `{"retention_policies":{"retentionTimeInMinutes":0,"retentionSizeInMB":2}}`, 412, ""},
+		{
+			"PUT", "namespaces/public/z", `{"retention_policies":{"retentionTimeInMinutes":0,"retentionSizeInMB":2}}`,
+			412,
+			"",
+		},
 		{"PUT", "namespaces/public/z", `{"message_ttl_in_seconds":"x"}`, 400, ""},
 		{"GET", "namespaces/public", "", 200, `["public/default","public/x","public/y"]`},
 		{"PUT", "persistent/public/x/t", "", 204, ""},
 		{"PUT", "persistent/public/x/p/partitions", "2", 204, ""},
-		{"GET", "namespaces/public/x/topics", "", 200, `["persistent://public/x/p-partition-0","persistent://public/x/p-partition-1","persistent://public/x/t"]`},
-		{"GET", "persistent/public/x", "", 200, `["persistent://public/x/p-partition-0","persistent://public/x/p-partition-1","persistent://public/x/t"]`},
+		{
+			"GET", "namespaces/public/x/topics", "", 200,
+			`["persistent://public/x/p-partition-0","persistent://public/x/p-partition-1","persistent://public/x/t"]`,
+		},
+		{
+			"GET", "persistent/public/x", "", 200,
+			`["persistent://public/x/p-partition-0","persistent://public/x/p-partition-1","persistent://public/x/t"]`,
+		},
 		{"GET", "persistent/public/x/partitioned", "", 200, `["persistent://public/x/p"]`},
 		{"GET", "non-persistent/public/x", "", 200, `[]`},
 		{"GET", "non-persistent/public/x/partitioned", "", 200, `[]`},
@@ -112,19 +125,44 @@ func TestPolicies(t *testing.T) {
 		shown            string
 		bad              []string
 	}{
-		{"retention", "retention", `{"retentionTimeInMinutes":10080,"retentionSizeInMB":10240}`, `{"retentionTimeInMinutes":-1,"retentionSizeInMB":5}`, "", []string{`{"retentionTimeInMinutes":-2,"retentionSizeInMB":5}`, `5`}},
+		{
+			"retention", "retention", `{"retentionTimeInMinutes":10080,"retentionSizeInMB":10240}`,
+			`{"retentionTimeInMinutes":-1,"retentionSizeInMB":5}`, "",
+			[]string{`{"retentionTimeInMinutes":-2,"retentionSizeInMB":5}`, `5`},
+		},
 		{"messageTTL", "messageTTL", `0`, `60`, "", []string{`-1`, `"x"`}},
 		{"deduplication", "deduplicationEnabled", `false`, `true`, "", []string{`1`}},
-		{"backlogQuota", "backlogQuota", `{}`, `{"limitSize":5,"policy":"producer_exception"}`, `{"destination_storage":{"limit":5,"limitSize":5,"limitTime":-1,"policy":"producer_exception"}}`, []string{`{"limitSize":5,"policy":"x"}`, `{"policy":"producer_exception"}`}},
-		{"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", `200000`, `10`, "", []string{`-1`, `300000`}},
+		{
+			"backlogQuota", "backlogQuota", `{}`, `{"limitSize":5,"policy":"producer_exception"}`,
+			`{"destination_storage":{"limit":5,"limitSize":5,"limitTime":-1,"policy":"producer_exception"}}`,
+			[]string{`{"limitSize":5,"policy":"x"}`, `{"policy":"producer_exception"}`},
+		},
+		{
+			"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", `200000`, `10`, "",
+			[]string{`-1`, `300000`},
+		},
 		{"", "maxMessageSize", ``, `1000`, "", []string{`6000000`}},
-		{"delayedDelivery", "delayedDelivery", `{"active":true,"tickTime":1000}`, `{"active":false,"tickTime":1000}`, "", []string{`[]`}},
-		{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", `"FULL"`, `"BACKWARD"`, "", []string{`"SIDEWAYS"`, `5`}},
+		{
+			"delayedDelivery", "delayedDelivery", `{"active":true,"tickTime":1000}`, `{"active":false,"tickTime":1000}`,
+			"",
+			[]string{`[]`},
+		},
+		{
+			"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", `"FULL"`, `"BACKWARD"`, "",
+			[]string{`"SIDEWAYS"`, `5`},
+		},
 		{"schemaValidationEnforced", "schemaValidationEnforced", `false`, `true`, "", []string{`"true"`}},
 		{"schemaSyntaxEnforced", "schemaSyntaxEnforced", `false`, `true`, "", []string{`1`}},
 		{"schemaVersionEnforced", "schemaVersionEnforced", `false`, `true`, "", []string{`{}`}},
 		{"isAllowAutoUpdateSchema", "", `true`, `false`, "", nil},
-		{"autoTopicCreation", "", `{"allowAutoTopicCreation":true,"topicType":"non-partitioned"}`, `{"allowAutoTopicCreation":true,"topicType":"partitioned","defaultNumPartitions":4}`, "", []string{`{"allowAutoTopicCreation":true,"topicType":"partitioned"}`, `{"allowAutoTopicCreation":true,"topicType":"x"}`}},
+		{
+			"autoTopicCreation", "", `{"allowAutoTopicCreation":true,"topicType":"non-partitioned"}`,
+			`{"allowAutoTopicCreation":true,"topicType":"partitioned","defaultNumPartitions":4}`, "",
+			[]string{
+				`{"allowAutoTopicCreation":true,"topicType":"partitioned"}`,
+				`{"allowAutoTopicCreation":true,"topicType":"x"}`,
+			},
+		},
 		{"maxTopicsPerNamespace", "", `0`, `100`, "", []string{`-1`}},
 		{"replication", "", `["prod"]`, `["prod"]`, "", []string{`"prod"`}},
 	} {
@@ -165,7 +203,10 @@ func TestPolicies(t *testing.T) {
 	w.play([]step{
 		{"POST", "persistent/public/default/t/messageTTL?messageTTL=77", "", 204, ""},
 		{"GET", "persistent/public/default/t/messageTTL", "", 200, "77"},
-		{"POST", "namespaces/public/default/backlogQuota?backlogQuotaType=message_age", `{"limitTime":5,"policy":"producer_exception"}`, 412, ""},
+		{
+			"POST", "namespaces/public/default/backlogQuota?backlogQuotaType=message_age",
+			`{"limitTime":5,"policy":"producer_exception"}`, 412, "",
+		},
 		{"GET", "namespaces/public/default/backlogQuotaMap", "", 200, `{}`},
 	})
 }
@@ -194,9 +235,15 @@ func TestTopics(t *testing.T) {
 		{"PUT", "persistent/public/default/p/partitions", `99999999999`, 400, ""},
 		{"PUT", "persistent/public/default/p/partitions", `{"partitions":2,"properties":{"a":"b"}}`, 204, ""},
 		{"PUT", "persistent/public/default/p/partitions", "2", 409, ""},
-		{"GET", "persistent/public/default/p/partitions", "", 200, `{"partitions":2,"deleted":false,"properties":{"a":"b"}}`},
+		{
+			"GET", "persistent/public/default/p/partitions", "", 200,
+			`{"partitions":2,"deleted":false,"properties":{"a":"b"}}`,
+		},
 		{"GET", "persistent/public/default/t/partitions", "", 200, `{"partitions":0,"deleted":false,"properties":{}}`},
-		{"GET", "persistent/public/default/p-partition-1/partitions", "", 200, `{"partitions":0,"deleted":false,"properties":{"a":"b"}}`},
+		{
+			"GET", "persistent/public/default/p-partition-1/partitions", "", 200,
+			`{"partitions":0,"deleted":false,"properties":{"a":"b"}}`,
+		},
 		{"GET", "persistent/public/default/none/partitions", "", 404, ""},
 		{"POST", "persistent/public/default/p/partitions", "2", 422, ""},
 		{"POST", "persistent/public/default/p/partitions", "9999", 422, ""},
@@ -238,8 +285,15 @@ func TestSubscriptions(t *testing.T) {
 		{"PUT", topic + "/subscription/w", `"earliest"`, 204, ""},
 		{"PUT", topic + "/subscription/w2", `"latest"`, 204, ""},
 		{"PUT", topic + "/subscription/w3", `earliest`, 204, ""},
-		{"PUT", topic + "/subscription/w4", `{"ledgerId":-1,"entryId":-1,"partitionIndex":-1,"batchIndex":-1,"isExcluded":false,"properties":{}}`, 204, ""},
-		{"PUT", topic + "/subscription/w5", `{"ledgerId":9223372036854775807,"entryId":9223372036854775807,"partitionIndex":-1}`, 204, ""},
+		{
+			"PUT", topic + "/subscription/w4",
+			`{"ledgerId":-1,"entryId":-1,"partitionIndex":-1,"batchIndex":-1,"isExcluded":false,"properties":{}}`, 204,
+			"",
+		},
+		{
+			"PUT", topic + "/subscription/w5",
+			`{"ledgerId":9223372036854775807,"entryId":9223372036854775807,"partitionIndex":-1}`, 204, "",
+		},
 		{"PUT", topic + "/subscription/w6", `{"ledgerId":424242,"entryId":0}`, 412, ""},
 		{"PUT", topic + "/subscription/w6", `{"ledgerId":1}`, 400, ""},
 		{"PUT", topic + "/subscription/w6", `"never"`, 400, ""},
@@ -273,9 +327,15 @@ func TestSubscriptions(t *testing.T) {
 		}
 		w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).Want(200).Is(want)
 	}
-	w.play([]step{{"POST", topic + "/subscription/s/resetcursor", fmt.Sprintf(`{"ledgerId":%s,"entryId":2,"partitionIndex":-1}`, ledger), 204, ""}})
+	w.play([]step{{
+		"POST", topic + "/subscription/s/resetcursor",
+		fmt.Sprintf(`{"ledgerId":%s,"entryId":2,"partitionIndex":-1}`, ledger), 204, "",
+	}})
 	next("2")
-	w.play([]step{{"POST", topic + "/subscription/s/resetcursor", fmt.Sprintf(`{"ledgerId":%s,"entryId":2,"partitionIndex":-1,"isExcluded":true}`, ledger), 204, ""}})
+	w.play([]step{{
+		"POST", topic + "/subscription/s/resetcursor",
+		fmt.Sprintf(`{"ledgerId":%s,"entryId":2,"partitionIndex":-1,"isExcluded":true}`, ledger), 204, "",
+	}})
 	next("3")
 	w.play([]step{{"POST", topic + "/subscription/s/resetcursor/0", "", 204, ""}})
 	next("0")
@@ -311,10 +371,12 @@ func TestLooking(t *testing.T) {
 	start := time.Now().UnixMilli()
 	const topic = "/admin/v2/persistent/public/default/t"
 	for i := range 3 {
-		w.Call("POST", url+"/message", fmt.Sprint(i), "X-Msg-Property-n", fmt.Sprint(i), "X-Msg-Partition-Key", "k", "X-Msg-Event-Time", "5").Want(201)
+		w.Call("POST", url+"/message", fmt.Sprint(i), "X-Msg-Property-n", fmt.Sprint(i), "X-Msg-Partition-Key", "k",
+			"X-Msg-Event-Time", "5").Want(201)
 	}
 	w.Call("GET", topic+"/subscription/s/position/2", "").Want(200).Is("1").
-		Says("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time", "1970-01-01T00:00:00.005Z", "Content-Type", "application/octet-stream")
+		Says("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time",
+			"1970-01-01T00:00:00.005Z", "Content-Type", "application/octet-stream")
 	w.Call("GET", topic+"/subscription/s/position/4", "").Want(404)
 	w.Call("GET", topic+"/subscription/s/position/0", "").Want(400)
 	w.Call("GET", topic+"/subscription/none/position/1", "").Want(404)
@@ -342,7 +404,8 @@ func TestLooking(t *testing.T) {
 	}
 	w.Call("POST", url+"/s/message", "").Want(200)
 	w.Call("GET", topic+"/stats", "").Want(200).Into(&stats)
-	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 || s.UnackedMessages != 1 || s.Type != "Shared" {
+	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 ||
+		s.UnackedMessages != 1 || s.Type != "Shared" {
 		t.Errorf("stats %+v, want %v, %v, %v, %v", stats, 3, 3, 1, "Shared")
 	}
 	w.Call("GET", topic+"/internalStats", "").Want(200)
@@ -360,7 +423,8 @@ func TestLooking(t *testing.T) {
 		Partitions map[string]struct{ Subscriptions map[string]any }
 	}
 	w.Call("GET", parted+"/partitioned-stats", "").Want(200).Into(&sum)
-	if sum.Metadata.Partitions != 2 || len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
+	if sum.Metadata.Partitions != 2 ||
+		len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
 		t.Errorf("partitioned stats %+v, want 2, 1", sum)
 	}
 	w.Call("GET", parted+"/stats", "").Want(404)
@@ -433,7 +497,10 @@ func TestPayloadsAreValidatedOnRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	w.play([]step{
-		{"POST", "schemas/public/default/t/schema", `{"type":"JSON","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}"}`, 200, ""},
+		{
+			"POST", "schemas/public/default/t/schema",
+			`{"type":"JSON","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}"}`, 200, "",
+		},
 	})
 	topic := root + "public/default/t/message"
 	w.Call("POST", topic, `{"a":5}`).Want(201)
@@ -474,7 +541,10 @@ func TestTopicList(t *testing.T) {
 	w.Call("POST", list, `{"topic_name":"bare"}`).Want(200)
 	w.Call("POST", list, `{"topic_name":"bare"}`).Want(409)
 	w.Call("POST", list, `{"topic_name":"no.such.place"}`).Want(404)
-	for _, body := range []string{``, `{}`, `{"topic_name":""}`, `{"topic_name":"x","partitions_count":0}`, `{"topic_name":"x","partitions_count":9999}`, `{"topic_name":" "}`, `[]`} {
+	for _, body := range []string{
+		``, `{}`, `{"topic_name":""}`, `{"topic_name":"x","partitions_count":0}`,
+		`{"topic_name":"x","partitions_count":9999}`, `{"topic_name":" "}`, `[]`,
+	} {
 		if r := w.Call("POST", list, body); r.Status != 400 {
 			t.Errorf("%s: status %d: %s, want 400", body, r.Status, r.Body)
 		}

@@ -17,7 +17,8 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 	t.Parallel()
 	var attempts, successes atomic.Int64
 	t.Cleanup(func() {
-		tally.Attack(t, "choosing a dead-letter topic without produce and create there", int(attempts.Load()), int(successes.Load()))
+		tally.Attack(t, "choosing a dead-letter topic without produce and create there", int(attempts.Load()),
+			int(successes.Load()))
 	})
 	const path = "/admin/v2/persistent/public/default/"
 	targets := map[string]struct {
@@ -32,17 +33,21 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 	}
 	places := map[string]func(w *world, target string) int{
 		"creation": func(w *world, target string) int {
-			return w.Call("PUT", path+"mine/subscription/own", fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
+			return w.Call("PUT", path+"mine/subscription/own",
+				fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
 		},
 		"creation by properties": func(w *world, target string) int {
-			return w.Call("PUT", path+"mine/subscription/own", fmt.Sprintf(`{"properties":{"maxRedeliverCount":"0","deadLetterTopic":%q}}`, target)).Status
+			return w.Call("PUT", path+"mine/subscription/own",
+				fmt.Sprintf(`{"properties":{"maxRedeliverCount":"0","deadLetterTopic":%q}}`, target)).Status
 		},
 		"creation on a partition": func(w *world, target string) int {
-			return w.Call("PUT", path+"mine-partition-0/subscription/own", fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
+			return w.Call("PUT", path+"mine-partition-0/subscription/own",
+				fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
 		},
 		"properties": func(w *world, target string) int {
 			w.Call("PUT", path+"mine/subscription/own", "").Want(204)
-			return w.Call("PUT", path+"mine/subscription/own/properties", fmt.Sprintf(`{"maxRedeliverCount":"0","deadLetterTopic":%q}`, target)).Status
+			return w.Call("PUT", path+"mine/subscription/own/properties",
+				fmt.Sprintf(`{"maxRedeliverCount":"0","deadLetterTopic":%q}`, target)).Status
 		},
 	}
 	for place, choose := range places {
@@ -57,9 +62,11 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 					w := newWorld(t, messaging.Options{})
 					w.Ready("mine", 1)
 					w.Ready("vault", 0)
-					w.Bind("reader", "topic-consumer", access.Restriction{Tenant: "public", Namespace: "default", Topic: "allPartition('mine')"})
+					w.Bind("reader", "topic-consumer",
+						access.Restriction{Tenant: "public", Namespace: "default", Topic: "allPartition('mine')"})
 					for _, role := range []string{"topic-producer", "topic-owner"}[:roles] {
-						w.Bind("reader", role, access.Restriction{Tenant: "public", Namespace: "default", Topic: target.topic})
+						w.Bind("reader", role,
+							access.Restriction{Tenant: "public", Namespace: "default", Topic: target.topic})
 					}
 					reader := w.as(w.Account("reader"))
 					got := choose(reader, target.named)

@@ -22,7 +22,10 @@ func Routes() []RouteInfo {
 		for i, p := range r.Value.needs {
 			needs[i] = string(p)
 		}
-		list = append(list, RouteInfo{r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or "), strings.HasPrefix(r.Pattern, streamRoot+"groups")})
+		list = append(list, RouteInfo{
+			r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or "),
+			strings.HasPrefix(r.Pattern, streamRoot+"groups"),
+		})
 	}
 	return list
 }

@@ -11,10 +11,13 @@ import (
 func FuzzRouter(f *testing.F) {
 	ofMessages := func(_ string, u *url.URL) bool { return strings.HasPrefix(u.Path, "/admin/rest/") }
 	brokertest.FuzzRouter(f, ofMessages,
-		"/admin/v2/persistent/public/default/t/subscription/s/position/1", "/admin/v2/tenants/public", "/admin/v2/namespaces/public/default/retention",
-		"/rest-stream/admin/v1/topics?namespace=x", "/admin//v2/", "/admin/v2/persistent/public/default/t/ledger/1/entry/-1", "/admin/v2/%zz",
+		"/admin/v2/persistent/public/default/t/subscription/s/position/1", "/admin/v2/tenants/public",
+		"/admin/v2/namespaces/public/default/retention",
+		"/rest-stream/admin/v1/topics?namespace=x", "/admin//v2/",
+		"/admin/v2/persistent/public/default/t/ledger/1/entry/-1", "/admin/v2/%zz",
 		"/admin/v2/schemas/public/default/t/schema/99999999999999999999",
-		"/rest-stream/admin/v1/groups?tenant=%ff", "/rest-stream/admin/v1/groups/g%00/offsets?tenant=x", "/rest-stream/admin/v1/groups/g")
+		"/rest-stream/admin/v1/groups?tenant=%ff", "/rest-stream/admin/v1/groups/g%00/offsets?tenant=x",
+		"/rest-stream/admin/v1/groups/g")
 }
 
 func FuzzBodies(f *testing.F) {

@@ -49,13 +49,15 @@ func (c *call) unknown(role string) string {
 	case !ok:
 		return fmt.Sprintf("role %q names no account and gives nobody anything; write <account>@%s", role, organization)
 	case of != organization:
-		return fmt.Sprintf("role %q is of organization %s and gives nobody anything; the cluster is of organization %s", role, of, organization)
+		return fmt.Sprintf("role %q is of organization %s and gives nobody anything; the cluster is of organization %s",
+			role, of, organization)
 	}
 	if c.api.opts.Accounts == nil {
 		return ""
 	}
 	if _, ok := c.api.opts.Accounts.Account(organization, account); !ok {
-		return fmt.Sprintf("organization %s has no service account %s; what is granted to it holds once it is created", organization, account)
+		return fmt.Sprintf("organization %s has no service account %s; what is granted to it holds once it is created",
+			organization, account)
 	}
 	return ""
 }

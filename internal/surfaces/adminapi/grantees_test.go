@@ -33,7 +33,10 @@ func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 			w := newWorld(t, messaging.Options{})
 			topic := w.Ready("t", 0)
 			app := w.as(w.Account("app"))
-			for _, of := range []string{"/admin/v2/namespaces/public/default", "/admin/v2/persistent/public/default/t"} {
+			for _, of := range []string{
+				"/admin/v2/namespaces/public/default",
+				"/admin/v2/persistent/public/default/t",
+			} {
 				app.Call("POST", topic+"/message", "x").Want(401)
 				w.Call("POST", of+"/permissions/"+role, `["produce","consume"]`).Want(204)
 				app.Call("POST", topic+"/message", "x").Want(want)
@@ -53,7 +56,8 @@ func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 func TestTenantAdministratorsDoNotDependOnTheAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	w.Call("PUT", "/admin/v2/tenants/kingdom", `{"adminRoles":["ruler@acme.old.example:8443"],"allowedClusters":["prod"]}`).Want(204)
+	w.Call("PUT", "/admin/v2/tenants/kingdom",
+		`{"adminRoles":["ruler@acme.old.example:8443"],"allowedClusters":["prod"]}`).Want(204)
 	w.as(w.Account("ruler")).Call("PUT", "/admin/v2/namespaces/kingdom/court", "").Want(204)
 	w.as(w.Account("jester")).Call("PUT", "/admin/v2/namespaces/kingdom/cellar", "").Want(403)
 }

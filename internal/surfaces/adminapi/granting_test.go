@@ -32,11 +32,14 @@ var grants = map[string][]string{
 // positions, schemas and the things themselves.
 var harmless = []string{
 	"{group}", "offsets",
-	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}", "skip_all", "{count}",
+	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}",
+	"skip_all", "{count}",
 	"{seconds}", "schema", "compatibility", "version", "topics",
-	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota", "maxUnackedMessagesPerSubscription",
+	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota",
+	"maxUnackedMessagesPerSubscription",
 	"maxUnackedMessagesOnSubscription", "maxMessageSize", "delayedDelivery", "schemaCompatibilityStrategy",
-	"schemaValidationEnforced", "schemaSyntaxEnforced", "schemaVersionEnforced", "isAllowAutoUpdateSchema", "autoTopicCreation", "maxTopicsPerNamespace", "replication",
+	"schemaValidationEnforced", "schemaSyntaxEnforced", "schemaVersionEnforced", "isAllowAutoUpdateSchema",
+	"autoTopicCreation", "maxTopicsPerNamespace", "replication",
 }
 
 // bodies are what to send to a route: nothing, and every way of granting that
@@ -50,7 +53,8 @@ func bodies(t *testing.T, r adminapi.RouteInfo) []string {
 		list = append(list, own...)
 	}
 	if !known {
-		t.Errorf("%s %s is in neither grants nor harmless: can a body of it name somebody who gets something?", r.Method, r.Pattern)
+		t.Errorf("%s %s is in neither grants nor harmless: can a body of it name somebody who gets something?",
+			r.Method, r.Pattern)
 	}
 	return list
 }
@@ -74,7 +78,8 @@ func TestAttackGranting(t *testing.T) {
 				attempts++
 				for _, path := range []string{attackPath(w, r.Pattern, "mallory"), attackPath(w, r.Pattern, "eve")} {
 					restore(w)
-					mallory.Call(r.Method, path, strings.NewReplacer("ME", w.Principal("mallory"), "EVE", w.Principal("eve")).Replace(body))
+					mallory.Call(r.Method, path,
+						strings.NewReplacer("ME", w.Principal("mallory"), "EVE", w.Principal("eve")).Replace(body))
 					if gained := gains(w, role); gained != "" {
 						successes++
 						t.Errorf("%s: %s %s with %s gave away %s", role.Name, r.Method, path, body, gained)
@@ -101,7 +106,10 @@ func restore(w *world) {
 	if _, err := w.Broker.Topic(w.T.Context(), topic); err == nil {
 		return
 	}
-	for _, path := range []string{"tenants/public", "namespaces/public/default", "persistent/public/default/t", "persistent/public/default/t/subscription/s"} {
+	for _, path := range []string{
+		"tenants/public", "namespaces/public/default", "persistent/public/default/t",
+		"persistent/public/default/t/subscription/s",
+	} {
 		w.Call("PUT", "/admin/v2/"+path, "")
 	}
 }

@@ -22,7 +22,8 @@ func (c *call) addMembers(body *groupBody, d *groups.Description) {
 			if topics, ok := groups.ConsumerAssignment(m.Assignment); ok {
 				row.Assignment = []assignedBody{}
 				for _, name := range slices.Sorted(maps.Keys(topics)) {
-					row.Assignment = append(row.Assignment, assignedBody{name, slices.Sorted(slices.Values(topics[name]))})
+					row.Assignment = append(row.Assignment,
+						assignedBody{name, slices.Sorted(slices.Values(topics[name]))})
 				}
 			}
 		}

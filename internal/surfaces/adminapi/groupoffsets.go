@@ -119,7 +119,8 @@ func (p *placeBody) offset(ctx context.Context, partition int32, first, next uin
 	switch {
 	case p.Offset != nil:
 		if *p.Offset < 0 || uint64(*p.Offset) < first || uint64(*p.Offset) > next {
-			return 0, brokerhttp.BadBody("%s: offset %d is not between %d and %d, which partition %d has", p.TopicName, *p.Offset, first, next, partition)
+			return 0, brokerhttp.BadBody("%s: offset %d is not between %d and %d, which partition %d has", p.TopicName,
+				*p.Offset, first, next, partition)
 		}
 		return uint64(*p.Offset), nil
 	case p.Timestamp != nil:

@@ -18,7 +18,8 @@ import (
 // (docs/spec/stream.md#groups-over-http). They are no subscriptions, but who may
 // see and move subscriptions may do so with them.
 
-var errNoStream = errs.New(errs.NotFound, "cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
+var errNoStream = errs.New(errs.NotFound,
+	"cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
 
 // groupBody is a group in a list; Members and Offsets are of one group alone.
 type groupBody struct {
@@ -176,8 +177,10 @@ func (c *call) getGroup() error {
 		return err
 	}
 	body := groupBody{
-		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
-		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{}, Offsets: []*offsetBody{},
+		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type,
+		ProtocolType: d.ProtocolType, Protocol: d.Protocol,
+		Generation: &d.Generation, Leader: d.Leader, Lag: new(uint64), Members: []memberBody{},
+		Offsets: []*offsetBody{},
 	}
 	c.addMembers(&body, &d)
 	committed, topics, err := c.committed(coordinator, key)

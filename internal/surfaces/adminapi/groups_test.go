@@ -46,7 +46,8 @@ func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
 	for i, o := range offsets {
 		req.Offsets[groups.At(t.ID(), int32(i))] = groups.Offset{Offset: o}
 	}
-	if err := w.Groups().Commit(w.T.Context(), groups.Key{Tenant: topic.Namespace.Tenant, Group: group}, req); err != nil {
+	if err := w.Groups().Commit(w.T.Context(), groups.Key{Tenant: topic.Namespace.Tenant, Group: group},
+		req); err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -56,11 +57,13 @@ func (w *world) join(group string) (leave func()) {
 	w.T.Helper()
 	key := groups.Key{Tenant: "public", Group: group}
 	joined, err := w.Groups().Join(w.T.Context(), key, &groups.JoinRequest{
-		ClientID: "c", ClientHost: "/127.0.0.1", Session: time.Minute, Rebalance: time.Minute, Type: "consumer", Protocols: []groups.Protocol{{Name: "range"}},
+		ClientID: "c", ClientHost: "/127.0.0.1", Session: time.Minute, Rebalance: time.Minute, Type: "consumer",
+		Protocols: []groups.Protocol{{Name: "range"}},
 	})
 	if err == nil {
 		_, err = w.Groups().Sync(w.T.Context(), key, &groups.SyncRequest{
-			MemberID: joined.MemberID, Generation: joined.Generation, Assignments: map[string][]byte{joined.MemberID: []byte(assignment)},
+			MemberID: joined.MemberID, Generation: joined.Generation,
+			Assignments: map[string][]byte{joined.MemberID: []byte(assignment)},
 		})
 	}
 	if err != nil {
@@ -98,13 +101,15 @@ func TestGroups(t *testing.T) {
 	w.Call("GET", groupsPath+"/billing?tenant=none", "").Want(404)
 	var got groupReply
 	w.Call("GET", groupsPath+"/billing", "").Want(200).Into(&got)
-	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" || len(got.Offsets) != 2 {
+	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" ||
+		len(got.Offsets) != 2 {
 		t.Fatalf("got %+v, want a stable group with one member that is three behind", got)
 	}
 	if a := fmt.Sprint(got.Members[0].Assignment); a != "[{orders [0 1]}]" {
 		t.Errorf("assignment: got %s, want both partitions of orders", a)
 	}
-	if o := got.Offsets[0]; o.TopicName != "orders" || o.PartitionID != 0 || o.Offset != 2 || o.EndOffset != 5 || o.Lag != 3 {
+	if o := got.Offsets[0]; o.TopicName != "orders" || o.PartitionID != 0 || o.Offset != 2 ||
+		o.EndOffset != 5 || o.Lag != 3 {
 		t.Errorf("first offset: got %+v, want 2 of 5 in partition 0 of orders", o)
 	}
 
@@ -117,7 +122,8 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	w.Call("GET", "/admin/v2/persistent/public/default/orders/partitioned-stats", "").Want(200).Into(&stats)
-	if g := stats.Groups["billing"]; g.State != "Stable" || g.Members != 1 || g.Lag != 3 || len(stats.Subscriptions) != 1 {
+	if g := stats.Groups["billing"]; g.State != "Stable" || g.Members != 1 || g.Lag != 3 ||
+		len(stats.Subscriptions) != 1 {
 		t.Errorf("statistics: got %+v, want the group under its own key and one subscription", stats)
 	}
 	stats.Groups = nil
@@ -132,9 +138,11 @@ func TestGroups(t *testing.T) {
 	leave()
 	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(204)
 	w.wantLag("billing", 6)
-	w.Call("PUT", groupsPath+"/billing/offsets", `{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
+	w.Call("PUT", groupsPath+"/billing/offsets",
+		`{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
 	w.wantLag("billing", 2)
-	w.Call("PUT", groupsPath+"/billing/offsets", `{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).Want(204)
+	w.Call("PUT", groupsPath+"/billing/offsets",
+		`{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).Want(204)
 	w.wantLag("billing", 0)
 	w.Call("PUT", groupsPath+"/fresh%2Fgroup/offsets", move).Want(204)
 	w.wantLag("fresh%2Fgroup", 6)
@@ -194,7 +202,8 @@ func TestGroupPermissions(t *testing.T) {
 	w.Bind("reader", "topic-consumer", onOrders)
 	w.Bind("owner", "topic-owner", onOrders)
 	w.Bind("named", "topic-consumer", access.Restriction{Tenant: "public", Subscription: "billing"})
-	reader, owner, named, nobody := w.as(w.Account("reader")), w.as(w.Account("owner")), w.as(w.Account("named")), w.as(w.Account("nobody"))
+	reader, owner, named, nobody := w.as(w.Account("reader")), w.as(w.Account("owner")), w.as(w.Account("named")),
+		w.as(w.Account("nobody"))
 
 	listed := func(w *world) (ids string) {
 		var list struct {
@@ -211,7 +220,10 @@ func TestGroupPermissions(t *testing.T) {
 	for who, tc := range map[string]struct {
 		w    *world
 		want string
-	}{"reader": {reader, "billing both "}, "named": {named, "billing "}, "nobody": {nobody, ""}, "administrator": {w, "billing both spies "}} {
+	}{
+		"reader": {reader, "billing both "}, "named": {named, "billing "}, "nobody": {nobody, ""},
+		"administrator": {w, "billing both spies "},
+	} {
 		if got := listed(tc.w); got != tc.want {
 			t.Errorf("%s sees %q, want %q", who, got, tc.want)
 		}
@@ -239,7 +251,8 @@ func TestGroupPermissions(t *testing.T) {
 	owner.Call("DELETE", groupsPath+"/both", "").Want(403) // it also reads what is not the owner's
 	owner.Call("DELETE", groupsPath+"/none", "").Want(403)
 	owner.Call("DELETE", groupsPath+"/billing", "").Want(204)
-	if last := w.Log.Last(); last.Decision != audit.Allowed || last.Verb != "delete" || last.Resource != "subscriptions" {
+	if last := w.Log.Last(); last.Decision != audit.Allowed || last.Verb != "delete" ||
+		last.Resource != "subscriptions" {
 		t.Errorf("audit record of a deletion: got %+v, want an allowed delete of subscriptions", last)
 	}
 	w.Call("DELETE", groupsPath+"/both", "").Want(204)
@@ -253,7 +266,8 @@ func TestTenantAdministratorsRuleGroups(t *testing.T) {
 	w.commit("billing", orders(), 0)
 	chief := w.as(w.Account("chief"))
 	chief.Call("GET", groupsPath+"/billing", "").Want(403)
-	w.Call("POST", "/admin/v2/tenants/public", fmt.Sprintf(`{"adminRoles":[%q],"allowedClusters":["standalone"]}`, w.Principal("chief"))).Want(204)
+	w.Call("POST", "/admin/v2/tenants/public",
+		fmt.Sprintf(`{"adminRoles":[%q],"allowedClusters":["standalone"]}`, w.Principal("chief"))).Want(204)
 	chief.Call("GET", groupsPath+"/billing", "").Want(200)
 	chief.Call("DELETE", groupsPath+"/billing", "").Want(204)
 }

@@ -64,7 +64,8 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 			missing = groups.ErrNotCoordinator // a member that has just begun to coordinate some
 		}
 		if time.Now().After(late) {
-			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be whole, because members that coordinate some do not answer or have just begun to; try again: %w", missing)
+			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be whole, because "+
+				"members that coordinate some do not answer or have just begun to; try again: %w", missing)
 		}
 		select {
 		case <-time.After(wholeAgain):
@@ -76,7 +77,9 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 
 // groupsHere lists the groups that this member coordinates, and the journals that it
 // had all the time.
-func (c *call) groupsHere(coordinator *groups.Coordinator, tenants []string) (list []groupBody, journals []int, err error) {
+func (c *call) groupsHere(coordinator *groups.Coordinator,
+	tenants []string,
+) (list []groupBody, journals []int, err error) {
 	before := coordinator.Journals()
 	list = []groupBody{}
 	for _, c.Tenant = range tenants {
@@ -89,7 +92,8 @@ func (c *call) groupsHere(coordinator *groups.Coordinator, tenants []string) (li
 			c.Group = g.Key.Group
 			if all.all || c.mayGroup(coordinator, g.Key, false, seeingGroups...) == nil {
 				list = append(list, groupBody{
-					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type, ProtocolType: g.ProtocolType,
+					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type,
+					ProtocolType: g.ProtocolType,
 				})
 			}
 		}

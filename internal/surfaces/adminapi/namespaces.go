@@ -57,7 +57,8 @@ func (c *call) createNamespace() error {
 			return c.Refused(err)
 		}
 	}
-	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p), slices.Sorted(maps.Keys(p.Permissions))...)
+	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p),
+		slices.Sorted(maps.Keys(p.Permissions))...)
 }
 
 func (c *call) deleteNamespace() error {
@@ -105,7 +106,8 @@ func (c *call) grantNamespace() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
+	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }),
+		c.param("role"))
 }
 
 func (c *call) revokeNamespace() error {

@@ -77,13 +77,26 @@ var policies = []policy{
 	{"messageTTL", "messageTTL", shown(ttlField), standard(shown(ttlField)), value(ttlField), "messageTTL"},
 	{"deduplication", "deduplicationEnabled", shown(dedupField), standard(shown(dedupField)), value(dedupField), ""},
 	{"backlogQuota", "backlogQuota", getQuota, constant(map[string]any{}), setQuota, ""},
-	{"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", shown(unackedField), (*call).unackedLimit, value(unackedField), ""},
+	{
+		"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", shown(unackedField),
+		(*call).unackedLimit,
+		value(unackedField), "",
+	},
 	{"", "maxMessageSize", shown(sizeField), (*call).messageLimit, value(sizeField), ""},
 	{"delayedDelivery", "delayedDelivery", getDelay, standard(getDelay), setDelay, ""},
 	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, standard(getStrategy), setStrategy, ""},
-	{"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)), value(validateField), ""},
-	{"schemaSyntaxEnforced", "schemaSyntaxEnforced", shown(parseField), standard(shown(parseField)), value(parseField), ""},
-	{"schemaVersionEnforced", "schemaVersionEnforced", shown(versionField), standard(shown(versionField)), value(versionField), ""},
+	{
+		"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)),
+		value(validateField), "",
+	},
+	{
+		"schemaSyntaxEnforced", "schemaSyntaxEnforced", shown(parseField), standard(shown(parseField)),
+		value(parseField), "",
+	},
+	{
+		"schemaVersionEnforced", "schemaVersionEnforced", shown(versionField), standard(shown(versionField)),
+		value(versionField), "",
+	},
 	{"isAllowAutoUpdateSchema", "", shown(updatesField), standard(shown(updatesField)), value(updatesField), ""},
 	{"autoTopicCreation", "", getAuto, standard(getAuto), setAuto, ""},
 	{"maxTopicsPerNamespace", "", shown(maxTopicsField), standard(shown(maxTopicsField)), value(maxTopicsField), ""},
@@ -163,7 +176,8 @@ func (c *call) setPolicy(p *policy) error {
 		return brokerhttp.BadBody("it must hold the new value")
 	}
 	if kind := c.R.URL.Query().Get("backlogQuotaType"); kind != "" && kind != quotaBySize {
-		return errs.Newf(errs.Invalid, "%w: backlog quota %q is not supported, only %s", messaging.ErrPolicy, kind, quotaBySize)
+		return errs.Newf(errs.Invalid, "%w: backlog quota %q is not supported, only %s", messaging.ErrPolicy,
+			kind, quotaBySize)
 	}
 	return c.changePolicy(func(policies *messaging.Policies) error { return p.set(policies, raw) })
 }
@@ -333,7 +347,8 @@ func setAuto(p *messaging.Policies, raw json.RawMessage) error {
 			return errs.Newf(errs.Invalid, "%w: defaultNumPartitions must be more than 0", messaging.ErrPolicy)
 		}
 	default:
-		return errs.Newf(errs.Invalid, "%w: topicType %s is unknown; use partitioned or non-partitioned", messaging.ErrPolicy, strconv.Quote(body.Type))
+		return errs.Newf(errs.Invalid, "%w: topicType %s is unknown; use partitioned or non-partitioned",
+			messaging.ErrPolicy, strconv.Quote(body.Type))
 	}
 	p.AutoTopicCreation = auto
 	return nil

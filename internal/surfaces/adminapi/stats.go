@@ -61,9 +61,11 @@ type subscriptionStatsBody struct {
 
 func renderStats(s *messaging.Stats) statsBody {
 	out := statsBody{
-		MsgRateIn: s.In.MessageRate, MsgThroughputIn: s.In.ByteRate, MsgInCounter: s.In.Messages, BytesInCounter: s.In.Bytes,
-		MsgRateOut: s.Out.MessageRate, MsgThroughputOut: s.Out.ByteRate, MsgOutCounter: s.Out.Messages, BytesOutCounter: s.Out.Bytes,
-		StorageSize: s.Bytes(), Publishers: []struct{}{}, Replication: map[string]struct{}{},
+		MsgRateIn: s.In.MessageRate, MsgThroughputIn: s.In.ByteRate, MsgInCounter: s.In.Messages,
+		BytesInCounter: s.In.Bytes,
+		MsgRateOut:     s.Out.MessageRate, MsgThroughputOut: s.Out.ByteRate, MsgOutCounter: s.Out.Messages,
+		BytesOutCounter: s.Out.Bytes,
+		StorageSize:     s.Bytes(), Publishers: []struct{}{}, Replication: map[string]struct{}{},
 		Subscriptions:          make(map[string]subscriptionStatsBody, len(s.Subscriptions)),
 		DeduplicationStatus:    "Disabled",
 		TopicCreationTimeStamp: s.Topic.Created,
@@ -169,11 +171,18 @@ func (c *call) internalStats() error {
 	}
 	return c.JSON(http.StatusOK, map[string]any{
 		"entriesAddedCounter": int64(p.Next), "numberOfEntries": kept, "totalSize": p.Bytes,
-		"currentLedgerEntries": kept, "currentLedgerSize": p.Bytes, "waitingCursorsCount": 0, "pendingAddEntriesCount": 0,
-		"lastConfirmedEntry": place(int64(p.Next) - 1), "state": state,
-		"ledgers": []any{map[string]any{"ledgerId": s.Topic.ID, "entries": kept, "size": p.Bytes, "offloaded": false, "underReplicated": false}},
+		"currentLedgerEntries": kept, "currentLedgerSize": p.Bytes, "waitingCursorsCount": 0,
+		"pendingAddEntriesCount": 0,
+		"lastConfirmedEntry":     place(int64(p.Next) - 1), "state": state,
+		"ledgers": []any{map[string]any{
+			"ledgerId": s.Topic.ID, "entries": kept, "size": p.Bytes, "offloaded": false,
+			"underReplicated": false,
+		}},
 		"cursors": cursors, "schemaLedgers": []any{},
-		"compactedLedger": map[string]any{"ledgerId": -1, "entries": -1, "size": -1, "offloaded": false, "underReplicated": false},
+		"compactedLedger": map[string]any{
+			"ledgerId": -1, "entries": -1, "size": -1, "offloaded": false,
+			"underReplicated": false,
+		},
 	})
 }
 

@@ -28,7 +28,8 @@ func (c *call) streamTopics() error {
 		Data []streamTopic `json:"data"`
 	}{"StreamTopicList", []streamTopic{}}
 	err = c.Broker().Topics(c.R.Context(), ns, func(t messaging.Topic) bool {
-		if seen.allows(c.beneath(t.Name.Namespace.Tenant, t.Name.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
+		if seen.allows(c.beneath(t.Name.Namespace.Tenant, t.Name.Namespace, t.Name),
+			need("topics", "describe", "produce", "consume")...) {
 			list.Data = append(list.Data, renderStreamTopic(t.Name, t.Partitions))
 		}
 		return true

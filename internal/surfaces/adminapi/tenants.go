@@ -11,7 +11,8 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-var errForce = errs.New(errs.Precondition, "deleting a tenant with all its namespaces is not allowed; delete these first")
+var errForce = errs.New(errs.Precondition,
+	"deleting a tenant with all its namespaces is not allowed; delete these first")
 
 // visible asks whether the caller may do something with a thing beneath what
 // the call is about, and remembers that the whole was allowed.
@@ -122,7 +123,8 @@ func (c *call) tenantOf() (messaging.Tenant, error) {
 	}
 	for _, cluster := range body.AllowedClusters {
 		if !slices.Contains(c.clusterNames(), cluster) {
-			return messaging.Tenant{}, errs.Newf(errs.Precondition, "%w: cluster %q does not exist", messaging.ErrPolicy, cluster)
+			return messaging.Tenant{},
+				errs.Newf(errs.Precondition, "%w: cluster %q does not exist", messaging.ErrPolicy, cluster)
 		}
 	}
 	return messaging.Tenant{Name: c.Tenant, AdminRoles: body.AdminRoles, AllowedClusters: body.AllowedClusters}, nil

@@ -55,7 +55,8 @@ func (c *call) createPartitioned() error {
 	}
 	if n <= 0 {
 		// Quirk: 406 for a count that cannot be, as in Pulsar.
-		return brokerhttp.WithStatus(http.StatusNotAcceptable, errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
+		return brokerhttp.WithStatus(http.StatusNotAcceptable,
+			errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
 	}
 	err = c.Broker().CreateTopic(c.R.Context(), c.Topic, n, properties)
 	return c.done(brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusNotAcceptable))
@@ -146,7 +147,8 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
+	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic,
+		func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
 }
 
 var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")

@@ -127,7 +127,8 @@ func (a *API) admit(r *http.Request) (audit.Query, error) {
 	if query.Organization == "" && !caller.System {
 		query.Organization = caller.Organization
 	}
-	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit, access.Scope{Organization: query.Organization})
+	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit,
+		access.Scope{Organization: query.Organization})
 	if err != nil {
 		return audit.Query{}, a.denied(r, caller, query.Organization, err)
 	}

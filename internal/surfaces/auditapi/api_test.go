@@ -208,7 +208,8 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "openapi: 3.1") {
 		t.Errorf("the document: %d %.40q, want 200", w.Code, w.Body)
 	}
-	off := auditapi.New(auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
+	off := auditapi.New(
+		auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	w = httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 	r.Header.Set("Authorization", "Bearer root")
@@ -254,7 +255,10 @@ func validate(t *testing.T, req *http.Request, res *http.Response, body []byte) 
 	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: req,
-			Route:   &routers.Route{Spec: doc, Path: req.URL.Path, PathItem: item, Method: req.Method, Operation: item.GetOperation(req.Method)},
+			Route: &routers.Route{
+				Spec: doc, Path: req.URL.Path, PathItem: item, Method: req.Method,
+				Operation: item.GetOperation(req.Method),
+			},
 		},
 		Status:  res.StatusCode,
 		Header:  res.Header,
@@ -267,10 +271,14 @@ func validate(t *testing.T, req *http.Request, res *http.Response, body []byte) 
 }
 
 func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{"", "limit=5", "since=2026-01-01T00:00:00Z&until=x", "verb=%00&verb", "decision=deny&organization=%2e%2e", "limit=-0"} {
+	for _, seed := range []string{
+		"", "limit=5", "since=2026-01-01T00:00:00Z&until=x", "verb=%00&verb",
+		"decision=deny&organization=%2e%2e", "limit=-0",
+	} {
 		f.Add(seed)
 	}
-	api := auditapi.New(auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
+	api := auditapi.New(
+		auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 		r.URL.RawQuery = query

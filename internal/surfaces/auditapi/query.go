@@ -71,7 +71,8 @@ func instant(name, value string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return time.Time{}, errs.Newf(errs.Invalid, "%w: %s must be a time such as 2026-01-02T15:04:05Z", errQuery, name)
+		return time.Time{}, errs.Newf(errs.Invalid, "%w: %s must be a time such as 2026-01-02T15:04:05Z",
+			errQuery, name)
 	}
 	return t, nil
 }

@@ -95,7 +95,8 @@ func (c *Call) granted(p access.Permission) bool {
 	if tenant == "" && c.Group != "" {
 		tenant = c.Tenant
 	}
-	return tenant != "" && slices.Contains(messaging.TenantAdminPermissions(), p) && c.Broker().Administers(role, tenant)
+	return tenant != "" && slices.Contains(messaging.TenantAdminPermissions(), p) &&
+		c.Broker().Administers(role, tenant)
 }
 
 // MayGrant reports whether the caller has all of what a grant conveys, on what

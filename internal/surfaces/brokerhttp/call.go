@@ -84,7 +84,8 @@ func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
 // Working is the context for calls that can cost much: it says who has to wait.
 func (c *Call) Working() context.Context {
-	return workpool.WithShare(c.R.Context(), workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
+	return workpool.WithShare(c.R.Context(),
+		workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
 }
 
 // Resolve finds the cluster. Callers who do not belong to its organization are not

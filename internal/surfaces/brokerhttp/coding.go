@@ -13,7 +13,8 @@ import (
 // codings are the content codings that bodies may come in; identity is none.
 const codings = "gzip, identity"
 
-var errCoding = errs.New(errs.Invalid, "the Content-Encoding of the request is not supported; send the body as it is, or with gzip")
+var errCoding = errs.New(errs.Invalid,
+	"the Content-Encoding of the request is not supported; send the body as it is, or with gzip")
 
 // decoded returns the request with its body as it was before the client
 // compressed it. What comes out of it is bounded by the limit of whoever reads
@@ -31,7 +32,8 @@ func decoded(r *http.Request, limit int64) (*http.Request, error) {
 		return nil, WithStatus(http.StatusUnsupportedMediaType, errCoding)
 	}
 	if r.ContentLength > limit {
-		return nil, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", web.ErrBodyTooLarge, r.ContentLength, limit)
+		return nil, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", web.ErrBodyTooLarge,
+			r.ContentLength, limit)
 	}
 	plain, err := gzip.NewReader(&boundedReader{r: r.Body, left: limit})
 	if err != nil {

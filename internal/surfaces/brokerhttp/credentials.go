@@ -10,7 +10,8 @@ import (
 	"freshet/internal/identity"
 )
 
-var errScheme = errs.New(errs.Unauthenticated, "the scheme of the Authorization header is not understood; send Bearer with a token, or Basic with the token as password")
+var errScheme = errs.New(errs.Unauthenticated, "the scheme of the Authorization header is not understood; send "+
+	"Bearer with a token, or Basic with the token as password")
 
 // credentials takes the token out of the Authorization header: a bearer token,
 // or the password of basic credentials, whose user name is a placeholder, as the

@@ -19,8 +19,10 @@ func TestEverySentinelIsMapped(t *testing.T) {
 	t.Parallel()
 	faults := []error{engine.ErrCompacted}
 	all := append(messagingtest.Sentinels(),
-		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly, identity.ErrWrongAudience,
-		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeyNotAccepted, identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNoPrincipal)
+		identity.ErrNoToken, identity.ErrInvalidToken, identity.ErrTokenExpired, identity.ErrTokenTooEarly,
+		identity.ErrWrongAudience,
+		identity.ErrAccountGone, identity.ErrKeyUnknown, identity.ErrKeyRevoked, identity.ErrKeyNotAccepted,
+		identity.ErrKeysUnavailable, access.ErrDenied, access.ErrNoPrincipal)
 	for _, err := range all {
 		for _, s := range []Column{MessageCalls, AdminCalls} {
 			wrapped := fmt.Errorf("doing something: %w", err)

@@ -54,7 +54,8 @@ func appendBase64(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-var errRecordHeaders = errors.New(`headers must be an array of [name, base64 value or null], with "base64" as third element when the name is in base64 too`)
+var errRecordHeaders = errors.New(
+	`headers must be an array of [name, base64 value or null], with "base64" as third element when the name is in base64 too`)
 
 // UnmarshalJSON implements json.Unmarshaler. It reads one header after the other,
 // so that a body full of nothing does not become much larger in memory.

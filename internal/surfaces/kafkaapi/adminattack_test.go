@@ -29,7 +29,11 @@ func TestAttackAdministration(t *testing.T) {
 	changes := map[string]func(b *kgo.Broker, topic string) (int16, error){
 		"AlterConfigs": func(b *kgo.Broker, topic string) (int16, error) {
 			r := kmsg.NewPtrAlterConfigsRequest()
-			r.Resources = []kmsg.AlterConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: topic, Configs: []kmsg.AlterConfigsRequestResourceConfig{{Name: "retention.ms", Value: str("1")}}}}
+			r.Resources = []kmsg.AlterConfigsRequestResource{{
+				ResourceType: kmsg.ConfigResourceTypeTopic,
+				ResourceName: topic,
+				Configs:      []kmsg.AlterConfigsRequestResourceConfig{{Name: "retention.ms", Value: str("1")}},
+			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
 				return 0, err
@@ -38,7 +42,11 @@ func TestAttackAdministration(t *testing.T) {
 		},
 		"IncrementalAlterConfigs": func(b *kgo.Broker, topic string) (int16, error) {
 			r := kmsg.NewPtrIncrementalAlterConfigsRequest()
-			r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: topic, Configs: []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "retention.ms", Value: str("1")}}}}
+			r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{
+				ResourceType: kmsg.ConfigResourceTypeTopic,
+				ResourceName: topic,
+				Configs:      []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "retention.ms", Value: str("1")}},
+			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
 				return 0, err
@@ -56,7 +64,10 @@ func TestAttackAdministration(t *testing.T) {
 		},
 		"DeleteRecords": func(b *kgo.Broker, topic string) (int16, error) {
 			r := kmsg.NewPtrDeleteRecordsRequest()
-			r.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Offset: -1}}}}
+			r.Topics = []kmsg.DeleteRecordsRequestTopic{{
+				Topic:      topic,
+				Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Offset: -1}},
+			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
 				return 0, err
@@ -66,7 +77,10 @@ func TestAttackAdministration(t *testing.T) {
 		"OffsetDelete": func(b *kgo.Broker, topic string) (int16, error) {
 			r := kmsg.NewPtrOffsetDeleteRequest()
 			r.Group = "team"
-			r.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: topic, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
+			r.Topics = []kmsg.OffsetDeleteRequestTopic{{
+				Topic:      topic,
+				Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}},
+			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
 				return 0, err
@@ -77,7 +91,10 @@ func TestAttackAdministration(t *testing.T) {
 	reads := map[string]func(b *kgo.Broker, topic string) (int16, error){
 		"DescribeConfigs": func(b *kgo.Broker, topic string) (int16, error) {
 			r := kmsg.NewPtrDescribeConfigsRequest()
-			r.Resources = []kmsg.DescribeConfigsRequestResource{{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: topic}}
+			r.Resources = []kmsg.DescribeConfigsRequestResource{{
+				ResourceType: kmsg.ConfigResourceTypeTopic,
+				ResourceName: topic,
+			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
 				return 0, err
@@ -128,7 +145,8 @@ func TestAttackAdministration(t *testing.T) {
 	}
 	topic, err := w.cluster.Broker.StreamTopic(ctx, publicTopic("orders"))
 	w.ok(err)
-	if extent, err := topic.Read(ctx, 0, 0, nil); err != nil || topic.Partitions() != 1 || extent.First != 0 || extent.Next != 10 {
+	if extent, err := topic.Read(ctx, 0, 0, nil); err != nil || topic.Partitions() != 1 || extent.First != 0 ||
+		extent.Next != 10 {
 		t.Errorf("topic: got %d partitions, %+v, %v; want nothing changed", topic.Partitions(), extent, err)
 	}
 	if got := w.trail.count("topics", "update", audit.Denied); got < 27 {

@@ -11,7 +11,8 @@ import (
 )
 
 // errReadOnly is the answer to a change of what has no configuration to change.
-var errReadOnly = errors.New("configuration of the broker and of groups cannot be changed over this protocol; it is in the server's configuration file and in the policies of namespaces")
+var errReadOnly = errors.New("configuration of the broker and of groups cannot be changed over this protocol; it is " +
+	"in the server's configuration file and in the policies of namespaces")
 
 // resource names something that has configuration.
 type resource struct {
@@ -29,7 +30,9 @@ func repeated(seen map[resource]int, at resource) error {
 }
 
 // changeConfig changes the configuration of a topic, if the caller may.
-func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool, change func(*messaging.StreamTopic) error) error {
+func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
+	change func(*messaging.StreamTopic) error,
+) error {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
 	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeGroupConfig:
@@ -49,7 +52,9 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool, chang
 }
 
 // alterConfigs replaces the whole configuration of topics.
-func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsRequest, response *kmsg.AlterConfigsResponse) error {
+func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsRequest,
+	response *kmsg.AlterConfigsResponse,
+) error {
 	limit := within(len(request.Resources), 0)
 	seen := make(map[resource]int)
 	for i := range request.Resources {
@@ -82,7 +87,9 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 }
 
 // incrementalAlterConfigs changes single entries of the configuration of topics.
-func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest, response *kmsg.IncrementalAlterConfigsResponse) error {
+func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest,
+	response *kmsg.IncrementalAlterConfigsResponse,
+) error {
 	limit := within(len(request.Resources), 0)
 	seen := make(map[resource]int)
 	for i := range request.Resources {
@@ -120,7 +127,8 @@ func configChanges(asked []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([
 		}
 		seen[entry.Name] = true
 		if entry.Op < kmsg.IncrementalAlterConfigOpSet || entry.Op > kmsg.IncrementalAlterConfigOpSubtract {
-			return nil, fmt.Errorf("%w: %s: operation %d is none of set, delete, append and subtract", errInvalid, entry.Name, entry.Op)
+			return nil, fmt.Errorf("%w: %s: operation %d is none of set, delete, append and subtract", errInvalid,
+				entry.Name, entry.Op)
 		}
 		if entry.Value == nil && entry.Op != kmsg.IncrementalAlterConfigOpDelete {
 			return nil, fmt.Errorf("%w: %s needs a value", errInvalid, entry.Name)

@@ -15,7 +15,8 @@ var software = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`
 func takeAPIVersions(_ context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.ApiVersionsRequest)
 	response, _ := request.ResponseKind().(*kmsg.ApiVersionsResponse)
-	if c.version >= 3 && (!software.MatchString(request.ClientSoftwareName) || !software.MatchString(request.ClientSoftwareVersion)) {
+	if c.version >= 3 &&
+		(!software.MatchString(request.ClientSoftwareName) || !software.MatchString(request.ClientSoftwareVersion)) {
 		response.ErrorCode = codeInvalidRequest
 	} else {
 		if c.version >= 3 {
@@ -33,8 +34,14 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 // turned off.
 func setFeatures(response *kmsg.ApiVersionsResponse) {
 	const name, level = "group.version", 1
-	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{Name: name, MinVersion: level, MaxVersion: level}}
-	response.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{Name: name, MinVersionLevel: level, MaxVersionLevel: level}}
+	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{
+		Name: name, MinVersion: level,
+		MaxVersion: level,
+	}}
+	response.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{
+		Name: name, MinVersionLevel: level,
+		MaxVersionLevel: level,
+	}}
 	response.FinalizedFeaturesEpoch = 0
 }
 
@@ -44,7 +51,10 @@ func cut(s string, n int) string { return s[:min(len(s), n)] }
 func (s *Server) versions() []kmsg.ApiVersionsResponseApiKey {
 	var list []kmsg.ApiVersionsResponseApiKey
 	for _, key := range slices.Sorted(maps.Keys(s.apis)) {
-		list = append(list, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MinVersion: s.apis[key].min, MaxVersion: s.apis[key].max})
+		list = append(list, kmsg.ApiVersionsResponseApiKey{
+			ApiKey: key, MinVersion: s.apis[key].min,
+			MaxVersion: s.apis[key].max,
+		})
 	}
 	return list
 }

@@ -101,7 +101,8 @@ func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.To
 		if err == nil || errs.KindOf(err) != errs.Denied {
 			return err == nil, err
 		}
-		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
+		return c.session.insider() &&
+			c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
 	}
 	tenant := c.session.cluster.Scope
 	tenant.Tenant = c.session.namespace.Tenant

@@ -41,8 +41,10 @@ func TestAttackLongLists(t *testing.T) {
 	r := w.wire(w.token)
 	const tooMany = 10_001
 	lists := map[int16]string{
-		0: "Topics", 1: "Topics", 2: "Topics", 3: "Topics", 8: "Topics", 9: "Topics", 10: "CoordinatorKeys", 13: "Members", 15: "Groups",
-		19: "Topics", 20: "Topics", 21: "Topics", 23: "Topics", 32: "Resources", 33: "Resources", 35: "Topics", 37: "Topics", 42: "Groups",
+		0: "Topics", 1: "Topics", 2: "Topics", 3: "Topics", 8: "Topics", 9: "Topics", 10: "CoordinatorKeys",
+		13: "Members", 15: "Groups",
+		19: "Topics", 20: "Topics", 21: "Topics", 23: "Topics", 32: "Resources", 33: "Resources", 35: "Topics",
+		37: "Topics", 42: "Groups",
 		44: "Resources", 47: "Topics", 61: "Topics", 68: "Topics", 69: "Groups", 75: "Topics",
 	}
 	advertised := ask[*kmsg.ApiVersionsResponse](r, kmsg.NewPtrApiVersionsRequest())
@@ -148,7 +150,10 @@ func TestOldProducersHaveNoZstd(t *testing.T) {
 	for version, want := range map[int16]int16{3: 76, 6: 76, 7: 2} { // 2: nothing else of it is right
 		request := kmsg.NewPtrProduceRequest()
 		request.Version, request.Acks = version, -1
-		request.Topics = []kmsg.ProduceRequestTopic{{Topic: "orders", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}}}}
+		request.Topics = []kmsg.ProduceRequestTopic{{
+			Topic:      "orders",
+			Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}},
+		}}
 		if got := ask[*kmsg.ProduceResponse](r, request).Topics[0].Partitions[0].ErrorCode; got != want {
 			t.Errorf("zstd in version %d: got code %d, want %d", version, got, want)
 		}

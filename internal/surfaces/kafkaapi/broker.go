@@ -52,7 +52,9 @@ func (c *call) rack() *string {
 }
 
 // handle makes an answer out of a function that fills the response at its turn.
-func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request, response Response) error) func(context.Context, *call) answer {
+func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
+	response Response) error,
+) func(context.Context, *call) answer {
 	return func(_ context.Context, c *call) answer {
 		request, _ := c.request.(Request)
 		response, _ := request.ResponseKind().(Response)
@@ -63,7 +65,9 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 }
 
 // describe is handle for answers that may be large: a few are made at a time.
-func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request, response Response) error) func(context.Context, *call) answer {
+func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
+	response Response) error,
+) func(context.Context, *call) answer {
 	return handle(func(ctx context.Context, c *call, request Request, response Response) error {
 		if err := c.conn.server.making.Acquire(ctx, 1); err != nil {
 			return err

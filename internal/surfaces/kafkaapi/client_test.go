@@ -49,16 +49,21 @@ func TestProduceAndConsume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for name, codec := range map[string]kgo.CompressionCodec{
-		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := short(t)
 			topic := "orders-" + name
-			producer := w.client(kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic(topic))
+			producer := w.client(kgo.ProducerBatchCompression(codec), kgo.AllowAutoTopicCreation(),
+				kgo.DefaultProduceTopic(topic))
 			var sent []*kgo.Record
 			for i := range 100 {
-				r := &kgo.Record{Key: fmt.Append(nil, "key-", i%7), Value: []byte(strings.Repeat("value ", i)), Timestamp: time.UnixMilli(1700000000000 + int64(i))}
+				r := &kgo.Record{
+					Key: fmt.Append(nil, "key-", i%7), Value: []byte(strings.Repeat("value ", i)),
+					Timestamp: time.UnixMilli(1700000000000 + int64(i)),
+				}
 				switch i {
 				case 3:
 					r.Key = nil
@@ -68,19 +73,25 @@ func TestProduceAndConsume(t *testing.T) {
 					r.Key, r.Value = []byte{}, []byte{}
 				case 6:
 					r.Key = []byte{0xff, 0, 1}
-					r.Headers = []kgo.RecordHeader{{Key: "h", Value: []byte("1")}, {Key: "h", Value: nil}, {Key: "\x00x", Value: []byte{0xfe}}}
+					r.Headers = []kgo.RecordHeader{
+						{Key: "h", Value: []byte("1")},
+						{Key: "h", Value: nil},
+						{Key: "\x00x", Value: []byte{0xfe}},
+					}
 				}
 				sent = append(sent, r)
 			}
 			if err := producer.ProduceSync(ctx, sent...).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
-			consumer := w.client(kgo.ConsumeTopics(topic), kgo.ConsumerGroup("g-"+name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+			consumer := w.client(kgo.ConsumeTopics(topic), kgo.ConsumerGroup("g-"+name),
+				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 			got := poll(t, consumer, 100)
 			for i, r := range got {
 				want := sent[i]
 				if r.Offset != int64(i) || string(r.Key) != string(want.Key) || (r.Key == nil) != (want.Key == nil) ||
-					string(r.Value) != string(want.Value) || (r.Value == nil) != (want.Value == nil) || !r.Timestamp.Equal(want.Timestamp) || len(r.Headers) != len(want.Headers) {
+					string(r.Value) != string(want.Value) || (r.Value == nil) != (want.Value == nil) ||
+					!r.Timestamp.Equal(want.Timestamp) || len(r.Headers) != len(want.Headers) {
 					t.Fatalf("record %d: got %+v, want %+v", i, r, want)
 				}
 			}
@@ -98,18 +109,29 @@ func TestBothInterfaces(t *testing.T) {
 	ctx := short(t)
 	broker := w.cluster.Broker
 	w.ok(broker.CreateTopic(ctx, publicTopic("shared"), 0, nil))
-	if _, err := broker.Produce(ctx, publicTopic("shared"), &messaging.Message{Payload: []byte("by http"), Key: "k", Properties: []messaging.Property{{Key: "p", Value: "1"}}, SchemaVersion: messaging.NoSchema}); err != nil {
+	if _, err := broker.Produce(ctx, publicTopic("shared"),
+		&messaging.Message{
+			Payload: []byte("by http"), Key: "k",
+			Properties: []messaging.Property{{Key: "p", Value: "1"}}, SchemaVersion: messaging.NoSchema,
+		}); err != nil {
 		t.Fatal(err)
 	}
 	client := w.client(kgo.DefaultProduceTopic("shared"))
-	w.ok(client.ProduceSync(ctx, &kgo.Record{Key: []byte("k"), Value: []byte("by stream"), Headers: []kgo.RecordHeader{{Key: "\x00producer", Value: []byte("me")}}}).FirstErr())
+	w.ok(client.ProduceSync(ctx,
+		&kgo.Record{
+			Key: []byte("k"), Value: []byte("by stream"),
+			Headers: []kgo.RecordHeader{{Key: "\x00producer", Value: []byte("me")}},
+		}).FirstErr())
 
 	got := poll(t, w.client(kgo.ConsumeTopics("shared")), 2)
-	if string(got[0].Value) != "by http" || string(got[0].Key) != "k" || len(got[0].Headers) != 1 || string(got[1].Value) != "by stream" {
+	if string(got[0].Value) != "by http" || string(got[0].Key) != "k" || len(got[0].Headers) != 1 ||
+		string(got[1].Value) != "by stream" {
 		t.Errorf("the client reads %v and %v, want both", got[0], got[1])
 	}
-	first, err := broker.Message(ctx, publicTopic("shared"), names.MessageID{Ledger: topicNumber(t, w, "shared"), Entry: 1, Partition: -1, BatchSize: 1})
-	if err != nil || string(first.Payload) != "by stream" || len(first.Properties) != 1 || first.Properties[0].Key != "\x00producer" || first.Producer != "" {
+	first, err := broker.Message(ctx, publicTopic("shared"),
+		names.MessageID{Ledger: topicNumber(t, w, "shared"), Entry: 1, Partition: -1, BatchSize: 1})
+	if err != nil || string(first.Payload) != "by stream" || len(first.Properties) != 1 ||
+		first.Properties[0].Key != "\x00producer" || first.Producer != "" {
 		t.Errorf("over HTTP: got %+v, %v; want the record with its header", first, err)
 	}
 }
@@ -135,7 +157,8 @@ func TestGroupRebalances(t *testing.T) {
 	}
 	member := func() *kgo.Client {
 		return w.client(kgo.ConsumeTopics("shared"), kgo.ConsumerGroup("team"), kgo.DisableAutoCommit(),
-			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.HeartbeatInterval(50*time.Millisecond), kgo.SessionTimeout(6*time.Second))
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.HeartbeatInterval(50*time.Millisecond),
+			kgo.SessionTimeout(6*time.Second))
 	}
 	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	send := func(value string) {
@@ -197,10 +220,12 @@ func TestPermissions(t *testing.T) {
 	nobodyToken := w.account("nobody")
 
 	reader := w.clientAs(as(consumerToken), kgo.DefaultProduceTopic("orders"), kgo.DisableIdempotentWrite())
-	if err := reader.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr(); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+	if err := reader.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr(); !errors.Is(err,
+		kerr.TopicAuthorizationFailed) {
 		t.Errorf("producing with a consumer's role: got %v, want %v", err, kerr.TopicAuthorizationFailed)
 	}
-	if _, err := kadm.NewClient(reader).CreateTopic(ctx, 1, 1, nil, "more"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+	if _, err := kadm.NewClient(reader).CreateTopic(ctx, 1, 1, nil, "more"); !errors.Is(err,
+		kerr.TopicAuthorizationFailed) {
 		t.Errorf("creating a topic with a consumer's role: got %v, want %v", err, kerr.TopicAuthorizationFailed)
 	}
 	nobody := kadm.NewClient(w.clientAs(as(nobodyToken)))
@@ -229,7 +254,10 @@ func TestCredentials(t *testing.T) {
 	if err := ping(as(w.token)); err != nil {
 		t.Errorf("PLAIN without a prefix: %v", err)
 	}
-	for name, credentials := range map[string]sasl.Mechanism{"no token": as("token:"), "nonsense": as("token:abc"), "nonsense bearer": bearer("abc")} {
+	for name, credentials := range map[string]sasl.Mechanism{
+		"no token": as("token:"), "nonsense": as("token:abc"),
+		"nonsense bearer": bearer("abc"),
+	} {
 		if err := ping(credentials); err == nil || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
 			t.Errorf("%s: got %v, want SASL_AUTHENTICATION_FAILED", name, err)
 		}

@@ -210,7 +210,8 @@ func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
 // within says whether a request asks for no more than it may.
 func within(topics, partitions int) error {
 	if topics > maxTopics || partitions > maxPartitions {
-		return fmt.Errorf("%w: at most %d topics and %d partitions can be asked for at once", errInvalid, maxTopics, maxPartitions)
+		return fmt.Errorf("%w: at most %d topics and %d partitions can be asked for at once", errInvalid, maxTopics,
+			maxPartitions)
 	}
 	return nil
 }
@@ -240,7 +241,8 @@ func codeOf(err error) (code, bool) {
 func (c *call) fail(err error) (code, *string) {
 	found, known := codeOf(err)
 	if public := engine.PublicError(err); public != nil {
-		c.conn.server.opts.Logger.Error("stream request met data that cannot be used", "api", c.name(), "error", err.Error())
+		c.conn.server.opts.Logger.Error("stream request met data that cannot be used", "api", c.name(),
+			"error", err.Error())
 		return found, text(public.Error())
 	}
 	if known {

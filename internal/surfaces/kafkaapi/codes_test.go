@@ -44,7 +44,8 @@ func TestEverySentinelHasACode(t *testing.T) {
 	})
 	faults := map[string]bool{"engine.ErrCompacted": true} // nobody but a journal's reader meets it
 	for pkg, path := range map[string]string{
-		"messaging": "../../broker/messaging/errors.go", "engine": "../../storage/engine/errors.go", "groups": "../../broker/groups/errors.go",
+		"messaging": "../../broker/messaging/errors.go", "engine": "../../storage/engine/errors.go",
+		"groups":  "../../broker/groups/errors.go",
 		"records": "../../broker/records/doc.go", "statemachine": "../../storage/statemachine/machine.go",
 	} {
 		sentinels := declared(t, path, func(n ast.Node) string {

@@ -12,7 +12,9 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigsRequest, response *kmsg.DescribeConfigsResponse) error {
+func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigsRequest,
+	response *kmsg.DescribeConfigsResponse,
+) error {
 	limit := within(len(request.Resources), 0)
 	seen := make(map[resource]bool)
 	for i := range request.Resources {
@@ -53,7 +55,8 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 		return topic.StreamConfigs(), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if at.name != "" && at.name != strconv.Itoa(int(c.self())) {
-			return nil, fmt.Errorf("%w: there is no broker %q here; the one that answers has the id %d", errInvalid, cut(at.name, 64), c.self())
+			return nil, fmt.Errorf("%w: there is no broker %q here; the one that answers has the id %d", errInvalid,
+				cut(at.name, 64), c.self())
 		}
 		return c.brokerConfigs(), nil
 	case kmsg.ConfigResourceTypeGroupConfig:
@@ -63,7 +66,8 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 }
 
 func unknownResource(kind kmsg.ConfigResourceType) error {
-	return fmt.Errorf("%w: configuration is of topics, the broker and groups; resource type %d is none of these", errInvalid, kind)
+	return fmt.Errorf("%w: configuration is of topics, the broker and groups; resource type %d is none of these",
+		errInvalid, kind)
 }
 
 // brokerConfigs is what clients look for in a broker. None of it can be changed
@@ -75,20 +79,58 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 		protocol = "SASL_SSL"
 	}
 	all := []messaging.StreamConfig{
-		{Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))), Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent."},
-		{Name: "auto.create.topics.enable", Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)), Kind: messaging.ConfigBoolean, Doc: "Whether topics of the connection's namespace come into being when a client asks for them."},
-		{Name: "broker.id", Value: strconv.Itoa(int(c.self())), Kind: messaging.ConfigInt, Doc: "The id of this broker."},
-		{Name: "compression.type", Value: "producer", Kind: messaging.ConfigString, Doc: "Batches are stored as producers compress them."},
-		{Name: "default.replication.factor", Value: "1", Kind: messaging.ConfigInt, Doc: "A partition has one replica."},
+		{
+			Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))),
+			Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent.",
+		},
+		{
+			Name:  "auto.create.topics.enable",
+			Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)),
+			Kind:  messaging.ConfigBoolean,
+			Doc:   "Whether topics of the connection's namespace come into being when a client asks for them.",
+		},
+		{
+			Name: "broker.id", Value: strconv.Itoa(int(c.self())), Kind: messaging.ConfigInt,
+			Doc: "The id of this broker.",
+		},
+		{
+			Name: "compression.type", Value: "producer", Kind: messaging.ConfigString,
+			Doc: "Batches are stored as producers compress them.",
+		},
+		{
+			Name: "default.replication.factor", Value: "1", Kind: messaging.ConfigInt,
+			Doc: "A partition has one replica.",
+		},
 		{Name: "delete.topic.enable", Value: "true", Kind: messaging.ConfigBoolean, Doc: "Topics can be deleted."},
-		{Name: "fetch.max.bytes", Value: strconv.Itoa(maxFetchBytes), Kind: messaging.ConfigInt, Doc: "Bytes of records in one answer to a fetch."},
-		{Name: "group.max.session.timeout.ms", Value: "1800000", Kind: messaging.ConfigInt, Doc: "Longest session of a member of a consumer group."},
-		{Name: "group.min.session.timeout.ms", Value: "6000", Kind: messaging.ConfigInt, Doc: "Shortest session of a member of a consumer group."},
-		{Name: "log.cleanup.policy", Value: "delete", Kind: messaging.ConfigList, Doc: "Cleanup policy of topics that set none."},
+		{
+			Name: "fetch.max.bytes", Value: strconv.Itoa(maxFetchBytes), Kind: messaging.ConfigInt,
+			Doc: "Bytes of records in one answer to a fetch.",
+		},
+		{
+			Name: "group.max.session.timeout.ms", Value: "1800000", Kind: messaging.ConfigInt,
+			Doc: "Longest session of a member of a consumer group.",
+		},
+		{
+			Name: "group.min.session.timeout.ms", Value: "6000", Kind: messaging.ConfigInt,
+			Doc: "Shortest session of a member of a consumer group.",
+		},
+		{
+			Name: "log.cleanup.policy", Value: "delete", Kind: messaging.ConfigList,
+			Doc: "Cleanup policy of topics that set none.",
+		},
 		{Name: "min.insync.replicas", Value: "1", Kind: messaging.ConfigInt, Doc: "A partition has one replica."},
-		{Name: "num.partitions", Value: "1", Kind: messaging.ConfigInt, Doc: "Partitions of topics that are made without a number, unless their namespace has another."},
-		{Name: "offsets.retention.minutes", Value: "10080", Kind: messaging.ConfigInt, Doc: "Minutes for which the offsets of a consumer group without members are kept."},
-		{Name: "socket.request.max.bytes", Value: strconv.Itoa(c.conn.server.opts.Limits.Frame), Kind: messaging.ConfigInt, Doc: "Bytes of the largest request."},
+		{
+			Name: "num.partitions", Value: "1", Kind: messaging.ConfigInt,
+			Doc: "Partitions of topics that are made without a number, unless their namespace has another.",
+		},
+		{
+			Name: "offsets.retention.minutes", Value: "10080", Kind: messaging.ConfigInt,
+			Doc: "Minutes for which the offsets of a consumer group without members are kept.",
+		},
+		{
+			Name: "socket.request.max.bytes", Value: strconv.Itoa(c.conn.server.opts.Limits.Frame),
+			Kind: messaging.ConfigInt, Doc: "Bytes of the largest request.",
+		},
 	}
 	for i := range all {
 		all[i].ReadOnly, all[i].Set, all[i].Default = true, true, all[i].Value
@@ -96,7 +138,9 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 	return all
 }
 
-func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResourceType, config *messaging.StreamConfig) kmsg.DescribeConfigsResponseResourceConfig {
+func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResourceType,
+	config *messaging.StreamConfig,
+) kmsg.DescribeConfigsResponseResourceConfig {
 	row := kmsg.NewDescribeConfigsResponseResourceConfig()
 	row.Name, row.Value, row.ReadOnly = config.Name, text(config.Value), config.ReadOnly
 	row.ConfigType = kmsg.ConfigType(config.Kind)
@@ -115,7 +159,9 @@ func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResou
 }
 
 // synonyms lists where a value can come from, the one in force first.
-func synonyms(source kmsg.ConfigSource, config *messaging.StreamConfig) (all []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym) {
+func synonyms(source kmsg.ConfigSource,
+	config *messaging.StreamConfig,
+) (all []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym) {
 	add := func(value string, source kmsg.ConfigSource) {
 		s := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
 		s.Name, s.Value, s.Source = config.Name, text(value), source
@@ -144,7 +190,9 @@ func configSource(config *messaging.StreamConfig) kmsg.ConfigSource {
 
 // listConfigResources names what has configuration that can be asked for.
 // Version 0 asks for one type only, of which there is none.
-func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigResourcesRequest, response *kmsg.ListConfigResourcesResponse) error {
+func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigResourcesRequest,
+	response *kmsg.ListConfigResourcesResponse,
+) error {
 	if c.version == 0 {
 		return nil
 	}
@@ -171,7 +219,8 @@ func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigR
 			}
 		case kmsg.ConfigResourceTypeBroker:
 			add(kind, strconv.Itoa(int(c.self())))
-		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
+		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics,
+			kmsg.ConfigResourceTypeGroupConfig:
 		default:
 			response.ErrorCode, response.ConfigResources = codeVersion, nil
 			return nil

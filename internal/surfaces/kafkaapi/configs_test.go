@@ -19,11 +19,16 @@ func str(s string) *string { return &s }
 func code(err *kerr.Error) int16 { return err.Code }
 
 // described asks for the configuration of one thing.
-func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name string, only ...string) (kmsg.DescribeConfigsResponseResource, map[string]kmsg.DescribeConfigsResponseResourceConfig) {
+func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name string,
+	only ...string,
+) (kmsg.DescribeConfigsResponseResource, map[string]kmsg.DescribeConfigsResponseResourceConfig) {
 	w.Helper()
 	request := kmsg.NewPtrDescribeConfigsRequest()
 	request.IncludeSynonyms, request.IncludeDocumentation = true, true
-	request.Resources = []kmsg.DescribeConfigsRequestResource{{ResourceType: kind, ResourceName: name, ConfigNames: only}}
+	request.Resources = []kmsg.DescribeConfigsRequestResource{{
+		ResourceType: kind, ResourceName: name,
+		ConfigNames: only,
+	}}
 	response, err := request.RequestWith(short(w.T), client.SeedBrokers()[0]) // whatever broker it is about
 	w.ok(err)
 	if len(response.Resources) != 1 {
@@ -41,7 +46,8 @@ func TestDescribeConfigs(t *testing.T) {
 	w := newWorld(t)
 	ctx := short(t)
 	client := w.client()
-	if _, err := kadm.NewClient(client).CreateTopic(ctx, 2, 1, map[string]*string{"retention.ms": str("60000")}, "orders"); err != nil {
+	if _, err := kadm.NewClient(client).CreateTopic(ctx, 2, 1, map[string]*string{"retention.ms": str("60000")},
+		"orders"); err != nil {
 		t.Fatal(err)
 	}
 	w.ok(w.cluster.Broker.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
@@ -60,35 +66,45 @@ func TestDescribeConfigs(t *testing.T) {
 		"min.insync.replicas": {"1", kmsg.ConfigSourceDefaultConfig, kmsg.ConfigTypeInt, true},
 	} {
 		c := got[name]
-		if c.Value == nil || *c.Value != want.value || c.Source != want.source || c.ConfigType != want.kind || c.ReadOnly != want.readOnly || c.Documentation == nil {
+		if c.Value == nil || *c.Value != want.value || c.Source != want.source || c.ConfigType != want.kind ||
+			c.ReadOnly != want.readOnly || c.Documentation == nil {
 			t.Errorf("%s: got %+v, want %+v and documentation", name, c, want)
 		}
 	}
 	for name, c := range got {
-		if c.Documentation == nil || *c.Documentation == "" || len(c.ConfigSynonyms) == 0 || *c.ConfigSynonyms[0].Value != *c.Value {
+		if c.Documentation == nil || *c.Documentation == "" || len(c.ConfigSynonyms) == 0 ||
+			*c.ConfigSynonyms[0].Value != *c.Value {
 			t.Errorf("%s: got %+v, want documentation, and the value in force as the first synonym", name, c)
 		}
 	}
-	if s := got["retention.ms"].ConfigSynonyms; len(s) != 2 || *s[1].Value != "604800000" || s[1].Source == kmsg.ConfigSourceDynamicTopicConfig {
+	if s := got["retention.ms"].ConfigSynonyms; len(s) != 2 || *s[1].Value != "604800000" ||
+		s[1].Source == kmsg.ConfigSourceDynamicTopicConfig {
 		t.Errorf("synonyms of retention.ms: got %+v, want the default as the second", s)
 	}
-	if _, some := w.described(client, kmsg.ConfigResourceTypeTopic, "orders", "cleanup.policy", "no.such"); len(some) != 1 {
+	if _, some := w.described(client, kmsg.ConfigResourceTypeTopic, "orders", "cleanup.policy",
+		"no.such"); len(some) != 1 {
 		t.Errorf("one name that there is: got %v, want it alone", some)
 	}
-	if _, http := w.described(client, kmsg.ConfigResourceTypeTopic, "by-http"); *http["freshet.routing"].Value != "murmur3" {
+	if _, http := w.described(client, kmsg.ConfigResourceTypeTopic,
+		"by-http"); *http["freshet.routing"].Value != "murmur3" {
 		t.Errorf("routing of a topic made over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
 	}
 	for _, name := range []string{"", "1"} {
-		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil || !broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
+		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil ||
+			!broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
 			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
 		}
 	}
-	if row, group := w.described(client, kmsg.ConfigResourceTypeGroupConfig, "not there yet"); row.ErrorCode != 0 || *group["consumer.session.timeout.ms"].Value != "45000" || *group["consumer.heartbeat.interval.ms"].Value != "50" || !group["consumer.session.timeout.ms"].ReadOnly {
+	if row, group := w.described(client, kmsg.ConfigResourceTypeGroupConfig, "not there yet"); row.ErrorCode != 0 ||
+		*group["consumer.session.timeout.ms"].Value != "45000" ||
+		*group["consumer.heartbeat.interval.ms"].Value != "50" || !group["consumer.session.timeout.ms"].ReadOnly {
 		t.Errorf("configuration of a group: got %+v, want the times of the consumer protocol", row)
 	}
 	nobody := w.clientAs(as(w.account("nobody")))
-	if row, _ := w.described(nobody, kmsg.ConfigResourceTypeGroupConfig, "g"); row.ErrorCode != code(kerr.GroupAuthorizationFailed) {
-		t.Errorf("configuration of a group without a role: got code %d, want %v", row.ErrorCode, kerr.GroupAuthorizationFailed)
+	if row, _ := w.described(nobody, kmsg.ConfigResourceTypeGroupConfig,
+		"g"); row.ErrorCode != code(kerr.GroupAuthorizationFailed) {
+		t.Errorf("configuration of a group without a role: got code %d, want %v", row.ErrorCode,
+			kerr.GroupAuthorizationFailed)
 	}
 	for _, tc := range []struct {
 		kind kmsg.ConfigResourceType
@@ -139,26 +155,119 @@ func TestAlterConfigs(t *testing.T) {
 		fails  *kerr.Error
 		want   string
 	}{
-		{"set", []kadm.AlterConfig{set("retention.ms", "1000"), set("retention.bytes", "5000")}, false, false, nil, "retention.bytes=5000 retention.ms=1000"},
-		{"only tried", []kadm.AlterConfig{set("retention.ms", "2000")}, false, true, nil, "retention.bytes=5000 retention.ms=1000"},
-		{"tried with a wrong value", []kadm.AlterConfig{set("retention.ms", "x")}, false, true, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000"},
-		{"one wrong value changes nothing", []kadm.AlterConfig{set("retention.ms", "2000"), set("segment.ms", "-7")}, false, false, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000"},
-		{"unknown name", []kadm.AlterConfig{set("no.such", "1")}, false, false, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000"},
-		{"read-only truth", []kadm.AlterConfig{set("min.insync.replicas", "2")}, false, false, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000"},
-		{"routing is fixed", []kadm.AlterConfig{set("freshet.routing", "murmur3")}, false, false, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000"},
-		{"routing as it is", []kadm.AlterConfig{set("freshet.routing", "murmur2")}, false, false, nil, "retention.bytes=5000 retention.ms=1000"},
-		{"named twice", []kadm.AlterConfig{set("retention.ms", "1"), set("retention.ms", "2")}, false, false, kerr.InvalidRequest, "retention.bytes=5000 retention.ms=1000"},
-		{"no value", []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms"}}, false, false, kerr.InvalidRequest, "retention.bytes=5000 retention.ms=1000"},
-		{"delete", []kadm.AlterConfig{{Op: kadm.DeleteConfig, Name: "retention.bytes"}}, false, false, nil, "retention.ms=1000"},
-		{"append", []kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("compact")}}, false, false, nil, "cleanup.policy=delete,compact retention.ms=1000"},
-		{"append again", []kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("compact")}}, false, false, nil, "cleanup.policy=delete,compact retention.ms=1000"},
-		{"append to no list", []kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "retention.ms", Value: str("1")}}, false, false, kerr.InvalidConfig, "cleanup.policy=delete,compact retention.ms=1000"},
-		{"append nonsense", []kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("x")}}, false, false, kerr.InvalidConfig, "cleanup.policy=delete,compact retention.ms=1000"},
-		{"subtract", []kadm.AlterConfig{{Op: kadm.SubtractConfig, Name: "cleanup.policy", Value: str("delete")}}, false, false, nil, "cleanup.policy=compact retention.ms=1000"},
-		{"subtract the last", []kadm.AlterConfig{{Op: kadm.SubtractConfig, Name: "cleanup.policy", Value: str("compact")}}, false, false, kerr.InvalidConfig, "cleanup.policy=compact retention.ms=1000"},
-		{"replace the set, tried", []kadm.AlterConfig{set("segment.ms", "5")}, true, true, nil, "cleanup.policy=compact retention.ms=1000"},
+		{
+			"set",
+			[]kadm.AlterConfig{set("retention.ms", "1000"), set("retention.bytes", "5000")},
+			false, false, nil,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"only tried",
+			[]kadm.AlterConfig{set("retention.ms", "2000")},
+			false, true, nil,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"tried with a wrong value",
+			[]kadm.AlterConfig{set("retention.ms", "x")},
+			false, true, kerr.InvalidConfig,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"one wrong value changes nothing",
+			[]kadm.AlterConfig{set("retention.ms", "2000"), set("segment.ms", "-7")},
+			false, false, kerr.InvalidConfig, "retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"unknown name",
+			[]kadm.AlterConfig{set("no.such", "1")},
+			false, false, kerr.InvalidConfig,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"read-only truth",
+			[]kadm.AlterConfig{set("min.insync.replicas", "2")},
+			false, false, kerr.InvalidConfig,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"routing is fixed",
+			[]kadm.AlterConfig{set("freshet.routing", "murmur3")},
+			false, false, kerr.InvalidConfig,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"routing as it is",
+			[]kadm.AlterConfig{set("freshet.routing", "murmur2")},
+			false, false, nil,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"named twice",
+			[]kadm.AlterConfig{set("retention.ms", "1"), set("retention.ms", "2")},
+			false, false,
+			kerr.InvalidRequest, "retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"no value",
+			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms"}},
+			false, false, kerr.InvalidRequest,
+			"retention.bytes=5000 retention.ms=1000",
+		},
+		{
+			"delete",
+			[]kadm.AlterConfig{{Op: kadm.DeleteConfig, Name: "retention.bytes"}},
+			false, false, nil,
+			"retention.ms=1000",
+		},
+		{
+			"append",
+			[]kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("compact")}},
+			false,
+			false, nil, "cleanup.policy=delete,compact retention.ms=1000",
+		},
+		{
+			"append again",
+			[]kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("compact")}},
+			false, false, nil, "cleanup.policy=delete,compact retention.ms=1000",
+		},
+		{
+			"append to no list",
+			[]kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "retention.ms", Value: str("1")}},
+			false,
+			false, kerr.InvalidConfig, "cleanup.policy=delete,compact retention.ms=1000",
+		},
+		{
+			"append nonsense",
+			[]kadm.AlterConfig{{Op: kadm.AppendConfig, Name: "cleanup.policy", Value: str("x")}},
+			false,
+			false, kerr.InvalidConfig, "cleanup.policy=delete,compact retention.ms=1000",
+		},
+		{
+			"subtract",
+			[]kadm.AlterConfig{{Op: kadm.SubtractConfig, Name: "cleanup.policy", Value: str("delete")}},
+			false,
+			false, nil, "cleanup.policy=compact retention.ms=1000",
+		},
+		{
+			"subtract the last",
+			[]kadm.AlterConfig{{Op: kadm.SubtractConfig, Name: "cleanup.policy", Value: str("compact")}},
+			false, false,
+			kerr.InvalidConfig, "cleanup.policy=compact retention.ms=1000",
+		},
+		{
+			"replace the set, tried",
+			[]kadm.AlterConfig{set("segment.ms", "5")},
+			true, true, nil,
+			"cleanup.policy=compact retention.ms=1000",
+		},
 		{"replace the set", []kadm.AlterConfig{set("segment.ms", "5")}, true, false, nil, "segment.ms=5"},
-		{"replace by a wrong set", []kadm.AlterConfig{set("segment.ms", "x")}, true, false, kerr.InvalidConfig, "segment.ms=5"},
+		{
+			"replace by a wrong set",
+			[]kadm.AlterConfig{set("segment.ms", "x")},
+			true, false, kerr.InvalidConfig,
+			"segment.ms=5",
+		},
 		{"replace by nothing", nil, true, false, nil, ""},
 	} {
 		alter := admin.AlterTopicConfigs
@@ -172,7 +281,8 @@ func TestAlterConfigs(t *testing.T) {
 		}
 		response, err := alter(ctx, step.alter, "orders")
 		w.ok(err)
-		if err := response[0].Err; (step.fails == nil) != (err == nil) || step.fails != nil && err.Error() != step.fails.Error() {
+		if err := response[0].Err; (step.fails == nil) != (err == nil) || step.fails != nil &&
+			err.Error() != step.fails.Error() {
 			t.Errorf("%s: got %v (%s), want %v", step.name, err, response[0].ErrMessage, step.fails)
 		}
 		if got := w.values("orders"); got != step.want {
@@ -190,7 +300,8 @@ func TestAlterConfigs(t *testing.T) {
 			return admin.AlterBrokerConfigsState(ctx, []kadm.AlterConfig{set("num.partitions", "3")}, 1)
 		},
 	} {
-		if response, err := alter(); err != nil || response[0].Err == nil || response[0].Err.Error() != kerr.PolicyViolation.Error() {
+		if response, err := alter(); err != nil || response[0].Err == nil ||
+			response[0].Err.Error() != kerr.PolicyViolation.Error() {
 			t.Errorf("configuration of the broker %s: got %+v, %v; want %v", name, response, err, kerr.PolicyViolation)
 		}
 	}
@@ -220,7 +331,11 @@ func TestListConfigResources(t *testing.T) {
 		code  int16
 		want  string
 	}{
-		{nil, 0, "orders 1"}, {[]int8{2}, 0, "orders"}, {[]int8{4, 2, 2}, 0, "orders 1"}, {[]int8{16, 32}, 0, ""}, {[]int8{2, 77}, 35, ""},
+		{nil, 0, "orders 1"},
+		{[]int8{2}, 0, "orders"},
+		{[]int8{4, 2, 2}, 0, "orders 1"},
+		{[]int8{16, 32}, 0, ""},
+		{[]int8{2, 77}, 35, ""},
 	} {
 		if code, got := list(client, tc.types...); code != tc.code || got != tc.want {
 			t.Errorf("types %v: got code %d and %q, want %d and %q", tc.types, code, got, tc.code, tc.want)
@@ -236,7 +351,8 @@ func TestCreateTopicWithoutValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	admin := kadm.NewClient(w.client())
-	_, err := admin.CreateTopic(short(t), 1, 1, map[string]*string{"retention.bytes": nil, "compression.type": str("lz4")}, "orders")
+	_, err := admin.CreateTopic(short(t), 1, 1,
+		map[string]*string{"retention.bytes": nil, "compression.type": str("lz4")}, "orders")
 	if !errors.Is(err, kerr.InvalidConfig) {
 		t.Errorf("got %v, want %v", err, kerr.InvalidConfig)
 	}

@@ -215,7 +215,8 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	case h.key == keyAPIVersions && h.version > api.max:
 		return answer{header: h, make: func(context.Context) (encodable, error) { return newerVersion(api), nil }}, nil
 	case h.version < api.served || h.version > api.max:
-		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name, api.served, api.max)
+		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name,
+			api.served, api.max)
 	}
 	request := kmsg.RequestForKey(h.key)
 	request.SetVersion(h.version)

@@ -13,7 +13,9 @@ import (
 // memberUsesConsumer is the type of a member of the consumer protocol.
 const memberUsesConsumer = 1
 
-func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest, response *kmsg.ConsumerGroupDescribeResponse) error {
+func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
+	response *kmsg.ConsumerGroupDescribeResponse,
+) error {
 	limit, room := within(len(request.Groups), 0), maxDescribed
 	for _, name := range request.Groups {
 		row := kmsg.NewConsumerGroupDescribeResponseGroup()
@@ -53,7 +55,9 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 
 // fillConsumers describes a group. Who may not know one of its topics is not told
 // of any member.
-func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescribeResponseGroup, d *groups.Description) error {
+func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescribeResponseGroup,
+	d *groups.Description,
+) error {
 	row.State, row.Epoch, row.AssignmentEpoch, row.AssignorName = d.State, d.Generation, d.AssignmentEpoch, d.Protocol
 	known := make(map[engine.TopicID]string) // how they are called; "" for those that are gone
 	for i := range d.Members {
@@ -67,7 +71,8 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
 		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberUsesConsumer
 		member.SubscribedTopics = append([]string{}, m.Consumer.Names...)
-		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID), optional(m.Consumer.Rack), optional(m.Consumer.Pattern)
+		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID),
+			optional(m.Consumer.Rack), optional(m.Consumer.Pattern)
 		var err error
 		if member.Assignment, err = c.described(ctx, m.Consumer.Assigned, known); err != nil {
 			return err
@@ -82,7 +87,9 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 
 // described returns partitions as an assignment with names. Topics that are gone
 // are left out.
-func (c *call) described(ctx context.Context, parts []groups.Partition, known map[engine.TopicID]string) (kmsg.Assignment, error) {
+func (c *call) described(ctx context.Context, parts []groups.Partition,
+	known map[engine.TopicID]string,
+) (kmsg.Assignment, error) {
 	assignment := kmsg.NewAssignment()
 	last := -1 // row of the topic at hand
 	for i, p := range parts {

@@ -15,8 +15,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest, response *kmsg.ConsumerGroupHeartbeatResponse) error {
-	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
+func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest,
+	response *kmsg.ConsumerGroupHeartbeatResponse,
+) error {
+	err := within(len(request.Topics),
+		partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
 	if err == nil {
 		err = c.mayGroup(request.Group, permitConsume)
 	}
@@ -66,7 +69,9 @@ func (c *call) maySubscribe(ctx context.Context, said []string) error {
 	return nil
 }
 
-func (c *call) consumerRequest(ctx context.Context, request *kmsg.ConsumerGroupHeartbeatRequest) (*groups.ConsumerRequest, error) {
+func (c *call) consumerRequest(ctx context.Context,
+	request *kmsg.ConsumerGroupHeartbeatRequest,
+) (*groups.ConsumerRequest, error) {
 	for name, value := range map[string]*string{"instance id": request.InstanceID, "rack": request.RackID} {
 		if value != nil && *value == "" {
 			return nil, fmt.Errorf("%w: the %s is empty; leave it out", errInvalid, name)
@@ -76,8 +81,9 @@ func (c *call) consumerRequest(ctx context.Context, request *kmsg.ConsumerGroupH
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
 		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
-		Names:     request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex, Assignor: deref(request.ServerAssignor),
-		Topics: &callTopics{ctx: ctx, call: c},
+		Names:     request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
+		Assignor: deref(request.ServerAssignor),
+		Topics:   &callTopics{ctx: ctx, call: c},
 	}
 	if c.version == 0 && heartbeat.MemberID == "" && heartbeat.Epoch == 0 {
 		heartbeat.MemberID = rand.Text() // from version 1 on clients choose it

@@ -72,10 +72,20 @@ func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) 
 	w.Helper()
 	h := newHolding()
 	client := w.client(append([]kgo.Opt{
-		kgo.ConsumerGroup(group), kgo.ServerSideBalancer(), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxWait(200 * time.Millisecond), kgo.MetadataMinAge(10 * time.Millisecond), kgo.MetadataMaxAge(200 * time.Millisecond),
-		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { h.set(given, true) }),
-		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { h.set(given, false) }),
+		kgo.ConsumerGroup(group), kgo.ServerSideBalancer(), kgo.DisableAutoCommit(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxWait(200 * time.Millisecond), kgo.MetadataMinAge(10 * time.Millisecond),
+		kgo.MetadataMaxAge(200 * time.Millisecond),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client,
+			given map[string][]int32,
+		) {
+			h.set(given, true)
+		}),
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client,
+			given map[string][]int32,
+		) {
+			h.set(given, false)
+		}),
 	}, opts...)...)
 	return client, h
 }
@@ -103,8 +113,10 @@ func TestConsumerProtocol(t *testing.T) {
 	poll(t, one, 4)
 	first.wait(t, 4)
 	w.ok(one.CommitUncommittedOffsets(ctx))
-	if group := w.describedGroup("team"); group.State != "Stable" || len(group.Members) != 1 || group.Members[0].MemberEpoch != group.Epoch ||
-		len(group.Members[0].Assignment.TopicPartitions) != 1 || len(group.Members[0].Assignment.TopicPartitions[0].Partitions) != 4 {
+	if group := w.describedGroup("team"); group.State != "Stable" || len(group.Members) != 1 ||
+		group.Members[0].MemberEpoch != group.Epoch ||
+		len(group.Members[0].Assignment.TopicPartitions) != 1 ||
+		len(group.Members[0].Assignment.TopicPartitions[0].Partitions) != 4 {
 		t.Errorf("group is %+v, want it stable with one member that has 4 partitions of its epoch", group)
 	}
 	two, second := w.consumer("team", kgo.ConsumeTopics("shared"))
@@ -155,7 +167,8 @@ func TestConsumerProtocolByPattern(t *testing.T) {
 	if _, err := admin.CreateTopics(ctx, 1, 1, nil, "logs-a", "other"); err != nil {
 		t.Fatal(err)
 	}
-	client, held := w.consumer("team", kgo.ConsumeRegex(), kgo.ConsumeTopics("^logs-.*"), kgo.Balancers(kgo.RangeBalancer()))
+	client, held := w.consumer("team", kgo.ConsumeRegex(), kgo.ConsumeTopics("^logs-.*"),
+		kgo.Balancers(kgo.RangeBalancer()))
 	polling := make(chan struct{})
 	go func() {
 		defer close(polling)
@@ -167,7 +180,8 @@ func TestConsumerProtocolByPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	held.wait(t, 3)
-	if group := w.describedGroup("team"); group.AssignorName != "range" || group.Members[0].SubscribedTopicRegex == nil {
+	if group := w.describedGroup("team"); group.AssignorName != "range" ||
+		group.Members[0].SubscribedTopicRegex == nil {
 		t.Errorf("group is %+v, want assignor range and a regular expression", group)
 	}
 	if _, err := admin.DeleteTopics(ctx, "logs-a"); err != nil {
@@ -188,7 +202,8 @@ func TestTypesOfGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ok(w.client(kgo.DefaultProduceTopic("orders")).ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr())
-	classic := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("classic"), kgo.FetchMaxWait(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	classic := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("classic"),
+		kgo.FetchMaxWait(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	poll(t, classic, 1)
 	modern, _ := w.consumer("modern", kgo.ConsumeTopics("orders"))
 	poll(t, modern, 1)
@@ -204,7 +219,8 @@ func TestTypesOfGroups(t *testing.T) {
 		t.Errorf("types are %v, want %v", types, want)
 	}
 	list.TypesFilter = []string{"Consumer"}
-	if response, err = list.RequestWith(ctx, w.client()); err != nil || len(response.Groups) != 1 || response.Groups[0].Group != "modern" {
+	if response, err = list.RequestWith(ctx, w.client()); err != nil || len(response.Groups) != 1 ||
+		response.Groups[0].Group != "modern" {
 		t.Errorf("filtered list is %+v (error %v), want modern alone", response, err)
 	}
 	describe := kmsg.NewPtrDescribeGroupsRequest()
@@ -218,15 +234,20 @@ func TestTypesOfGroups(t *testing.T) {
 		group string
 		want  error
 	}{{"classic", kerr.GroupIDNotFound}, {"none", kerr.GroupIDNotFound}} {
-		if err := w.heartbeat(w.client(), func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.Group, r.MemberEpoch = c.group, 7 }); !errors.Is(err, c.want) {
+		if err := w.heartbeat(w.client(),
+			func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.Group, r.MemberEpoch = c.group, 7 }); !errors.Is(err,
+			c.want) {
 			t.Errorf("heartbeat to %s: got %v, want %v", c.group, err, c.want)
 		}
 	}
 	join := kmsg.NewPtrJoinGroupRequest()
-	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = "modern", "consumer", 10_000, 10_000
+	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = "modern", "consumer",
+		10_000, 10_000
 	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
-	if joined, err := join.RequestWith(ctx, w.client()); err != nil || !errors.Is(kerr.ErrorForCode(joined.ErrorCode), kerr.InconsistentGroupProtocol) {
-		t.Errorf("classic member in a group of consumers: got %+v, %v; want %v", joined, err, kerr.InconsistentGroupProtocol)
+	if joined, err := join.RequestWith(ctx, w.client()); err != nil ||
+		!errors.Is(kerr.ErrorForCode(joined.ErrorCode), kerr.InconsistentGroupProtocol) {
+		t.Errorf("classic member in a group of consumers: got %+v, %v; want %v", joined, err,
+			kerr.InconsistentGroupProtocol)
 	}
 }
 
@@ -268,10 +289,22 @@ func TestConsumerHeartbeatErrors(t *testing.T) {
 		{"unknown member", func(r *request) { r.MemberID, r.MemberEpoch = "x", 1 }, kerr.UnknownMemberID},
 		{"epoch ahead", func(r *request) { r.MemberEpoch = 9 }, kerr.FencedMemberEpoch},
 		{"assignor", func(r *request) { r.ServerAssignor = kmsg.StringPtr("best") }, kerr.UnsupportedAssignor},
-		{"expression", func(r *request) { r.SubscribedTopicRegex = kmsg.StringPtr("(") }, kerr.InvalidRegularExpression},
+		{
+			"expression", func(r *request) { r.SubscribedTopicRegex = kmsg.StringPtr("(") },
+			kerr.InvalidRegularExpression,
+		},
 		{"static joins", func(r *request) { r.MemberID, r.InstanceID = "s1", kmsg.StringPtr("i") }, nil},
-		{"static joins twice", func(r *request) { r.MemberID, r.InstanceID = "s2", kmsg.StringPtr("i") }, kerr.UnreleasedInstanceID},
-		{"static leaves as another", func(r *request) { r.MemberID, r.InstanceID, r.MemberEpoch = "s2", kmsg.StringPtr("i"), -2 }, kerr.FencedInstanceID},
+		{
+			"static joins twice", func(r *request) { r.MemberID, r.InstanceID = "s2", kmsg.StringPtr("i") },
+			kerr.UnreleasedInstanceID,
+		},
+		{
+			"static leaves as another",
+			func(r *request) {
+				r.MemberID, r.InstanceID, r.MemberEpoch = "s2",
+					kmsg.StringPtr("i"), -2
+			}, kerr.FencedInstanceID,
+		},
 		{"leaves", func(r *request) { r.MemberEpoch = -1 }, nil},
 		{"leaves twice", func(r *request) { r.MemberEpoch = -1 }, kerr.UnknownMemberID},
 	} {
@@ -293,11 +326,13 @@ func TestConsumerHeartbeatErrors(t *testing.T) {
 	}
 	everything := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 	everything.Group, everything.MemberID, everything.RebalanceTimeoutMillis = "by-pattern", "m", 60_000
-	everything.SubscribedTopicRegex, everything.Topics = kmsg.StringPtr(".*"), []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+	everything.SubscribedTopicRegex, everything.Topics = kmsg.StringPtr(".*"),
+		[]kmsg.ConsumerGroupHeartbeatRequestTopic{}
 	response, err := everything.RequestWith(ctx, reader)
 	w.ok(err)
 	if response.ErrorCode != 0 || response.Assignment == nil || len(response.Assignment.Topics) != 1 ||
-		response.Assignment.Topics[0].TopicID[15] != byte(topicNumber(t, w, "mine")) || response.HeartbeatIntervalMillis != 50 {
+		response.Assignment.Topics[0].TopicID[15] != byte(topicNumber(t, w, "mine")) ||
+		response.HeartbeatIntervalMillis != 50 {
 		t.Errorf("with a pattern: got %+v, want the one topic that the caller may describe", response)
 	}
 }

@@ -19,7 +19,8 @@ type credentials struct {
 
 // Errors of credentials that cannot be read; clients show them.
 var (
-	errPlain     = errors.New("PLAIN credentials are authorization id, name and password with a zero byte between them; the authorization id is empty or the name")
+	errPlain = errors.New("PLAIN credentials are authorization id, name and password with a zero byte between " +
+		"them; the authorization id is empty or the name")
 	errBearer    = errors.New("OAUTHBEARER credentials must have the form n,,\\x01auth=Bearer TOKEN\\x01\\x01")
 	errNoToken   = errors.New("password is empty; give token:TOKEN, where TOKEN is an API key or an access token")
 	errMechanism = errors.New("mechanism is not served")

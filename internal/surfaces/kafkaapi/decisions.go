@@ -62,7 +62,9 @@ func (d *decisions) remember(at revisions, asked decision) {
 
 // decide asks for permissions, of which any one will do, unless the answer is
 // remembered.
-func (c *call) decide(asked decision, wanted []access.Permission, may func(access.Permission) (bool, error)) (bool, error) {
+func (c *call) decide(asked decision, wanted []access.Permission,
+	may func(access.Permission) (bool, error),
+) (bool, error) {
 	at, keeps := c.revisions()
 	for _, p := range wanted {
 		asked.permission = p

@@ -12,7 +12,8 @@ import (
 )
 
 // errCompacted is the answer to a deletion that would take what compaction keeps.
-var errCompacted = errors.New("topic is compacted, so its records are not deleted by offset; add delete to its cleanup.policy first")
+var errCompacted = errors.New(
+	"topic is compacted, so its records are not deleted by offset; add delete to its cleanup.policy first")
 
 // maxDeletion is how long one request may take.
 const maxDeletion = time.Minute
@@ -21,7 +22,9 @@ const maxDeletion = time.Minute
 const toTheEnd = -1
 
 // deleteRecords moves the beginning of partitions forward.
-func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest, response *kmsg.DeleteRecordsResponse) error {
+func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest,
+	response *kmsg.DeleteRecordsResponse,
+) error {
 	partitions := 0
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)

@@ -44,7 +44,10 @@ func TestDeleteRecords(t *testing.T) {
 		t.Helper()
 		request := kmsg.NewPtrDeleteRecordsRequest()
 		request.TimeoutMillis = 10_000
-		request.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: partition, Offset: offset}}}}
+		request.Topics = []kmsg.DeleteRecordsRequestTopic{{
+			Topic:      topic,
+			Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: partition, Offset: offset}},
+		}}
 		response, err := request.RequestWith(ctx, w.client().SeedBrokers()[0])
 		w.ok(err)
 		p := response.Topics[0].Partitions[0]
@@ -77,7 +80,8 @@ func TestDeleteRecords(t *testing.T) {
 			t.Errorf("%s: topic begins at %d, want %d", step.name, got, step.start)
 		}
 	}
-	got := poll(t, w.client(kgo.ConsumeTopics("orders"), kgo.FetchMaxWait(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 6)
+	got := poll(t, w.client(kgo.ConsumeTopics("orders"), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 6)
 	if got[0].Offset != 4 || len(got) != 6 {
 		t.Errorf("a consumer from the start gets %d records from %d on, want 6 from 4 on", len(got), got[0].Offset)
 	}
@@ -88,7 +92,10 @@ func TestDeleteRecords(t *testing.T) {
 	if got := remove("orders", 0, -1); got.Err != nil || got.LowWatermark != 10 || start() != 10 {
 		t.Errorf("to the end: got %+v, want first offset 10", got)
 	}
-	for name, want := range map[string]error{"unknown": kerr.UnknownTopicOrPartition, "a b": kerr.InvalidTopicException} {
+	for name, want := range map[string]error{
+		"unknown": kerr.UnknownTopicOrPartition,
+		"a b":     kerr.InvalidTopicException,
+	} {
 		if got := remove(name, 0, 0); !errors.Is(got.Err, want) {
 			t.Errorf("%s: got %v, want %v", name, got.Err, want)
 		}
@@ -121,7 +128,8 @@ func TestDescribeProducers(t *testing.T) {
 		return response.Topics[0]
 	}
 	got := ask("orders", 0, 1)
-	if p := got.Partitions[0].ActiveProducers; len(p) != 1 || p[0].LastSequence != 9 || p[0].ProducerEpoch != 0 || p[0].LastTimestamp == 0 || p[0].CurrentTxnStartOffset != -1 {
+	if p := got.Partitions[0].ActiveProducers; len(p) != 1 || p[0].LastSequence != 9 || p[0].ProducerEpoch != 0 ||
+		p[0].LastTimestamp == 0 || p[0].CurrentTxnStartOffset != -1 {
 		t.Errorf("got %+v, want one producer with last sequence 9", p)
 	}
 	if c := got.Partitions[1].ErrorCode; c != kerr.UnknownTopicOrPartition.Code {

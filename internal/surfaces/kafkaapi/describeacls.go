@@ -32,14 +32,17 @@ type acl struct {
 // describeACLs shows what role bindings grant on the topics and groups of the
 // cluster, in the words of the protocol (docs/spec/stream.md#acls). It is for
 // reading: bindings are changed in the resource API.
-func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsRequest, response *kmsg.DescribeACLsResponse) error {
+func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsRequest,
+	response *kmsg.DescribeACLsResponse,
+) error {
 	all, err := c.acls(ctx, request)
 	if err != nil {
 		response.ErrorCode, response.ErrorMessage = c.fail(err)
 		return nil
 	}
 	slices.SortFunc(all, func(a, b acl) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.principal, b.principal), cmp.Compare(a.op, b.op))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.pattern, b.pattern),
+			cmp.Compare(a.principal, b.principal), cmp.Compare(a.op, b.op))
 	})
 	all = slices.Compact(all)
 	for i, line := range all {
@@ -58,7 +61,8 @@ func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsReques
 
 // acls returns the lines that a request asks for.
 func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]acl, error) {
-	if request.ResourceType == 0 || request.ResourcePatternType == 0 || request.Operation == 0 || request.PermissionType == 0 {
+	if request.ResourceType == 0 || request.ResourcePatternType == 0 || request.Operation == 0 ||
+		request.PermissionType == 0 {
 		return nil, fmt.Errorf("%w: filter has a type that is not known", errInvalid)
 	}
 	scope := c.session.cluster.Scope
@@ -72,7 +76,8 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 	}
 	rules, complete := c.conn.server.opts.Rules(scope, maxRules)
 	if !complete {
-		return nil, fmt.Errorf("%w: organization has too many role bindings to show them as access lists; list them in the resource API", errInvalid)
+		return nil, fmt.Errorf("%w: organization has too many role bindings to show them as access lists; list them "+
+			"in the resource API", errInvalid)
 	}
 	var all []acl
 	for i := range rules {
@@ -101,7 +106,8 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 	}
 	add := func(kind kmsg.ACLResourceType, name string, pattern kmsg.ACLResourcePatternType, rows []granted) {
 		for _, row := range rows {
-			if slices.ContainsFunc(row.wanted, func(p access.Permission) bool { return slices.Contains(rule.Permissions, p) }) {
+			if slices.ContainsFunc(row.wanted,
+				func(p access.Permission) bool { return slices.Contains(rule.Permissions, p) }) {
 				all = append(all, acl{kind, name, pattern, principal, row.op})
 			}
 		}

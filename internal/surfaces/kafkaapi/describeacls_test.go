@@ -26,7 +26,8 @@ func lines(r *kmsg.DescribeACLsResponse) (all []string) {
 		for _, a := range row.ACLs {
 			ops = append(ops, fmt.Sprintf("%s %s %s from %s", a.PermissionType, a.Principal, a.Operation, a.Host))
 		}
-		all = append(all, fmt.Sprintf("%s %s %s: %s", row.ResourceType, row.ResourcePatternType, row.ResourceName, strings.Join(ops, ", ")))
+		all = append(all, fmt.Sprintf("%s %s %s: %s", row.ResourceType, row.ResourcePatternType, row.ResourceName,
+			strings.Join(ops, ", ")))
 	}
 	return all
 }
@@ -52,8 +53,9 @@ func TestDescribeACLs(t *testing.T) {
 		{Tenant: "public", Subscription: "team-*"},
 	} {
 		w.ok(w.policy.SetBinding(access.Binding{
-			Organization: organization, Name: fmt.Sprint("b", i), RoleKind: "ClusterRole", Role: "topic-consumer", Restriction: restriction,
-			Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: fmt.Sprint("a", i)}},
+			Organization: organization, Name: fmt.Sprint("b", i), RoleKind: "ClusterRole", Role: "topic-consumer",
+			Restriction: restriction,
+			Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: fmt.Sprint("a", i)}},
 		}))
 	}
 	w.ok(w.policy.SetBinding(access.Binding{
@@ -72,14 +74,17 @@ func TestDescribeACLs(t *testing.T) {
 		t.Errorf("topics: got %q, want %q", got, want)
 	}
 	match := anyACL()
-	match.ResourcePatternType, match.ResourceName, match.Operation = kmsg.ACLResourcePatternTypeMatch, str("sales.eu.orders"), kmsg.ACLOperationRead
+	match.ResourcePatternType, match.ResourceName, match.Operation = kmsg.ACLResourcePatternTypeMatch,
+		str("sales.eu.orders"), kmsg.ACLOperationRead
 	match.ResourceType = kmsg.ACLResourceTypeTopic
 	if got := lines(ask[*kmsg.DescribeACLsResponse](r, match)); len(got) != 3 {
 		t.Errorf("matching a name: got %q, want three lines", got)
 	}
 	groups := anyACL()
-	groups.ResourceType, groups.Operation, groups.Principal = kmsg.ACLResourceTypeGroup, kmsg.ACLOperationRead, str("User:a6@acme")
-	if got, want := fmt.Sprint(lines(ask[*kmsg.DescribeACLsResponse](r, groups))), "[GROUP PREFIXED team-: ALLOW User:a6@acme READ from *]"; got != want {
+	groups.ResourceType, groups.Operation, groups.Principal = kmsg.ACLResourceTypeGroup, kmsg.ACLOperationRead,
+		str("User:a6@acme")
+	if got, want := fmt.Sprint(lines(ask[*kmsg.DescribeACLsResponse](r, groups))),
+		"[GROUP PREFIXED team-: ALLOW User:a6@acme READ from *]"; got != want {
 		t.Errorf("groups: got %s, want %s", got, want)
 	}
 	denies := anyACL()
@@ -95,7 +100,8 @@ func TestDescribeACLs(t *testing.T) {
 	for _, role := range []string{"topic-consumer", "namespace-owner"} {
 		token := w.account("x-" + role)
 		w.bind("x-"+role, role)
-		if got := ask[*kmsg.DescribeACLsResponse](w.wire(token), anyACL()); got.ErrorCode != 31 || len(got.Resources) > 0 {
+		if got := ask[*kmsg.DescribeACLsResponse](w.wire(token), anyACL()); got.ErrorCode != 31 ||
+			len(got.Resources) > 0 {
 			t.Errorf("%s: got code %d, %q; want 31", role, got.ErrorCode, lines(got))
 		}
 	}

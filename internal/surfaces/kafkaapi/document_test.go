@@ -49,7 +49,8 @@ func TestDocumentHasEveryAPI(t *testing.T) {
 			t.Errorf("API %d, %s, is documented as %q", served.ApiKey, name, got.name)
 		}
 		if ok && (got.min != served.MinVersion || got.max != served.MaxVersion) {
-			t.Errorf("versions of %s: documented are %d–%d, served %d–%d", got.name, got.min, got.max, served.MinVersion, served.MaxVersion)
+			t.Errorf("versions of %s: documented are %d–%d, served %d–%d", got.name, got.min, got.max,
+				served.MinVersion, served.MaxVersion)
 		}
 	}
 }

@@ -198,7 +198,8 @@ func TestFaultDiskFullStream(t *testing.T) {
 		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40, UsedBytes: 1<<40 - n})
 	}
 	free(1 << 30)
-	eng, err := pebble.Open("store", pebble.Options{FS: fs, MinFreeBytes: 64 << 20, MemTableBytes: 1 << 20, Splitter: messaging.Splitter{}})
+	eng, err := pebble.Open("store",
+		pebble.Options{FS: fs, MinFreeBytes: 64 << 20, MemTableBytes: 1 << 20, Splitter: messaging.Splitter{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,9 @@ func (c *call) fetchCode(err error) code {
 }
 
 // readPartition reads from one partition.
-func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition, part *fetchResponsePartition) error {
+func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition,
+	part *fetchResponsePartition,
+) error {
 	if err := f.c.leads(topic.StreamTopic, asked.leaderEpoch); err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ func TestFetchModel(t *testing.T) {
 					t.Fatalf("in request %d", m.step)
 				}
 			}
-			t.Logf("%d records, %d batches of more than one part, %d errors, %d requests of sessions", m.records, m.large, m.errors, m.inSession)
+			t.Logf("%d records, %d batches of more than one part, %d errors, %d requests of sessions", m.records,
+				m.large, m.errors, m.inSession)
 			if m.records == 0 || m.large == 0 || m.errors == 0 || m.inSession == 0 {
 				t.Error("the requests left out a case that the test is about")
 			}
@@ -158,7 +159,8 @@ func (m *fetchModel) storeBatch(key fetchKey, p *storedPartition) {
 	}}
 	answer := ask[*kmsg.ProduceResponse](m.wire, request).Topics[0].Partitions[0]
 	if answer.ErrorCode != 0 || answer.BaseOffset != p.end {
-		m.Fatalf("produce to %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode, answer.BaseOffset, p.end)
+		m.Fatalf("produce to %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode,
+			answer.BaseOffset, p.end)
 	}
 	p.batches = append(p.batches, storedBatch{p.end, p.end + int64(count), len(batch)})
 	p.end += int64(count)
@@ -180,18 +182,25 @@ func (m *fetchModel) trim(key fetchKey, p *storedPartition) {
 	request := kmsg.NewPtrDeleteRecordsRequest()
 	request.TimeoutMillis = 10_000
 	request.Topics = []kmsg.DeleteRecordsRequestTopic{{
-		Topic: key.topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: key.partition, Offset: offset}},
+		Topic: key.topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{
+			Partition: key.partition,
+			Offset:    offset,
+		}},
 	}}
 	answer := ask[*kmsg.DeleteRecordsResponse](m.wire, request).Topics[0].Partitions[0]
 	if answer.ErrorCode != 0 || answer.LowWatermark != offset {
-		m.Fatalf("delete records of %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode, answer.LowWatermark, offset)
+		m.Fatalf("delete records of %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode,
+			answer.LowWatermark, offset)
 	}
 	p.start = offset
 }
 
 // ask makes up what a request wants of a partition.
 func (m *fetchModel) ask(key fetchKey) askedPartition {
-	asked := askedPartition{maxBytes: int32([]int{0, 1, 5000, 100 << 10, 1 << 20, 1 << 20}[m.random.IntN(6)]), leaderEpoch: -1}
+	asked := askedPartition{
+		maxBytes:    int32([]int{0, 1, 5000, 100 << 10, 1 << 20, 1 << 20}[m.random.IntN(6)]),
+		leaderEpoch: -1,
+	}
 	if p := m.stored[key]; p != nil {
 		asked.offset = p.start + m.random.Int64N(p.end-p.start+1)
 		switch m.random.IntN(25) {
@@ -254,7 +263,8 @@ func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedP
 		asked, ok := m.remembered[key]
 		if ok && m.random.IntN(10) == 0 {
 			forgotten := kmsg.NewFetchRequestForgottenTopic()
-			forgotten.Topic, forgotten.TopicID, forgotten.Partitions = key.topic, m.ids[key.topic], []int32{key.partition}
+			forgotten.Topic, forgotten.TopicID, forgotten.Partitions = key.topic, m.ids[key.topic],
+				[]int32{key.partition}
 			request.ForgottenTopics = append(request.ForgottenTopics, forgotten)
 			delete(m.remembered, key)
 		} else if ok {
@@ -276,7 +286,8 @@ func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]askedPa
 	asked.known, asked.end, asked.start = before.known, before.end, before.start
 	wanted[key] = asked
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = key.partition, asked.offset, asked.maxBytes, asked.leaderEpoch
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = key.partition, asked.offset, asked.maxBytes,
+		asked.leaderEpoch
 	if n := len(request.Topics); n > 0 && request.Topics[n-1].Topic == key.topic && m.random.IntN(2) > 0 {
 		request.Topics[n-1].Partitions = append(request.Topics[n-1].Partitions, p)
 		return
@@ -309,7 +320,9 @@ func (m *fetchModel) byName(answer *kmsg.FetchResponse) {
 }
 
 // check holds an answer against the model.
-func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse, onlyNews bool) {
+func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse,
+	onlyNews bool,
+) {
 	m.Helper()
 	got := make(map[fetchKey]*kmsg.FetchResponseTopicPartition)
 	rows := make(map[string]bool)
@@ -346,7 +359,9 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 
 // checkPartition looks at one partition of an answer, and returns the size of its first
 // batch.
-func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition, version int16) (first int) {
+func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition,
+	version int16,
+) (first int) {
 	m.Helper()
 	p := m.stored[key]
 	if want := m.code(key, asked, version); got.ErrorCode != want {
@@ -429,7 +444,9 @@ func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int
 
 // checkAbsent looks at a partition whose records are not in the answer: it has none to give,
 // there was no room for the next batch, or the client knows all.
-func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition, total int, onlyNews bool) {
+func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked askedPartition,
+	got *kmsg.FetchResponseTopicPartition, total int, onlyNews bool,
+) {
 	m.Helper()
 	p := m.stored[key]
 	failed := p == nil || m.code(key, asked, request.Version) != 0
@@ -453,12 +470,15 @@ func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked
 	case total == 0:
 		m.Errorf("%v from %d to %d: the answer has no record at all", key, asked.offset, p.end)
 	case size > 0 && size <= min(room, int(asked.maxBytes)):
-		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, room, asked.maxBytes)
+		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, room,
+			asked.maxBytes)
 	}
 }
 
 // remember keeps what the server remembers of the session.
-func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse) {
+func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition,
+	answer *kmsg.FetchResponse,
+) {
 	m.Helper()
 	switch {
 	case request.Version < 7 || request.SessionEpoch == -1:

@@ -41,7 +41,8 @@ func TestFetchResponse(t *testing.T) {
 				parts, size := encode(a, made)
 				got := written(t, parts)
 				if size != len(got) || !bytes.Equal(got, want) {
-					t.Fatalf("frame: got %d bytes, said to be %d, want the %d that the codec writes", len(got), size, len(want))
+					t.Fatalf("frame: got %d bytes, said to be %d, want the %d that the codec writes", len(got),
+						size, len(want))
 				}
 				if !bytes.Equal(made.AppendTo([]byte("x")), append([]byte("x"), inCodec(made).AppendTo(nil)...)) {
 					t.Fatal("response in one piece: got other bytes than the codec writes")
@@ -78,7 +79,8 @@ func randomPartition(t *testing.T, random *rand.Rand) fetchResponsePartition {
 // inCodec is the same response in the codec's type.
 func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 	out := kmsg.NewPtrFetchResponse()
-	out.Version, out.ThrottleMillis, out.ErrorCode, out.SessionID = r.version, r.throttleMillis, r.errorCode, r.sessionID
+	out.Version, out.ThrottleMillis, out.ErrorCode, out.SessionID = r.version, r.throttleMillis,
+		r.errorCode, r.sessionID
 	if r.version >= 16 { // the codec would write them before that version too
 		out.Brokers = r.brokers
 	}
@@ -88,7 +90,8 @@ func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 		for _, p := range r.topics[i].partitions {
 			part := kmsg.NewFetchResponseTopicPartition()
 			part.Partition, part.ErrorCode, part.CurrentLeader = p.index, p.errorCode, p.leader
-			part.HighWatermark, part.LastStableOffset, part.LogStartOffset = p.highWatermark, p.highWatermark, p.logStart
+			part.HighWatermark, part.LastStableOffset, part.LogStartOffset = p.highWatermark,
+				p.highWatermark, p.logStart
 			part.RecordBatches = append([]byte{}, bytes.Join(p.batches.parts, nil)...)
 			row.Partitions = append(row.Partitions, part)
 		}

@@ -66,7 +66,8 @@ func (w *wantedPartition) update(asked *kmsg.FetchRequestTopicPartition) {
 
 // news says whether a client has to be told of a partition.
 func (w *wantedPartition) news(part *fetchResponsePartition) bool {
-	return !w.told || part.errorCode != codeOK || part.batches.size > 0 || part.highWatermark != w.high || part.logStart != w.from
+	return !w.told || part.errorCode != codeOK || part.batches.size > 0 || part.highWatermark != w.high ||
+		part.logStart != w.from
 }
 
 type fetchSession struct {
@@ -179,7 +180,10 @@ func (f *fetching) told() {
 // beginFetchSession makes the session of a first request, if there is room for it;
 // else the client is told of none and says everything each time.
 func (c *conn) beginFetchSession(f *fetching) {
-	s := &fetchSession{id: 1 + rand.Int32N(math.MaxInt32-1), epoch: 1, byID: f.c.version >= 13, known: make(map[wantedKey]*wantedPartition, len(f.wanted))}
+	s := &fetchSession{
+		id: 1 + rand.Int32N(math.MaxInt32-1), epoch: 1, byID: f.c.version >= 13,
+		known: make(map[wantedKey]*wantedPartition, len(f.wanted)),
+	}
 	for _, w := range f.wanted {
 		s.insert(w)
 	}

@@ -52,7 +52,8 @@ func summary(r *kmsg.FetchResponse) (all []string) {
 	for i := range r.Topics {
 		for j := range r.Topics[i].Partitions {
 			p := &r.Topics[i].Partitions[j]
-			all = append(all, fmt.Sprintf("%s-%d code %d records %t end %d", r.Topics[i].Topic, p.Partition, p.ErrorCode, len(p.RecordBatches) > 0, p.HighWatermark))
+			all = append(all, fmt.Sprintf("%s-%d code %d records %t end %d", r.Topics[i].Topic, p.Partition,
+				p.ErrorCode, len(p.RecordBatches) > 0, p.HighWatermark))
 		}
 	}
 	return all
@@ -67,8 +68,10 @@ func (w *world) partitioned(topic string, partitions int32) {
 
 func (w *world) send(topic string, partition int32, value string) {
 	w.Helper()
-	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
-	w.ok(producer.ProduceSync(short(w.T), &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}).FirstErr())
+	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()))
+	w.ok(producer.ProduceSync(short(w.T),
+		&kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}).FirstErr())
 }
 
 func wantSummary(t *testing.T, what string, got *kmsg.FetchResponse, want ...string) {
@@ -91,20 +94,26 @@ func TestFetchSession(t *testing.T) {
 	if id == 0 {
 		t.Fatal("got no session, want one")
 	}
-	wantSummary(t, "first request", first, "orders-0 code 0 records false end 0", "orders-1 code 0 records true end 1", "orders-2 code 0 records false end 0")
+	wantSummary(t, "first request", first, "orders-0 code 0 records false end 0", "orders-1 code 0 records true end 1",
+		"orders-2 code 0 records false end 0")
 	next := ask[*kmsg.FetchResponse](r, fetchFrom(id, 1, map[string][]int64{"orders": {0, 1}}))
 	wantSummary(t, "nothing new", next)
 	w.send("orders", 2, "b")
-	wantSummary(t, "one record", ask[*kmsg.FetchResponse](r, fetchFrom(id, 2, nil)), "orders-2 code 0 records true end 1")
-	wantSummary(t, "the same, not read on", ask[*kmsg.FetchResponse](r, fetchFrom(id, 3, nil)), "orders-2 code 0 records true end 1")
+	wantSummary(t, "one record", ask[*kmsg.FetchResponse](r, fetchFrom(id, 2, nil)),
+		"orders-2 code 0 records true end 1")
+	wantSummary(t, "the same, not read on", ask[*kmsg.FetchResponse](r, fetchFrom(id, 3, nil)),
+		"orders-2 code 0 records true end 1")
 
 	forget := fetchFrom(id, 4, nil)
 	forget.ForgottenTopics = []kmsg.FetchRequestForgottenTopic{{Topic: "orders", Partitions: []int32{2, 7}}}
 	wantSummary(t, "forgotten", ask[*kmsg.FetchResponse](r, forget))
 	w.send("orders", 1, "c")
 	again := ask[*kmsg.FetchResponse](r, fetchFrom(id, 5, map[string][]int64{"unknown": {0}}))
-	wantSummary(t, "one more topic", again, "orders-1 code 0 records true end 2", "unknown-0 code 3 records false end -1")
-	wantSummary(t, "errors are told again", ask[*kmsg.FetchResponse](r, fetchFrom(id, 6, map[string][]int64{"orders": {0, 2}})), "unknown-0 code 3 records false end -1")
+	wantSummary(t, "one more topic", again, "orders-1 code 0 records true end 2",
+		"unknown-0 code 3 records false end -1")
+	wantSummary(t, "errors are told again",
+		ask[*kmsg.FetchResponse](r, fetchFrom(id, 6, map[string][]int64{"orders": {0, 2}})),
+		"unknown-0 code 3 records false end -1")
 
 	for what, tc := range map[string]struct {
 		request *kmsg.FetchRequest
@@ -117,11 +126,14 @@ func TestFetchSession(t *testing.T) {
 		"no session at all":   {fetchFrom(0, 7, nil), 70},
 		"by id, not by name ": {byID(fetchFrom(id, 7, nil)), 106},
 	} {
-		if got := ask[*kmsg.FetchResponse](r, tc.request); got.ErrorCode != tc.want || got.SessionID != 0 || len(got.Topics) > 0 {
-			t.Errorf("%s: got code %d, session %d and %d topics, want code %d alone", what, got.ErrorCode, got.SessionID, len(got.Topics), tc.want)
+		if got := ask[*kmsg.FetchResponse](r, tc.request); got.ErrorCode != tc.want || got.SessionID != 0 ||
+			len(got.Topics) > 0 {
+			t.Errorf("%s: got code %d, session %d and %d topics, want code %d alone", what, got.ErrorCode,
+				got.SessionID, len(got.Topics), tc.want)
 		}
 	}
-	wantSummary(t, "after wrong ones", ask[*kmsg.FetchResponse](r, fetchFrom(id, 7, nil)), "unknown-0 code 3 records false end -1")
+	wantSummary(t, "after wrong ones", ask[*kmsg.FetchResponse](r, fetchFrom(id, 7, nil)),
+		"unknown-0 code 3 records false end -1")
 	if got := ask[*kmsg.FetchResponse](w.wire(w.token), fetchFrom(id, 8, nil)); got.ErrorCode != 70 {
 		t.Errorf("session of another connection: got code %d, want 70", got.ErrorCode)
 	}
@@ -173,19 +185,24 @@ func TestFetchSessionBounds(t *testing.T) {
 	w.partitioned("orders", 1)
 	r := w.wire(w.token)
 	many := fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 10_001)})
-	if got := ask[*kmsg.FetchResponse](r, many); got.ErrorCode != 0 || got.SessionID != 0 || len(got.Topics[0].Partitions) != 10_001 {
-		t.Errorf("10,001 partitions: got code %d, session %d; want an answer without a session", got.ErrorCode, got.SessionID)
+	if got := ask[*kmsg.FetchResponse](r, many); got.ErrorCode != 0 || got.SessionID != 0 ||
+		len(got.Topics[0].Partitions) != 10_001 {
+		t.Errorf("10,001 partitions: got code %d, session %d; want an answer without a session", got.ErrorCode,
+			got.SessionID)
 	}
 	small := ask[*kmsg.FetchResponse](r, fetchFrom(0, 0, map[string][]int64{"orders": {0}}))
-	if got := ask[*kmsg.FetchResponse](r, fetchFrom(small.SessionID, 1, map[string][]int64{"orders": make([]int64, 10_001)})); got.ErrorCode != 70 {
+	if got := ask[*kmsg.FetchResponse](r,
+		fetchFrom(small.SessionID, 1, map[string][]int64{"orders": make([]int64, 10_001)})); got.ErrorCode != 70 {
 		t.Errorf("session that grows over the limit: got code %d, want 70", got.ErrorCode)
 	}
 	for range 4 { // memory is counted and given back
-		if got := ask[*kmsg.FetchResponse](r, fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 9_000)})); got.SessionID == 0 {
+		if got := ask[*kmsg.FetchResponse](r,
+			fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 9_000)})); got.SessionID == 0 {
 			t.Error("9,000 partitions: got no session, want one")
 		}
 	}
-	if got := ask[*kmsg.FetchResponse](r, fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 100_001)})); got.ErrorCode != 42 {
+	if got := ask[*kmsg.FetchResponse](r,
+		fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 100_001)})); got.ErrorCode != 42 {
 		t.Errorf("100,001 partitions: got code %d, want 42", got.ErrorCode)
 	}
 }

@@ -63,7 +63,9 @@ type countingEngine struct {
 	reads atomic.Int64
 }
 
-func (e *countingEngine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64, visit func(*engine.Stored) (bool, error)) (engine.Extent, error) {
+func (e *countingEngine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.Stored) (bool, error),
+) (engine.Extent, error) {
 	e.reads.Add(1)
 	return e.Engine.ReadRuns(ctx, id, partition, from, visit)
 }
@@ -79,7 +81,8 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 	counting := &countingEngine{Engine: eng}
 	w := worldOn(t, counting)
 	w.partitioned("much", 1)
-	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for range 18 {
 		w.ok(producer.ProduceSync(t.Context(), &kgo.Record{Topic: "much", Value: make([]byte, 900_000)}).FirstErr())
 	}
@@ -127,7 +130,8 @@ func TestAnswersKeepTheirOrder(t *testing.T) {
 	var frames []byte
 	want := []int32{}
 	for i, request := range []kmsg.Request{beat, slow, beat, beat, all, beat, slow, beat} {
-		frames = append(frames, kmsg.NewRequestFormatter(kmsg.FormatterClientID("order")).AppendRequest(nil, request, int32(100+i))...)
+		frames = append(frames, kmsg.NewRequestFormatter(kmsg.FormatterClientID("order")).AppendRequest(nil, request,
+			int32(100+i))...)
 		want = append(want, int32(100+i))
 	}
 	if _, err := r.conn.Write(frames); err != nil {

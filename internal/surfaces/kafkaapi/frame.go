@@ -14,13 +14,16 @@ import (
 // Errors that end a connection; the log shows them.
 var (
 	errFrameSize = errors.New("frame is larger than the limit")
-	errTLS       = errors.New("client speaks TLS to the plain listener; use the listener for TLS, or security.protocol=SASL_PLAINTEXT")
-	errHTTP      = errors.New("client speaks HTTP to a listener of the stream protocol; use the port for HTTP")
+	errTLS       = errors.New(
+		"client speaks TLS to the plain listener; use the listener for TLS, or security.protocol=SASL_PLAINTEXT")
+	errHTTP = errors.New("client speaks HTTP to a listener of the stream protocol; use the port for HTTP")
 )
 
 // readFrame reads the next frame. held goes back to the server's memory when the
 // frame is not needed any more.
-func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration) (frame []byte, held holding, err error) {
+func (c *conn) readFrame(ctx context.Context, limit int,
+	patience time.Duration,
+) (frame []byte, held holding, err error) {
 	ends, slack := time.Now().Add(patience), time.Duration(0)
 	if c.auth.session != nil {
 		slack = patience / 20
@@ -37,7 +40,8 @@ func (c *conn) readFrame(ctx context.Context, limit int, patience time.Duration)
 	}
 	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // the wire's numbers are signed
 	if size < 0 || int(size) > limit {
-		return nil, held, fmt.Errorf("%w: %w", guess(head), fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
+		return nil, held, fmt.Errorf("%w: %w", guess(head),
+			fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
 	}
 	// A large frame gets room when some of it is there: clients that announce
 	// much and send nothing take none.
@@ -108,7 +112,8 @@ func guess(head [4]byte) error {
 	switch {
 	case head[0] == 0x16 && head[1] == 0x03:
 		return errTLS
-	case string(head[:]) == "GET " || string(head[:]) == "POST" || string(head[:]) == "HEAD" || string(head[:]) == "PUT ":
+	case string(head[:]) == "GET " || string(head[:]) == "POST" || string(head[:]) == "HEAD" ||
+		string(head[:]) == "PUT ":
 		return errHTTP
 	}
 	return errFrame

@@ -26,7 +26,9 @@ const (
 	coordinatesTransaction = 1
 )
 
-func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest, response *kmsg.FindCoordinatorResponse) error {
+func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest,
+	response *kmsg.FindCoordinatorResponse,
+) error {
 	keys := request.CoordinatorKeys
 	if c.version < 4 {
 		keys = []string{request.CoordinatorKey}
@@ -46,11 +48,13 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 				break
 			}
 			if !c.coordinatorOf(key, &row) {
-				row.ErrorCode, row.ErrorMessage = codeNotAvailable, text("group has no coordinator at the moment; try again shortly")
+				row.ErrorCode, row.ErrorMessage = codeNotAvailable,
+					text("group has no coordinator at the moment; try again shortly")
 			}
 		case coordinatesTransaction:
 			// A code that clients try again after would have them ask for ever.
-			row.ErrorCode, row.ErrorMessage = codeTransactionDenied, text("transactions are not available on this cluster")
+			row.ErrorCode, row.ErrorMessage = codeTransactionDenied,
+				text("transactions are not available on this cluster")
 		default:
 			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("this kind of coordinator is not for clients")
 		}
@@ -117,13 +121,15 @@ func (c *call) left(ctx, waiting context.Context, err error) error {
 
 func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
 	join := &groups.JoinRequest{
-		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client, ClientHost: "/" + c.conn.address,
-		Session:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
-		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
-		Type:      request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
+		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client,
+		ClientHost: "/" + c.conn.address,
+		Session:    time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
+		Rebalance:  time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Type:       request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
 	}
 	for i := range request.Protocols {
-		join.Protocols = append(join.Protocols, groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
+		join.Protocols = append(join.Protocols,
+			groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
 	}
 	return join
 }
@@ -184,7 +190,8 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
 	err := c.mayGroup(request.Group, permitConsume)
 	if err == nil {
-		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID), request.Generation)
+		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID),
+			request.Generation)
 	}
 	response.ErrorCode = c.codeOf(err)
 	return nil
@@ -203,7 +210,8 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 	if c.version >= 3 {
 		leavers = leavers[:0]
 		for i := range request.Members {
-			leavers = append(leavers, groups.Leaver{MemberID: request.Members[i].MemberID, InstanceID: deref(request.Members[i].InstanceID)})
+			leavers = append(leavers,
+				groups.Leaver{MemberID: request.Members[i].MemberID, InstanceID: deref(request.Members[i].InstanceID)})
 		}
 	}
 	failed, err := c.coordinator().Leave(c.group(request.Group), leavers)
@@ -215,14 +223,17 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 	default:
 		for i := range failed {
 			row := kmsg.NewLeaveGroupResponseMember()
-			row.MemberID, row.InstanceID, row.ErrorCode = request.Members[i].MemberID, request.Members[i].InstanceID, c.codeOf(failed[i])
+			row.MemberID, row.InstanceID, row.ErrorCode = request.Members[i].MemberID, request.Members[i].InstanceID,
+				c.codeOf(failed[i])
 			response.Members = append(response.Members, row)
 		}
 	}
 	return nil
 }
 
-func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest, response *kmsg.DescribeGroupsResponse) error {
+func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest,
+	response *kmsg.DescribeGroupsResponse,
+) error {
 	limit, room := within(len(request.Groups), 0), maxDescribed
 	for _, name := range request.Groups {
 		row := kmsg.NewDescribeGroupsResponseGroup()
@@ -235,7 +246,8 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 			var d groups.Description
 			switch d, err = c.coordinator().Describe(c.group(name)); {
 			case err == nil && d.Type != groups.TypeClassic:
-				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe", groups.ErrNoGroup)
+				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe",
+					groups.ErrNoGroup)
 			case err == nil:
 				if room -= described(&d); room < 0 {
 					err = errDescribed
@@ -317,7 +329,8 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 	quiet := *c
 	quiet.unaudited = true
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
-		if !wants(states, g.State) || !wants(types, g.Type) || quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+		if !wants(states, g.State) || !wants(types, g.Type) ||
+			quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
 			continue
 		}
 		row := kmsg.NewListGroupsResponseGroup()
@@ -327,7 +340,9 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 	return nil
 }
 
-func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest, response *kmsg.DeleteGroupsResponse) error {
+func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest,
+	response *kmsg.DeleteGroupsResponse,
+) error {
 	limit := within(len(request.Groups), 0)
 	for _, name := range request.Groups {
 		row := kmsg.NewDeleteGroupsResponseGroup()

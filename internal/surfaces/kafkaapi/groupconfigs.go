@@ -15,8 +15,14 @@ func (c *call) groupConfigs(group string) ([]messaging.StreamConfig, error) {
 	}
 	heartbeat, session := c.coordinator().ConsumerTimes()
 	all := []messaging.StreamConfig{
-		{Name: "consumer.heartbeat.interval.ms", Value: strconv.FormatInt(heartbeat.Milliseconds(), 10), Kind: messaging.ConfigInt, Doc: "How often members are told to say that they live."},
-		{Name: "consumer.session.timeout.ms", Value: strconv.FormatInt(session.Milliseconds(), 10), Kind: messaging.ConfigInt, Doc: "How long a member may be silent."},
+		{
+			Name: "consumer.heartbeat.interval.ms", Value: strconv.FormatInt(heartbeat.Milliseconds(), 10),
+			Kind: messaging.ConfigInt, Doc: "How often members are told to say that they live.",
+		},
+		{
+			Name: "consumer.session.timeout.ms", Value: strconv.FormatInt(session.Milliseconds(), 10),
+			Kind: messaging.ConfigInt, Doc: "How long a member may be silent.",
+		},
 	}
 	for i := range all {
 		all[i].ReadOnly, all[i].Default = true, all[i].Value

@@ -70,7 +70,10 @@ func twoMembers(t *testing.T) (first, second *world, l *leaders) {
 	second = &world{T: t, identity: first.identity, policy: first.policy, token: first.token}
 	cluster := *first.cluster
 	second.cluster = &cluster
-	second.server = kafkaapi.NewServer(kafkaapi.Options{Options: first.options, Filter: first.policy.Filter, Clusters: second})
+	second.server = kafkaapi.NewServer(kafkaapi.Options{
+		Options: first.options, Filter: first.policy.Filter,
+		Clusters: second,
+	})
 	t.Cleanup(func() { _ = second.server.Shutdown(t.Context()) })
 	second.address = second.listen(nil)
 	l.addresses = [2]string{first.address, second.address}
@@ -114,7 +117,8 @@ func TestLeaders(t *testing.T) {
 		l.set(c.node, c.epoch, 1)
 		got := askMember[*kmsg.MetadataResponse](w, here, metadataOf("orders"))
 		part := got.Topics[0].Partitions[0]
-		if part.Leader != c.node || part.LeaderEpoch != c.epoch && c.node > 0 || part.ErrorCode != c.code || len(got.Brokers) != 2 {
+		if part.Leader != c.node || part.LeaderEpoch != c.epoch && c.node > 0 || part.ErrorCode != c.code ||
+			len(got.Brokers) != 2 {
 			t.Errorf("leader %d in epoch %d: got %+v of %d brokers", c.node, c.epoch, part, len(got.Brokers))
 		}
 	}
@@ -165,11 +169,13 @@ func TestLeaders(t *testing.T) {
 		}
 		if part.CurrentLeader.LeaderID != 1 || part.CurrentLeader.LeaderEpoch != 7 || len(fetched.Brokers) != 1 ||
 			net.JoinHostPort(fetched.Brokers[0].Host, strconv.Itoa(int(fetched.Brokers[0].Port))) != first.address {
-			t.Errorf("hint: got leader %+v at %+v, want node 1 at %s", part.CurrentLeader, fetched.Brokers, first.address)
+			t.Errorf("hint: got leader %+v at %+v, want node 1 at %s", part.CurrentLeader, fetched.Brokers,
+				first.address)
 		}
 	}
 	l.set(-1, 0, 1)
-	if got := askMember[*kmsg.FetchResponse](w, here, fetch(-1)).Topics[0].Partitions[0]; got.ErrorCode == 0 || len(got.RecordBatches) > 0 || got.CurrentLeader.LeaderID != -1 {
+	if got := askMember[*kmsg.FetchResponse](w, here, fetch(-1)).Topics[0].Partitions[0]; got.ErrorCode == 0 ||
+		len(got.RecordBatches) > 0 || got.CurrentLeader.LeaderID != -1 {
 		t.Errorf("nobody leads: got %+v, want an error without a hint", got)
 	}
 }
@@ -181,7 +187,8 @@ func TestClientsFollowLeaders(t *testing.T) {
 	first, _, l := twoMembers(t)
 	ctx := short(t)
 	first.ok(first.cluster.Broker.CreateTopic(ctx, publicTopic("orders"), 1, nil))
-	client := first.client(kgo.DefaultProduceTopic("orders"), kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client := first.client(kgo.DefaultProduceTopic("orders"), kgo.ConsumeTopics("orders"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	for i := range 6 {
 		l.set(int32(i%2)+1, 7+int32(i), 1)
 		first.ok(client.ProduceSync(ctx, &kgo.Record{Value: []byte{byte('0' + i)}}).FirstErr())

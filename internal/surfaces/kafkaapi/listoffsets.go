@@ -19,8 +19,11 @@ const (
 	timeTiered     = -5
 )
 
-func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest, response *kmsg.ListOffsetsResponse) error {
-	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
+func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
+	response *kmsg.ListOffsetsResponse,
+) error {
+	limit := within(len(request.Topics),
+		partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
 	seen := make(map[wantedKey]bool)
 	for i := range request.Topics {
 		asked := &request.Topics[i]
@@ -56,7 +59,9 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	return nil
 }
 
-func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition, part *kmsg.ListOffsetsResponseTopicPartition) error {
+func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition,
+	part *kmsg.ListOffsetsResponseTopicPartition,
+) error {
 	if err := c.leads(topic, asked.CurrentLeaderEpoch); err != nil {
 		return err
 	}
@@ -93,8 +98,11 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked
 
 // offsetForLeaderEpoch: nobody ever saw what was not stored for good, so what a
 // client has read of any leader it may keep.
-func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest, response *kmsg.OffsetForLeaderEpochResponse) error {
-	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
+func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest,
+	response *kmsg.OffsetForLeaderEpochResponse,
+) error {
+	limit := within(len(request.Topics),
+		partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
 	for i := range request.Topics {
 		asked := &request.Topics[i]
 		var topic *messaging.StreamTopic

@@ -14,7 +14,9 @@ const logDir = "/"
 
 // describeLogDirs tells how much partitions store. Topics that do not exist, or
 // that the caller may not know of, are left out.
-func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirsRequest, response *kmsg.DescribeLogDirsResponse) error {
+func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirsRequest,
+	response *kmsg.DescribeLogDirsResponse,
+) error {
 	partitions := 0
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
@@ -80,7 +82,9 @@ func allOf(topic *messaging.StreamTopic) []int32 {
 }
 
 // addSizes adds the partitions of a topic that are asked for.
-func (c *call) addSizes(ctx context.Context, dir *kmsg.DescribeLogDirsResponseDir, name string, topic *messaging.StreamTopic, asked []int32) {
+func (c *call) addSizes(ctx context.Context, dir *kmsg.DescribeLogDirsResponseDir, name string,
+	topic *messaging.StreamTopic, asked []int32,
+) {
 	stats, err := topic.PartitionStats(ctx)
 	if err != nil {
 		dir.ErrorCode = c.codeOf(err)

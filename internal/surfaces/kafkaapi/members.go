@@ -136,7 +136,8 @@ func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceRe
 	}
 	part.CurrentLeader.LeaderID, part.CurrentLeader.LeaderEpoch = at.ID, epoch
 	if !slices.ContainsFunc(response.Brokers, func(b kmsg.ProduceResponseBroker) bool { return b.NodeID == at.ID }) {
-		response.Brokers = append(response.Brokers, kmsg.ProduceResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
+		response.Brokers = append(response.Brokers,
+			kmsg.ProduceResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
 	}
 }
 
@@ -148,6 +149,7 @@ func (c *call) hintConsumer(response *fetchResponse, part *fetchResponsePartitio
 	}
 	part.leader.LeaderID, part.leader.LeaderEpoch = at.ID, epoch
 	if !slices.ContainsFunc(response.brokers, func(b kmsg.FetchResponseBroker) bool { return b.NodeID == at.ID }) {
-		response.brokers = append(response.brokers, kmsg.FetchResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
+		response.brokers = append(response.brokers,
+			kmsg.FetchResponseBroker{NodeID: at.ID, Host: at.Host, Port: at.Port, Rack: c.rack()})
 	}
 }

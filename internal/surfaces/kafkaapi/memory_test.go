@@ -82,7 +82,8 @@ func TestAttackMemoryOfStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, 512<<10), make([]byte, 8<<10)...)); err != nil {
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, 512<<10),
+			make([]byte, 8<<10)...)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,8 +162,10 @@ func TestNamesInErrorsAreShort(t *testing.T) {
 		request.Version = 5
 		request.Topics = []kmsg.CreateTopicsRequestTopic{{Topic: name, NumPartitions: 1}}
 		got := ask[*kmsg.CreateTopicsResponse](r, request)
-		if message := got.Topics[0].ErrorMessage; got.Topics[0].ErrorCode != 17 || message == nil || len(*message) > 2000 {
-			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a few", name[:10], got.Topics[0].ErrorCode, len(fmt.Sprint(message)))
+		if message := got.Topics[0].ErrorMessage; got.Topics[0].ErrorCode != 17 || message == nil ||
+			len(*message) > 2000 {
+			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a few", name[:10], got.Topics[0].ErrorCode,
+				len(fmt.Sprint(message)))
 		}
 	}
 }

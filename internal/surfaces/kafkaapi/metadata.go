@@ -17,7 +17,8 @@ const topicIDsFrom = 12
 
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	for _, node := range c.nodes() {
-		response.Brokers = append(response.Brokers, kmsg.MetadataResponseBroker{NodeID: node.ID, Host: node.Host, Port: node.Port, Rack: c.rack()})
+		response.Brokers = append(response.Brokers,
+			kmsg.MetadataResponseBroker{NodeID: node.ID, Host: node.Host, Port: node.Port, Rack: c.rack()})
 	}
 	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), c.self()
 	response.AuthorizedOperations = notAsked
@@ -100,7 +101,9 @@ func (c *call) sees(ctx context.Context, name names.Topic) bool {
 	return quiet.mayTopic(ctx, name, describing...) == nil
 }
 
-func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest, row *kmsg.MetadataResponseTopic, topic *messaging.StreamTopic) {
+func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest, row *kmsg.MetadataResponseTopic,
+	topic *messaging.StreamTopic,
+) {
 	row.TopicID = c.session.cluster.topicID(topic.ID())
 	row.IsInternal = topic.Name().Internal()
 	if request.IncludeTopicAuthorizedOperations {
@@ -120,7 +123,9 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 	}
 }
 
-func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest, response *kmsg.DescribeClusterResponse) error {
+func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest,
+	response *kmsg.DescribeClusterResponse,
+) error {
 	for _, node := range c.nodes() {
 		broker := kmsg.NewDescribeClusterResponseBroker()
 		broker.NodeID, broker.Host, broker.Port, broker.Rack = node.ID, node.Host, node.Port, c.rack()

@@ -11,8 +11,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse) error {
-	err := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
+func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest,
+	response *kmsg.OffsetCommitResponse,
+) error {
+	err := within(len(request.Topics),
+		partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
 	if err == nil {
 		err = c.mayGroup(request.Group, permitConsume)
 	}
@@ -43,7 +46,10 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 			case len(deref(p.Metadata)) > maxOffsetMetadata:
 				part.ErrorCode = codeOffsetMetadata
 			default:
-				commit.Offsets[groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: p.Partition}] = groups.Offset{
+				commit.Offsets[groups.Partition{
+					Topic:     engine.TopicID(topic.ID()),
+					Partition: p.Partition,
+				}] = groups.Offset{
 					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: deref(p.Metadata),
 				}
 			}
@@ -70,7 +76,9 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 
 const maxOffsetMetadata = 4096
 
-func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest, response *kmsg.OffsetFetchResponse) error {
+func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
+	response *kmsg.OffsetFetchResponse,
+) error {
 	asked := request.Groups
 	if c.version < 8 {
 		one := kmsg.OffsetFetchRequestGroup{Group: request.Group}
@@ -78,14 +86,19 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 			one.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
 		}
 		for i := range request.Topics {
-			one.Topics = append(one.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: request.Topics[i].Topic, Partitions: request.Topics[i].Partitions})
+			one.Topics = append(one.Topics,
+				kmsg.OffsetFetchRequestGroupTopic{
+					Topic:      request.Topics[i].Topic,
+					Partitions: request.Topics[i].Partitions,
+				})
 		}
 		asked = []kmsg.OffsetFetchRequestGroup{one}
 	}
 	topics, partitions := 0, 0
 	for i := range asked {
 		topics += len(asked[i].Topics)
-		partitions += partitionsIn(asked[i].Topics, func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
+		partitions += partitionsIn(asked[i].Topics,
+			func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
 	}
 	limit, left := within(max(len(asked), topics), partitions), maxPartitions
 	for i := range asked {
@@ -136,7 +149,8 @@ func flatten(response *kmsg.OffsetFetchResponse) {
 		row.Topic = t.Topic
 		for _, p := range t.Partitions {
 			part := kmsg.NewOffsetFetchResponseTopicPartition()
-			part.Partition, part.Offset, part.LeaderEpoch, part.Metadata, part.ErrorCode = p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode
+			part.Partition, part.Offset, part.LeaderEpoch, part.Metadata, part.ErrorCode = p.Partition, p.Offset,
+				p.LeaderEpoch, p.Metadata, p.ErrorCode
 			row.Partitions = append(row.Partitions, part)
 		}
 		response.Topics = append(response.Topics, row)
@@ -172,7 +186,8 @@ func (c *call) offsetsCode(err error) code {
 // nothing committed, as in Kafka. A topic that cannot be looked up is an error for the
 // group: a consumer that reads "nothing committed" starts over.
 func (c *call) someOffsets(
-	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic, committed groups.Committed,
+	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic,
+	committed groups.Committed,
 ) error {
 	for i := range asked {
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
@@ -206,7 +221,9 @@ func (c *call) someOffsets(
 
 // allOffsets answers for everything that a group committed of topics that exist and that
 // the caller may see, and returns how many partitions that is.
-func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup, committed groups.Committed) (rows int, err error) {
+func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup,
+	committed groups.Committed,
+) (rows int, err error) {
 	byTopic := make(map[engine.TopicID]int) // where in row
 	for _, id := range committed.Topics() {
 		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)

@@ -19,7 +19,9 @@ var errSubscribed = errors.New("members of the group are subscribed to this topi
 const consumerProtocol = "consumer"
 
 // offsetDelete drops offsets that a group committed.
-func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteRequest, response *kmsg.OffsetDeleteResponse) error {
+func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteRequest,
+	response *kmsg.OffsetDeleteResponse,
+) error {
 	partitions := 0
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)

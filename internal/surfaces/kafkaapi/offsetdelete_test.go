@@ -25,7 +25,11 @@ func (w *world) forget(client *kgo.Client, group string, topics ...string) (int1
 	request := kmsg.NewPtrOffsetDeleteRequest()
 	request.Group = group
 	for _, topic := range topics {
-		request.Topics = append(request.Topics, kmsg.OffsetDeleteRequestTopic{Topic: topic, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}}})
+		request.Topics = append(request.Topics,
+			kmsg.OffsetDeleteRequestTopic{
+				Topic:      topic,
+				Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}},
+			})
 	}
 	response, err := request.RequestWith(short(w.T), client.SeedBrokers()[0])
 	w.ok(err)
@@ -63,17 +67,22 @@ func TestOffsetDelete(t *testing.T) {
 		return ok
 	}
 	commit()
-	if code, codes := w.forget(client, "team", "orders", "unknown"); code != 0 || codes[0] != 0 || codes[1] != kerr.UnknownTopicOrPartition.Code || committed("orders") || !committed("payments") {
+	if code, codes := w.forget(client, "team", "orders", "unknown"); code != 0 || codes[0] != 0 ||
+		codes[1] != kerr.UnknownTopicOrPartition.Code || committed("orders") || !committed("payments") {
 		t.Errorf("group without members: got code %d and %v, want the offset of orders gone", code, codes)
 	}
 	commit()
-	member := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.DisableAutoCommit(), kgo.FetchMaxWait(100*time.Millisecond))
+	member := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.DisableAutoCommit(),
+		kgo.FetchMaxWait(100*time.Millisecond))
 	w.stable("team", 1)
-	if code, codes := w.forget(client, "team", "orders", "payments", "public.default.orders"); code != 0 || codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 || codes[2] != kerr.GroupSubscribedToTopic.Code {
-		t.Errorf("topic with a member: got code %d and %v, want %v for it alone", code, codes, kerr.GroupSubscribedToTopic)
+	if code, codes := w.forget(client, "team", "orders", "payments", "public.default.orders"); code != 0 ||
+		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 || codes[2] != kerr.GroupSubscribedToTopic.Code {
+		t.Errorf("topic with a member: got code %d and %v, want %v for it alone", code, codes,
+			kerr.GroupSubscribedToTopic)
 	}
 	if !committed("orders") || committed("payments") {
-		t.Errorf("got offsets of orders %v and payments %v, want those of the topic with a member kept", committed("orders"), committed("payments"))
+		t.Errorf("got offsets of orders %v and payments %v, want those of the topic with a member kept",
+			committed("orders"), committed("payments"))
 	}
 	member.Close()
 	if got := w.trail.count("subscriptions", "delete", audit.Allowed); got != 2 {
@@ -110,8 +119,10 @@ func TestOffsetDeleteOfConsumers(t *testing.T) {
 	poll(t, member, 1)
 	held.wait(t, 1)
 	w.ok(member.CommitUncommittedOffsets(ctx))
-	if code, codes := w.forget(client, "team", "orders", "payments"); code != 0 || codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 {
-		t.Errorf("with a member: got code %d and %v, want %v for its topic alone", code, codes, kerr.GroupSubscribedToTopic)
+	if code, codes := w.forget(client, "team", "orders", "payments"); code != 0 ||
+		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 {
+		t.Errorf("with a member: got code %d and %v, want %v for its topic alone", code, codes,
+			kerr.GroupSubscribedToTopic)
 	}
 	member.Close()
 	if code, codes := w.forget(client, "team", "orders"); code != 0 || codes[0] != 0 {
@@ -131,10 +142,14 @@ func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 	}
 	for group, protocol := range map[string]groups.JoinRequest{
 		"connect": {Type: "connect", Protocols: []groups.Protocol{{Name: "default", Metadata: []byte("anything")}}},
-		"garbled": {Type: "consumer", Protocols: []groups.Protocol{{Name: "range", Metadata: []byte{0, 1, 0xff, 0xff}}}},
+		"garbled": {
+			Type:      "consumer",
+			Protocols: []groups.Protocol{{Name: "range", Metadata: []byte{0, 1, 0xff, 0xff}}},
+		},
 	} {
 		protocol.Session, protocol.Rebalance, protocol.ClientID = 10*time.Second, 10*time.Second, "c"
-		if _, err := w.cluster.Groups.Join(ctx, groups.Key{Tenant: names.PublicDefault.Tenant, Group: group}, &protocol); err != nil {
+		if _, err := w.cluster.Groups.Join(ctx, groups.Key{Tenant: names.PublicDefault.Tenant, Group: group},
+			&protocol); err != nil {
 			t.Fatal(err)
 		}
 		if code, _ := w.forget(client, group, "orders"); code != kerr.NonEmptyGroup.Code {
@@ -158,14 +173,18 @@ func TestAuthorizedOperations(t *testing.T) {
 	reader, writer := w.account("reader"), w.account("writer")
 	w.bind("reader", "topic-consumer")
 	w.bind("writer", "topic-producer")
-	const read, write, create, remove, alter, describe, describeConfigs, alterConfigs, idempotent = 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 10, 1 << 11, 1 << 12
+	const read, write, create, remove, alter, describe, describeConfigs, alterConfigs, idempotent = 1 << 3, 1 << 4,
+		1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 10, 1 << 11, 1 << 12
 	for name, tc := range map[string]struct {
 		token                 string
 		topic, group, cluster int32
 	}{
-		"administrator": {w.token, read | write | create | remove | alter | describe | describeConfigs | alterConfigs, read | describe | remove, describe | describeConfigs | idempotent},
-		"consumer":      {reader, read | describe | describeConfigs, read | describe, describe | describeConfigs},
-		"producer":      {writer, write | describe | describeConfigs, -1 << 31, describe | describeConfigs | idempotent},
+		"administrator": {
+			w.token, read | write | create | remove | alter | describe | describeConfigs | alterConfigs,
+			read | describe | remove, describe | describeConfigs | idempotent,
+		},
+		"consumer": {reader, read | describe | describeConfigs, read | describe, describe | describeConfigs},
+		"producer": {writer, write | describe | describeConfigs, -1 << 31, describe | describeConfigs | idempotent},
 	} {
 		broker := w.clientAs(as(tc.token)).SeedBrokers()[0]
 		for _, asked := range []bool{true, false} {
@@ -183,7 +202,10 @@ func TestAuthorizedOperations(t *testing.T) {
 			describeCluster.IncludeClusterAuthorizedOperations = asked
 			cluster, err := describeCluster.RequestWith(ctx, broker)
 			w.ok(err)
-			got := []int32{topics.Topics[0].AuthorizedOperations, described.Groups[0].AuthorizedOperations, cluster.ClusterAuthorizedOperations}
+			got := []int32{
+				topics.Topics[0].AuthorizedOperations, described.Groups[0].AuthorizedOperations,
+				cluster.ClusterAuthorizedOperations,
+			}
 			want := []int32{tc.topic, tc.group, tc.cluster}
 			for i := range got {
 				if !asked {
@@ -210,7 +232,10 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 	w.ok(err)
 	w.partitioned("orders", 1)
 	boss := kadm.NewClient(w.client())
-	for group, topics := range map[string][]string{"theirs": {"orders"}, "both": {"orders", "public.mine.own"}, "own": {"public.mine.own"}} {
+	for group, topics := range map[string][]string{
+		"theirs": {"orders"}, "both": {"orders", "public.mine.own"},
+		"own": {"public.mine.own"},
+	} {
 		offsets := make(kadm.Offsets)
 		for _, topic := range topics {
 			offsets.AddOffset(topic, 0, 1, -1)
@@ -220,7 +245,8 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 	token := w.account("owner")
 	w.ok(w.policy.SetBinding(access.Binding{
 		Organization: organization, Name: "owner", RoleKind: "ClusterRole", Role: "namespace-owner",
-		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "owner"}}, Restriction: &access.Restriction{Tenant: "public", Namespace: "mine"},
+		Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: "owner"}},
+		Restriction: &access.Restriction{Tenant: "public", Namespace: "mine"},
 	}))
 	admin := kadm.NewClient(w.clientAs(as(token)))
 	attempts, successes := 0, 0

@@ -109,11 +109,13 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 		{8, []string{"a.b.none", "none"}, "code 00, a.b.none-0 at -1 code 0, none-0 at -1 code 0", "code 016"},
 	} {
 		failing.unreachable.Store(false)
-		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r, offsetsOf(tc.version, tc.topics...))); got != tc.good {
+		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r,
+			offsetsOf(tc.version, tc.topics...))); got != tc.good {
 			t.Errorf("version %d of %v: got %q, want %q", tc.version, tc.topics, got, tc.good)
 		}
 		failing.unreachable.Store(true)
-		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r, offsetsOf(tc.version, tc.topics...))); got != tc.wrong {
+		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r,
+			offsetsOf(tc.version, tc.topics...))); got != tc.wrong {
 			t.Errorf("version %d of %v without a catalogue: got %q, want %q", tc.version, tc.topics, got, tc.wrong)
 		}
 	}

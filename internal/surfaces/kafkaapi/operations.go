@@ -75,7 +75,8 @@ func (c *call) operationsOnGroup(group string) int32 {
 
 // operationsOnCluster: whoever is authenticated may describe it.
 func (c *call) operationsOnCluster() int32 {
-	return 1<<opDescribe | 1<<opDescribeConfigs | c.operations(clusterOperations, func(quiet *call, wanted []access.Permission) error {
-		return quiet.mayCluster(wanted[0])
-	})
+	return 1<<opDescribe | 1<<opDescribeConfigs | c.operations(clusterOperations,
+		func(quiet *call, wanted []access.Permission) error {
+			return quiet.mayCluster(wanted[0])
+		})
 }

@@ -15,7 +15,9 @@ import (
 
 // createPartitions gives topics more partitions. Assignments are accepted and
 // ignored: there is one replica.
-func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitionsRequest, response *kmsg.CreatePartitionsResponse) error {
+func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitionsRequest,
+	response *kmsg.CreatePartitionsResponse,
+) error {
 	limit := within(len(request.Topics), 0)
 	seen := make(map[string]int)
 	for i := range request.Topics {
@@ -57,7 +59,9 @@ const pageOfPartitions = 2000
 
 // describeTopicPartitions describes topics in the order of their names, a page at
 // a time.
-func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.DescribeTopicPartitionsRequest, response *kmsg.DescribeTopicPartitionsResponse) error {
+func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.DescribeTopicPartitionsRequest,
+	response *kmsg.DescribeTopicPartitionsResponse,
+) error {
 	asked, err := c.describedNames(ctx, request)
 	if err != nil {
 		row := kmsg.NewDescribeTopicPartitionsResponseTopic()
@@ -129,7 +133,9 @@ func (c *call) describedNames(ctx context.Context, request *kmsg.DescribeTopicPa
 	return asked, nil
 }
 
-func (c *call) describedPartition(topic *messaging.StreamTopic, index int32) kmsg.DescribeTopicPartitionsResponseTopicPartition {
+func (c *call) describedPartition(topic *messaging.StreamTopic,
+	index int32,
+) kmsg.DescribeTopicPartitionsResponseTopicPartition {
 	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	leader, epoch := c.leader(topic)
 	p.Partition, p.LeaderID, p.LeaderEpoch = index, leader, epoch

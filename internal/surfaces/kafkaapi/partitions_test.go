@@ -69,10 +69,18 @@ func TestCreatePartitions(t *testing.T) {
 		t.Errorf("got %d audit records, want one for each call that was not only tried", got)
 	}
 	request := kmsg.NewPtrCreatePartitionsRequest()
-	request.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: "orders", Count: 7}, {Topic: "orders", Count: 8}, {Topic: "unknown", Count: 8}, {Topic: "no good", Count: 2}}
+	request.Topics = []kmsg.CreatePartitionsRequestTopic{
+		{Topic: "orders", Count: 7},
+		{Topic: "orders", Count: 8},
+		{Topic: "unknown", Count: 8},
+		{Topic: "no good", Count: 2},
+	}
 	response, err := request.RequestWith(ctx, w.client())
 	w.ok(err)
-	for i, want := range []*kerr.Error{kerr.InvalidRequest, kerr.InvalidRequest, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException} {
+	for i, want := range []*kerr.Error{
+		kerr.InvalidRequest, kerr.InvalidRequest, kerr.UnknownTopicOrPartition,
+		kerr.InvalidTopicException,
+	} {
 		if got := response.Topics[i].ErrorCode; got != want.Code {
 			t.Errorf("%s, topic %d: got code %d, want %v", response.Topics[i].Topic, i, got, want)
 		}
@@ -107,7 +115,8 @@ func TestDescribeTopicPartitions(t *testing.T) {
 				}
 				for _, p := range topic.Partitions {
 					if p.EligibleLeaderReplicas == nil || p.LastKnownELR == nil {
-						t.Errorf("%s, partition %d: got lists that are null, which the Java client cannot read", *topic.Topic, p.Partition)
+						t.Errorf("%s, partition %d: got lists that are null, which the Java client cannot read",
+							*topic.Topic, p.Partition)
 					}
 					all = append(all, fmt.Sprintf("%s%d", *topic.Topic, p.Partition))
 				}
@@ -115,7 +124,10 @@ func TestDescribeTopicPartitions(t *testing.T) {
 			if response.NextCursor == nil {
 				return pages, all
 			}
-			request.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: response.NextCursor.Topic, Partition: response.NextCursor.Partition}
+			request.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{
+				Topic:     response.NextCursor.Topic,
+				Partition: response.NextCursor.Partition,
+			}
 		}
 		return pages, all
 	}
@@ -141,11 +153,13 @@ func TestDescribeTopicPartitions(t *testing.T) {
 	}
 	request := kmsg.NewPtrDescribeTopicPartitionsRequest()
 	request.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: "a", Partition: -1}
-	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 1 || response.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
+	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 1 ||
+		response.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
 		t.Errorf("cursor at a negative partition: got %+v, %v; want %v", response, err, kerr.InvalidRequest)
 	}
 	request.Cursor.Partition = 1 << 30
-	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 3 || len(response.Topics[0].Partitions) != 0 {
+	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 3 ||
+		len(response.Topics[0].Partitions) != 0 {
 		t.Errorf("cursor behind the last partition: got %+v, %v; want the topics behind it", response, err)
 	}
 }

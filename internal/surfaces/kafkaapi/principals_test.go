@@ -40,8 +40,14 @@ var principals = []principal{
 	{name: "nobody"},
 	{"producer", "topic-producer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, nil},
 	// Who may consume something of a tenant may know its groups.
-	{"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, []string{markGroup}},
-	{"owner", "topic-owner", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, []string{markGroup}},
+	{
+		"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
+		[]string{markGroup},
+	},
+	{
+		"owner", "topic-owner", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
+		[]string{markGroup},
+	},
 	{"elsewhere", "namespace-owner", &access.Restriction{Tenant: "sales", Namespace: "eu"}, nil},
 }
 
@@ -65,7 +71,8 @@ func (w *world) secrets() {
 	}
 	producer := w.client()
 	for _, topic := range []string{"orders", markTopic} {
-		w.ok(producer.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(markValue), Value: []byte(markValue)}).FirstErr())
+		w.ok(producer.ProduceSync(ctx,
+			&kgo.Record{Topic: topic, Key: []byte(markValue), Value: []byte(markValue)}).FirstErr())
 	}
 	for _, group := range []string{"team", markGroup} {
 		offsets := make(kadm.Offsets)
@@ -102,7 +109,8 @@ func (w *world) state(ctx context.Context) string {
 		committed, err := w.cluster.Groups.Committed(groups.Key{Tenant: "public", Group: group})
 		w.ok(err)
 		committed.Each(func(at groups.Partition, o groups.Offset) {
-			if topic, err := w.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil && topic.Name().Local != "mine" {
+			if topic, err := w.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil &&
+				topic.Name().Local != "mine" {
 				offsets = append(offsets, fmt.Sprint(topic.Name().Local, at.Partition, o.Offset, o.Metadata))
 			}
 		})
@@ -130,7 +138,8 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 		if who.role != "" {
 			w.ok(w.policy.SetBinding(access.Binding{
 				Organization: organization, Name: who.name, RoleKind: "ClusterRole", Role: who.role,
-				Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: who.name}}, Restriction: who.where,
+				Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: who.name}},
+				Restriction: who.where,
 			}))
 		}
 		before := w.state(t.Context())

@@ -27,7 +27,8 @@ type placed struct {
 func takeProduce(ctx context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.ProduceRequest)
 	response, _ := request.ResponseKind().(*kmsg.ProduceResponse)
-	limit := within(len(request.Topics), partitionsIn(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) }))
+	limit := within(len(request.Topics),
+		partitionsIn(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) }))
 	var waiting []placed
 	for i := range request.Topics {
 		asked := &request.Topics[i]
@@ -72,7 +73,9 @@ func isZstd(batch []byte) bool {
 
 // produceTopic finds the topic of batches, if the request as a whole can be
 // served.
-func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest, asked *kmsg.ProduceRequestTopic) (*messaging.StreamTopic, error) {
+func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest,
+	asked *kmsg.ProduceRequestTopic,
+) (*messaging.StreamTopic, error) {
 	if request.Acks < -1 || request.Acks > 1 {
 		return nil, errAcks
 	}
@@ -86,7 +89,9 @@ var errAcks = errors.New("acks must be -1, 0 or 1")
 
 // produced waits for the batches and fills the response. It returns the first
 // failure.
-func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, response *kmsg.ProduceResponse, waiting []placed) (failed error) {
+func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, response *kmsg.ProduceResponse,
+	waiting []placed,
+) (failed error) {
 	timeout := time.Duration(request.TimeoutMillis) * time.Millisecond
 	if timeout <= 0 {
 		timeout = 30 * time.Second
@@ -123,7 +128,8 @@ func (c *call) refuseBatch(part *kmsg.ProduceResponseTopicPartition, err error) 
 		part.ErrorCode, part.ErrorMessage = codeInvalidAcks, text(err.Error())
 		return
 	case errors.Is(err, context.DeadlineExceeded):
-		part.ErrorCode, part.ErrorMessage = codeTimedOut, text("batch was not durable in time; whether it is stored is not known")
+		part.ErrorCode, part.ErrorMessage = codeTimedOut,
+			text("batch was not durable in time; whether it is stored is not known")
 		return
 	}
 	part.ErrorCode, part.ErrorMessage = c.fail(err)
@@ -141,7 +147,9 @@ func errorRecord(r records.RecordError) kmsg.ProduceResponseTopicPartitionErrorR
 	return row
 }
 
-func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRequest, response *kmsg.InitProducerIDResponse) error {
+func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRequest,
+	response *kmsg.InitProducerIDResponse,
+) error {
 	response.ProducerID, response.ProducerEpoch = -1, -1
 	if request.TransactionalID != nil {
 		response.ErrorCode = codeTransactionDenied

@@ -13,7 +13,9 @@ import (
 const maxProducers = 100_000
 
 // describeProducers lists the idempotent producers that partitions know.
-func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProducersRequest, response *kmsg.DescribeProducersResponse) error {
+func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProducersRequest,
+	response *kmsg.DescribeProducersResponse,
+) error {
 	partitions := 0
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
@@ -38,7 +40,9 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 				active, failure = topic.Producers(ctx, index)
 			}
 			if left -= len(active); left < 0 {
-				active, failure = nil, fmt.Errorf("%w: answer would have more than %d producers; ask for fewer partitions", errInvalid, maxProducers)
+				active, failure = nil,
+					fmt.Errorf("%w: answer would have more than %d producers; ask for fewer partitions",
+						errInvalid, maxProducers)
 			}
 			if failure != nil {
 				part.ErrorCode, part.ErrorMessage = c.fail(failure)

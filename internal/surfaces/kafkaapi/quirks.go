@@ -14,7 +14,8 @@ import (
 // Kafka does not look at what follows the last field, so nobody noticed.
 func unpadded(request kmsg.Request, body []byte) ([]byte, bool) {
 	const padding = 3
-	if _, ok := request.(*kmsg.MetadataRequest); !ok || !request.IsFlexible() || !bytes.HasPrefix(body, make([]byte, 1+padding)) {
+	if _, ok := request.(*kmsg.MetadataRequest); !ok || !request.IsFlexible() ||
+		!bytes.HasPrefix(body, make([]byte, 1+padding)) {
 		return nil, false
 	}
 	return body[padding:], true

@@ -92,14 +92,16 @@ func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Respons
 	size := int32(binary.BigEndian.Uint32(head[:4]))
 	most := cmp.Or(r.most, largestAnswer)
 	if size < 4 || size > most {
-		r.Fatalf("key %d version %d: got an answer of %d bytes, want at most %d", request.Key(), request.GetVersion(), size, most)
+		r.Fatalf("key %d version %d: got an answer of %d bytes, want at most %d", request.Key(),
+			request.GetVersion(), size, most)
 	}
 	body := make([]byte, size-4)
 	if _, err := io.ReadFull(r.in, body); err != nil {
 		return nil, err
 	}
 	if got := int32(binary.BigEndian.Uint32(head[4:])); got != r.next {
-		r.Fatalf("key %d version %d: got the answer to %d, want that to %d", request.Key(), request.GetVersion(), got, r.next)
+		r.Fatalf("key %d version %d: got the answer to %d, want that to %d", request.Key(),
+			request.GetVersion(), got, r.next)
 	}
 	response := request.ResponseKind()
 	response.SetVersion(request.GetVersion())
@@ -119,11 +121,16 @@ type filler struct {
 }
 
 var madeUp = []string{
-	"orders", "orders", "unknown", "", "public.default.orders", "public/default/orders", "persistent://public/default/orders", "a.b.c.d", "..", "orders-partition-0",
-	"g", "team", "consumer", "range", "PLAIN", "retention.ms", "cleanup.policy", "1", "-1", "compact", "\x00\xff", strings.Repeat("x", 300), "1000",
+	"orders", "orders", "unknown", "", "public.default.orders", "public/default/orders",
+	"persistent://public/default/orders", "a.b.c.d", "..", "orders-partition-0",
+	"g", "team", "consumer", "range", "PLAIN", "retention.ms", "cleanup.policy", "1", "-1", "compact", "\x00\xff",
+	strings.Repeat("x", 300), "1000",
 }
 
-var numbers = []int64{0, 0, 0, 1, 1, -1, 2, 3, -2, 4, 5, 8, 127, math.MaxInt16, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64, 1 << 40}
+var numbers = []int64{
+	0, 0, 0, 1, 1, -1, 2, 3, -2, 4, 5, 8, 127, math.MaxInt16, math.MaxInt32, math.MinInt32,
+	math.MaxInt64, math.MinInt64, 1 << 40,
+}
 
 func pick[T any](f *filler, from []T) T { return from[f.IntN(len(from))] }
 

@@ -60,7 +60,8 @@ func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 	}
 	if a.session == nil {
 		c.audit("request before authentication")
-		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
+		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or "+
+			"SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
 	}
 	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
 		return errors.New("session is over; the client should have authenticated again")
@@ -189,7 +190,8 @@ func (s *session) same(next *session) error {
 		return errors.New("authenticating again must be with the same mechanism; open another connection for another")
 	}
 	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
-		return errors.New("authenticating again must be for the same account, cluster and namespace; open another connection for others")
+		return errors.New("authenticating again must be for the same account, cluster and namespace; open another " +
+			"connection for others")
 	}
 	return nil
 }
@@ -258,7 +260,8 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 		if fallback, err := clusters.Default(); err == nil && fallback.UID == byHost.UID {
 			return byName, nil
 		}
-		err := errs.Newf(errs.Invalid, "address %s belongs to another cluster than %s/%s", c.sni, given.organization, given.cluster)
+		err := errs.Newf(errs.Invalid, "address %s belongs to another cluster than %s/%s", c.sni, given.organization,
+			given.cluster)
 		return nil, &pipeline.Undisclosed{Organization: given.organization, Err: err}
 	}
 	return byHost, nil

@@ -99,7 +99,9 @@ type counting struct {
 	asked atomic.Int64
 }
 
-func (c *counting) Authorize(ctx context.Context, who *identity.Principal, p access.Permission, scope access.Scope) (access.Decision, error) {
+func (c *counting) Authorize(ctx context.Context, who *identity.Principal, p access.Permission,
+	scope access.Scope,
+) (access.Decision, error) {
 	c.asked.Add(1)
 	return c.Policy.Authorize(ctx, who, p, scope)
 }
@@ -148,7 +150,8 @@ func TestDecisionsAreRemembered(t *testing.T) {
 	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, grant))
 	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
 	w.ok(send())
-	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, func(p *messaging.Policies) error { p.Permissions = nil; return nil }))
+	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault,
+		func(p *messaging.Policies) error { p.Permissions = nil; return nil }))
 	if err := send(); err == nil {
 		t.Error("after the namespace took its permission away: got a batch stored, want it refused")
 	}
@@ -241,7 +244,11 @@ func TestAttackEndedCredentials(t *testing.T) {
 			k.Revoked = true
 			w.identity.Directory.PutKey(k)
 		},
-		"the key is deleted": func(w *world, _ *identity.Account, k identity.Key) { w.identity.Directory.DeleteKey(k.ID) },
+		"the key is deleted": func(w *world, _ *identity.Account,
+			k identity.Key,
+		) {
+			w.identity.Directory.DeleteKey(k.ID)
+		},
 		"the account is no administrator any more": func(w *world, a *identity.Account, _ identity.Key) {
 			changed := *a
 			changed.Admin = false
@@ -263,7 +270,10 @@ func TestAttackEndedCredentials(t *testing.T) {
 		}()
 		end(w, account, key)
 		w.send("orders", 0, "secret")
-		for what, err := range map[string]error{"waiting": <-answer, "idle": func() error { _, err := idle.exchange(topicsRequest("orders"), nil); return err }()} {
+		for what, err := range map[string]error{
+			"waiting": <-answer,
+			"idle":    func() error { _, err := idle.exchange(topicsRequest("orders"), nil); return err }(),
+		} {
 			attempts++
 			if err == nil {
 				successes++
@@ -285,7 +295,8 @@ func TestAnonymous(t *testing.T) {
 	address := w.listen(func(*kafkaapi.Cluster) (string, error) {
 		return w.identity.Token(guest, identity.InstanceAudience(organization, instance)), nil
 	})
-	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic("orders"), kgo.DisableIdempotentWrite(), kgo.ConsumeTopics("orders"))
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic("orders"),
+		kgo.DisableIdempotentWrite(), kgo.ConsumeTopics("orders"))
 	w.ok(err)
 	t.Cleanup(client.Close)
 	w.send("orders", 0, "hello")

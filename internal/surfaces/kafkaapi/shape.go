@@ -106,7 +106,8 @@ func (l *learner) growth(v reflect.Value, changed reflect.Value) (grown int, dif
 func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
 	s = &shape{flexible: l.request.IsFlexible()}
 	for i := range v.NumField() {
-		if name := v.Type().Field(i).Name; name == "UnknownTags" || name == "Version" && v.Addr().Interface() == any(l.request) {
+		if name := v.Type().Field(i).Name; name == "UnknownTags" || name == "Version" &&
+			v.Addr().Interface() == any(l.request) {
 			continue
 		}
 		f, present, isTag := l.field(v.Field(i))

@@ -47,7 +47,10 @@ func (s *Server) Stats() Stats {
 	}
 	for key, api := range s.apis {
 		if r := s.requests[key]; r.count.Load() > 0 {
-			stats.Requests[api.name] = Requests{r.count.Load(), r.in.Load(), r.out.Load(), time.Duration(r.nanos.Load())}
+			stats.Requests[api.name] = Requests{
+				r.count.Load(), r.in.Load(), r.out.Load(),
+				time.Duration(r.nanos.Load()),
+			}
 		}
 	}
 	s.mu.Lock()

@@ -29,7 +29,8 @@ func TestAttackExistence(t *testing.T) {
 	w.identity.Directory.DeleteAccount(organization, "gone", revoked.UID)
 	attempts, told := 0, 0
 	for what, token := range map[string]string{
-		"made up": "x.y.z", "of another organization": w.identity.Token(stranger, identity.InstanceAudience("other", instance)),
+		"made up": "x.y.z", "of another organization": w.identity.Token(stranger,
+			identity.InstanceAudience("other", instance)),
 		"of an account that is gone": late, "with a wrong signature": w.token[:len(w.token)-4] + "AAAA",
 	} {
 		answers := map[string]string{}
@@ -83,7 +84,8 @@ func (w *world) knock(mechanism, data string) string {
 // dialFrom connects from an address of this machine.
 func (w *world) dialFrom(address string) net.Conn {
 	w.Helper()
-	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext(w.Context(), "tcp", w.address)
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext(w.Context(),
+		"tcp", w.address)
 	if err != nil {
 		w.Fatal(err)
 	}

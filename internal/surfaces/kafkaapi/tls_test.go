@@ -23,7 +23,10 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		w.ok(err)
 		go func() {
-			_ = w.server.Serve(kafkaapi.Listener{Listener: listener, TLS: &tls.Config{Certificates: certified.TLS.Certificates}})
+			_ = w.server.Serve(kafkaapi.Listener{
+				Listener: listener,
+				TLS:      &tls.Config{Certificates: certified.TLS.Certificates},
+			})
 		}()
 		var clients sync.WaitGroup
 		greeted := make(chan struct{}, 40)

@@ -12,7 +12,9 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsRequest, response *kmsg.CreateTopicsResponse) error {
+func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsRequest,
+	response *kmsg.CreateTopicsResponse,
+) error {
 	limit := within(len(request.Topics), 0)
 	seen := make(map[string]int)
 	for i := range request.Topics {
@@ -34,7 +36,8 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 			row.ErrorCode, row.ErrorMessage = c.fail(err)
 		}
 		if topic != nil {
-			row.TopicID, row.NumPartitions, row.ReplicationFactor = c.session.cluster.topicID(topic.ID()), topic.Partitions(), 1
+			row.TopicID, row.NumPartitions, row.ReplicationFactor = c.session.cluster.topicID(topic.ID()),
+				topic.Partitions(), 1
 			row.Configs = createdConfigs(topic)
 		}
 		response.Topics = append(response.Topics, row)
@@ -44,7 +47,9 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 
 // createTopic makes one topic. Replication factor and assignments are accepted and
 // ignored: there is one replica.
-func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic, dryRun bool) (*messaging.StreamTopic, error) {
+func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic,
+	dryRun bool,
+) (*messaging.StreamTopic, error) {
 	name, err := c.topicName(ctx, asked.Topic)
 	if err == nil && !legal(asked.Topic) {
 		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(asked.Topic, maxTopicName))
@@ -58,7 +63,8 @@ func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestT
 	config := make(map[string]string)
 	for i := range asked.Configs {
 		if asked.Configs[i].Value == nil {
-			return nil, fmt.Errorf("%w: %s needs a value; leave it out for the default", messaging.ErrConfig, asked.Configs[i].Name)
+			return nil, fmt.Errorf("%w: %s needs a value; leave it out for the default", messaging.ErrConfig,
+				asked.Configs[i].Name)
 		}
 		config[asked.Configs[i].Name] = *asked.Configs[i].Value
 	}
@@ -82,13 +88,16 @@ func createdConfigs(topic *messaging.StreamTopic) []kmsg.CreateTopicsResponseTop
 	var rows []kmsg.CreateTopicsResponseTopicConfig
 	for _, config := range topic.StreamConfigs() {
 		row := kmsg.NewCreateTopicsResponseTopicConfig()
-		row.Name, row.Value, row.ReadOnly, row.Source = config.Name, text(config.Value), config.ReadOnly, int8(configSource(&config))
+		row.Name, row.Value, row.ReadOnly, row.Source = config.Name, text(config.Value), config.ReadOnly,
+			int8(configSource(&config))
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsRequest, response *kmsg.DeleteTopicsResponse) error {
+func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsRequest,
+	response *kmsg.DeleteTopicsResponse,
+) error {
 	asked := request.Topics
 	if c.version < 6 {
 		asked = nil

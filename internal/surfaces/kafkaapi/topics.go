@@ -45,7 +45,8 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 		return topic, nil
 	}
 	if !legal(said) {
-		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d", messaging.ErrName, cut(said, maxTopicName), maxTopicName)
+		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d",
+			messaging.ErrName, cut(said, maxTopicName), maxTopicName)
 	}
 	local := names.Topic{Namespace: c.session.namespace, Local: said}
 	elsewhere, ok := dotted(said)
@@ -107,7 +108,9 @@ func (c *call) topic(ctx context.Context, said string, wanted ...access.Permissi
 }
 
 // topicBy finds a topic by name, or by id where the request has one.
-func (c *call) topicBy(ctx context.Context, said string, id [16]byte, wanted ...access.Permission) (*messaging.StreamTopic, error) {
+func (c *call) topicBy(ctx context.Context, said string, id [16]byte,
+	wanted ...access.Permission,
+) (*messaging.StreamTopic, error) {
 	if id == ([16]byte{}) {
 		return c.topic(ctx, said, wanted...)
 	}

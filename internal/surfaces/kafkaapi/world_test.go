@@ -88,7 +88,8 @@ func worldOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Options)) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
-	coordinator, err := groups.Open(t.Context(), eng, groups.Options{InitialDelay: 10 * time.Millisecond, Heartbeat: 50 * time.Millisecond, Logger: quiet})
+	coordinator, err := groups.Open(t.Context(), eng,
+		groups.Options{InitialDelay: 10 * time.Millisecond, Heartbeat: 50 * time.Millisecond, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func (w *world) listen(anonymous func(*kafkaapi.Cluster) (string, error)) (addre
 		w.Fatal(err)
 	}
 	go func() {
-		if err := w.server.Serve(kafkaapi.Listener{Listener: listener, Anonymous: anonymous}); !errors.Is(err, kafkaapi.ErrServerClosed) {
+		if err := w.server.Serve(kafkaapi.Listener{Listener: listener, Anonymous: anonymous}); !errors.Is(err,
+			kafkaapi.ErrServerClosed) {
 			w.Errorf("serve: got %v, want %v", err, kafkaapi.ErrServerClosed)
 		}
 	}()

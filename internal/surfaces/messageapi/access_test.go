@@ -45,10 +45,12 @@ func TestWithoutAnyRole(t *testing.T) {
 	topic := w.Ready("t", 0)
 	nobody := w.as(w.Account("nobody"))
 	r := nobody.Call("POST", topic+"/message", "x").Want(401)
-	if !strings.Contains(r.Body, "messaging.topics.produce") || !strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
+	if !strings.Contains(r.Body, "messaging.topics.produce") ||
+		!strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
 		t.Errorf("body %s, challenge %s", r.Body, r.Header.Get("WWW-Authenticate"))
 	}
-	if got := w.Log.Last(); got.Decision != audit.Denied || got.Permission != "messaging.topics.produce" || got.Status != 401 ||
+	if got := w.Log.Last(); got.Decision != audit.Denied || got.Permission != "messaging.topics.produce" ||
+		got.Status != 401 ||
 		got.Principal != w.Principal("nobody") || !strings.Contains(got.Scope, "topic/t") {
 		t.Errorf("audit record %+v", got)
 	}
@@ -104,7 +106,8 @@ func TestPermissionsOfTheCluster(t *testing.T) {
 
 	// A tenant's administrators rule what is in it, and nothing else.
 	ruler := w.as(w.Account("ruler"))
-	w.Call("PUT", "/admin/v2/tenants/kingdom", `{"adminRoles":["`+w.Principal("ruler")+`"],"allowedClusters":["prod"]}`).Want(204)
+	w.Call("PUT", "/admin/v2/tenants/kingdom", `{"adminRoles":["`+w.Principal("ruler")+
+		`"],"allowedClusters":["prod"]}`).Want(204)
 	ruler.Call("PUT", "/admin/v2/namespaces/kingdom/court", "").Want(204)
 	ruler.Call("PUT", "/admin/v2/persistent/kingdom/court/t", "").Want(204)
 	ruler.Call("POST", root+"kingdom/court/t/message", "x").Want(201)
@@ -115,5 +118,6 @@ func TestPermissionsOfTheCluster(t *testing.T) {
 	alien, _ := w.Identity.Account("elsewhere", "alien")
 	name := w.Identity.Issuer.PrincipalName("elsewhere", "alien")
 	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+name, `["produce","consume"]`).Want(204)
-	w.as(w.Identity.Token(alien, identity.InstanceAudience(organization, instance))).Call("POST", topic+"/message", "x").Want(401)
+	w.as(w.Identity.Token(alien, identity.InstanceAudience(organization, instance))).Call("POST", topic+"/message",
+		"x").Want(401)
 }

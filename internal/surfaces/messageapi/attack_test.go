@@ -18,7 +18,10 @@ func TestAttackHeaders(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	random := rand.New(rand.NewPCG(1, 2))
-	alphabet := []string{"\r\n", "\n", "\r", "\x00", ": ", "X-Evil: 1", "X-Evil", "Set-Cookie: a=b", "Content-Length", "Transfer-Encoding: chunked", "a", " ", "\t", "é", "\xff", "\u2028", "\x7f", "HTTP/1.1 200 OK"}
+	alphabet := []string{
+		"\r\n", "\n", "\r", "\x00", ": ", "X-Evil: 1", "X-Evil", "Set-Cookie: a=b", "Content-Length",
+		"Transfer-Encoding: chunked", "a", " ", "\t", "é", "\xff", "\u2028", "\x7f", "HTTP/1.1 200 OK",
+	}
 	bytes := func() []byte {
 		var b strings.Builder
 		for range random.IntN(6) {
@@ -48,7 +51,8 @@ func TestAttackHeaders(t *testing.T) {
 			for name, values := range r.header {
 				switch {
 				case strings.HasPrefix(name, prefix):
-				case name == "Content-Type", name == "Content-Length", name == "Date", name == "X-Request-Id", name == "X-Content-Type-Options":
+				case name == "Content-Type", name == "Content-Length", name == "Date", name == "X-Request-Id",
+					name == "X-Content-Type-Options":
 				default:
 					evil = true
 				}

@@ -49,7 +49,8 @@ func TestBatches(t *testing.T) {
 	if len(got.Messages) != 3 {
 		t.Fatalf("got %d messages", len(got.Messages))
 	}
-	if m := got.Messages[0]; m.Encoding != "base64" || m.Payload != "b25l" || m.Key != "k" || m.Properties["A"] != "b" || m.SequenceID != 1 {
+	if m := got.Messages[0]; m.Encoding != "base64" || m.Payload != "b25l" || m.Key != "k" ||
+		m.Properties["A"] != "b" || m.SequenceID != 1 {
 		t.Errorf("first: %+v, want %v, %v, %v, %v, %v", m, "base64", "b25l", "k", "b", 1)
 	}
 	if m := got.Messages[2]; m.Encoding != "json" || fmt.Sprint(m.Payload) != "map[three:3]" {
@@ -59,7 +60,8 @@ func TestBatches(t *testing.T) {
 	w.Call("PUT", topic+"/s/messages", `[]`).Want(400)
 	w.Call("PUT", topic+"/s/messages", `["x"]`).Want(400)
 	w.Call("PUT", topic+"/s/messages", `[`+strings.Repeat(`"1:0:-1:0",`, 1000)+`"1:0:-1:0"]`).Want(413)
-	w.Call("PUT", topic+"/s/messages", fmt.Sprintf(`[%q,%q]`, got.Messages[0].MessageID, got.Messages[1].MessageID)).Want(204)
+	w.Call("PUT", topic+"/s/messages",
+		fmt.Sprintf(`[%q,%q]`, got.Messages[0].MessageID, got.Messages[1].MessageID)).Want(204)
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageIds":[%q]}`, got.Messages[2].MessageID)).Want(204)
 	w.Call("POST", topic+"/s/messages", `{"encoding":"text"}`).Want(200).Into(&got)
 	if len(got.Messages) != 1 || got.Messages[0].Payload != `{"three":3}` {
@@ -88,11 +90,13 @@ func TestIdempotencyAndDelay(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	first := w.Call("POST", topic+"/message", "x", "Idempotency-Key", "k1").Want(201).Says("X-Msg-Duplicate", "")
-	w.Call("POST", topic+"/message", "x", "Idempotency-Key", "k1").Want(201).Says("X-Msg-Duplicate", "true", "X-Msg-Message-Id", first.ID())
+	w.Call("POST", topic+"/message", "x", "Idempotency-Key", "k1").Want(201).Says("X-Msg-Duplicate", "true",
+		"X-Msg-Message-Id", first.ID())
 	w.Call("POST", "/admin/v2/namespaces/public/default/deduplication", "true").Want(204)
 	numbered := []string{"X-Msg-Producer-Name", "p", "X-Msg-Sequence-Id", "9"}
 	second := w.Call("POST", topic+"/message", "y", numbered...).Want(201)
-	w.Call("POST", topic+"/message", "y", numbered...).Want(201).Says("X-Msg-Duplicate", "true", "X-Msg-Message-Id", second.ID())
+	w.Call("POST", topic+"/message", "y", numbered...).Want(201).Says("X-Msg-Duplicate", "true",
+		"X-Msg-Message-Id", second.ID())
 	w.Call("POST", topic+"/message", "late", "X-Msg-Deliver-After-Ms", "200").Want(201)
 	for _, want := range []string{"x", "y", "late"} {
 		got := w.Call("POST", topic+"/s/message", `{"timeoutMillis":10000}`).Want(200).Is(want)
@@ -104,18 +108,21 @@ func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	path := "/admin/v2/persistent/public/default/t"
-	w.Call("PUT", path+"/subscription/s", `{"position":"earliest","ackTimeoutMillis":5000,"deadLetterPolicy":{"maxRedeliverCount":1,"deadLetterTopic":"graves"}}`).Want(204)
+	w.Call("PUT", path+"/subscription/s",
+		`{"position":"earliest","ackTimeoutMillis":5000,"deadLetterPolicy":{"maxRedeliverCount":1,"deadLetterTopic":"graves"}}`).Want(204)
 	w.Call("GET", path+"/subscription/s/properties", "").Want(200).
 		Is(`{"ackTimeoutMillis":"5000","deadLetterTopic":"graves","maxRedeliverCount":"1"}`)
 	w.Call("PUT", "/admin/v2/persistent/public/default/graves/subscription/u", "").Want(204)
 	topic := root + "public/default/t"
-	origin := w.Call("POST", topic+"/message", "poison", "X-Msg-Property-why", "bad").Want(201).Header.Get("X-Msg-Message-String-Id")
+	origin := w.Call("POST", topic+"/message", "poison", "X-Msg-Property-why",
+		"bad").Want(201).Header.Get("X-Msg-Message-String-Id")
 	for range 2 {
 		got := w.Call("POST", topic+"/s/message", "").Want(200)
 		w.Call("POST", topic+"/s/message/nack", got.ID()).Want(204)
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
-	w.Call("POST", root+"public/default/graves/u/message", `{"timeoutMillis":5000}`).Want(200).Is("poison").Says("X-Msg-Property-why", "bad")
+	w.Call("POST", root+"public/default/graves/u/message", `{"timeoutMillis":5000}`).Want(200).Is("poison").Says(
+		"X-Msg-Property-why", "bad")
 	var letter struct {
 		Messages []struct{ Properties map[string]string }
 	}

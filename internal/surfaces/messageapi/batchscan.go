@@ -233,7 +233,8 @@ func (s *scanner) number() int64 {
 		}
 		s.at++
 	}
-	if digits := s.at - from; digits == 0 || digits > 1 && s.b[from] == '0' || s.at < len(s.b) && bytes.IndexByte([]byte(".eE"), s.b[s.at]) >= 0 {
+	if digits := s.at - from; digits == 0 || digits > 1 && s.b[from] == '0' || s.at < len(s.b) &&
+		bytes.IndexByte([]byte(".eE"), s.b[s.at]) >= 0 {
 		s.failed = true
 	}
 	if negative {

@@ -29,9 +29,12 @@ var batchBodies = []string{
 	`{"messages":[{"payload":{]},"encoding":"json"}]}`,
 	`{"messages":[{"payload":"a","encoding":"json"}]}`,
 	`{"messages":[{"payload":null}]}`,
-	`{"messages":[null]}`, `{"messages":[]}`, `{"messages":[{}]}`, `{}`, `null`, ``, `[]`, `{"messages":[{"payload":"aGk="}]} x`,
-	`{"messages":[{"payload":"aGk="},]}`, `{"messages":[{"payload":"aGk="}`, `{"messages":[{"payload":"aGk=`, `{"messages":[{"payload":{"a":"\\`,
-	`{"messages":[{"payload":"aGk=","nullValue":truex}]}`, `{"messages":[{"payload":"aGk=","eventTime":-}]}`, `{"messages":[{"payload":"aGk=","eventTime":--1}]}`,
+	`{"messages":[null]}`, `{"messages":[]}`, `{"messages":[{}]}`, `{}`, `null`, ``, `[]`,
+	`{"messages":[{"payload":"aGk="}]} x`,
+	`{"messages":[{"payload":"aGk="},]}`, `{"messages":[{"payload":"aGk="}`, `{"messages":[{"payload":"aGk=`,
+	`{"messages":[{"payload":{"a":"\\`,
+	`{"messages":[{"payload":"aGk=","nullValue":truex}]}`, `{"messages":[{"payload":"aGk=","eventTime":-}]}`,
+	`{"messages":[{"payload":"aGk=","eventTime":--1}]}`,
 }
 
 // TestScanBatch wants the bodies that clients really send to take the short way.

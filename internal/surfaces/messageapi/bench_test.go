@@ -70,7 +70,8 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 	if err := broker.CreateTopic(b.Context(), benchTopic, partitions, nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := broker.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest}, nil); err != nil {
+	if err := broker.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest},
+		nil); err != nil {
 		b.Fatal(err)
 	}
 	identities := identitytest.New(b)
@@ -172,7 +173,8 @@ func bareProduce(w http.ResponseWriter, r *http.Request) {
 func BenchmarkProduce(b *testing.B) {
 	w := newBenchWorld(b, 0, bareProduce)
 	payload := string(bytes.Repeat([]byte("x"), benchPayload))
-	req := rawhttp.Request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token, produceHeaders, payload)
+	req := rawhttp.Request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token,
+		produceHeaders, payload)
 	compare(b, w, func() {}, func(c *rawhttp.Connection, _ bool) error {
 		status, _, err := c.Send(req, "")
 		if err == nil && status != http.StatusCreated {
@@ -209,7 +211,8 @@ func BenchmarkConsumeAck(b *testing.B) {
 	payload := bytes.Repeat([]byte("x"), benchPayload)
 	w := newBenchWorld(b, 0, bareConsume(payload))
 	path := root + "persistent/public/default/bench/s/message"
-	take := rawhttp.Request(http.MethodPost, path, w.Token, "Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
+	take := rawhttp.Request(http.MethodPost, path, w.Token,
+		"Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
 	batch := make([]messaging.Message, 512)
 	for i := range batch {
 		batch[i] = messaging.Message{Payload: payload, SchemaVersion: messaging.NoSchema}
@@ -226,7 +229,8 @@ func BenchmarkConsumeAck(b *testing.B) {
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("consuming: status %d, %w", status, err)
 		}
-		status, _, err = c.Send(rawhttp.Request(http.MethodPut, path, w.Token, "Accept: application/json\r\nContent-Type: application/json\r\n", id), "")
+		status, _, err = c.Send(rawhttp.Request(http.MethodPut, path, w.Token,
+			"Accept: application/json\r\nContent-Type: application/json\r\n", id), "")
 		if err != nil || status != http.StatusNoContent {
 			return fmt.Errorf("acknowledging: status %d, %w", status, err)
 		}
@@ -260,7 +264,8 @@ func BenchmarkHandler(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) { // what the harness costs
 		b.ReportAllocs()
 		for b.Loop() {
-			req := httptest.NewRequestWithContext(b.Context(), http.MethodPost, topic+"/message", bytes.NewReader(payload))
+			req := httptest.NewRequestWithContext(b.Context(), http.MethodPost, topic+"/message",
+				bytes.NewReader(payload))
 			req.Header.Set("Authorization", "Bearer "+w.Token)
 			req.Header.Set("Accept", "application/json")
 			req.Header.Set("Content-Type", "application/octet-stream")

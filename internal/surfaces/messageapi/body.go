@@ -72,7 +72,8 @@ const timeoutPrefix = `{"timeoutMillis":`
 // docs/spec/messages.md#consume shows is read by hand, as it comes with every
 // consume: BenchmarkHandler/consume+ack.
 func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
-	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 && rest[len(rest)-1] == '}' {
+	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 &&
+		rest[len(rest)-1] == '}' {
 		n, digits := int64(0), rest[:len(rest)-1]
 		for _, d := range digits {
 			if d < '0' || d > '9' {
@@ -129,7 +130,8 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 		return nil, body, brokerhttp.BadBody("it must hold a message id")
 	}
 	if len(list) > limit {
-		return nil, body, errs.Newf(errs.TooLarge, "%w: it has %d message ids, the limit is %d", messaging.ErrBatch, len(list), limit)
+		return nil, body, errs.Newf(errs.TooLarge, "%w: it has %d message ids, the limit is %d", messaging.ErrBatch,
+			len(list), limit)
 	}
 	ids := make([]names.MessageID, len(list))
 	for i, s := range list {

@@ -93,7 +93,8 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 		"ConsumeBatchOptions.timeoutMillis":    post("/s/messages", `{"timeoutMillis":%d}`),
 		"ConsumeBatchOptions.ackTimeoutMillis": post("/s/messages", `{"timeoutMillis":0,"ackTimeoutMillis":%d}`),
 		"BatchProduce.messages": func(n int64) int {
-			return w.Call("POST", topic+"/messages", `{"messages":[`+strings.TrimSuffix(strings.Repeat(`{},`, int(n)), ",")+`]}`).Status
+			return w.Call("POST", topic+"/messages", `{"messages":[`+
+				strings.TrimSuffix(strings.Repeat(`{},`, int(n)), ",")+`]}`).Status
 		},
 		"BatchMessage.eventTime":          post("/messages", `{"messages":[{"eventTime":%d}]}`),
 		"BatchMessage.deliverAt":          post("/messages", `{"messages":[{"deliverAt":%d}]}`),
@@ -101,7 +102,8 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 		"BatchMessage.schemaVersion":      nil, // which versions there are is the topic's
 		"BatchMessage.deliverAfterMillis": post("/messages", `{"messages":[{"deliverAfterMillis":%d}]}`),
 		"BatchMessage.idempotencyKey": func(n int64) int {
-			return w.Call("POST", topic+"/messages", `{"messages":[{"idempotencyKey":"`+strings.Repeat("k", int(n))+`"}]}`).Status
+			return w.Call("POST", topic+"/messages", `{"messages":[{"idempotencyKey":"`+strings.Repeat("k", int(n))+
+				`"}]}`).Status
 		},
 	}
 	for name, schema := range boundsOfRequests(t) {

@@ -75,5 +75,6 @@ func TestContentEncoding(t *testing.T) {
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
 	// Administration takes the same.
 	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", "1", "Content-Encoding", "br").Want(415)
-	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", zipped(t, strings.NewReader("60")), "Content-Encoding", "gzip").Want(204)
+	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", zipped(t, strings.NewReader("60")),
+		"Content-Encoding", "gzip").Want(204)
 }

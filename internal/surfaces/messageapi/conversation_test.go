@@ -42,9 +42,11 @@ func (w *world) converse(kind, schema, payload string, partitions int, domain st
 		w.Call("PUT", "/admin/v2/persistent/public/default/orders/partitions", fmt.Sprint(partitions)).Want(204)
 	}
 	body := fmt.Sprintf(`{"type":%q,"schema":%q,"properties":{}}`, kind, schema)
-	w.Call("POST", "/admin/v2/schemas/public/default/orders/schema", body, "Accept", "application/json", "Content-Type", "application/json").
+	w.Call("POST", "/admin/v2/schemas/public/default/orders/schema", body, "Accept", "application/json", "Content-Type",
+		"application/json").
 		Want(200).Is(`{"version":{"version":0}}`)
-	w.Call("PUT", "/admin/v2/persistent/public/default/orders/subscription/sub", "", "Accept", "application/json", "Content-Type", "application/json").
+	w.Call("PUT", "/admin/v2/persistent/public/default/orders/subscription/sub", "", "Accept", "application/json",
+		"Content-Type", "application/json").
 		Want(204).Is("")
 	topic := root + domain + "public/default/orders"
 	produced := w.Call("POST", topic+"/message", payload,
@@ -58,17 +60,20 @@ func (w *world) converse(kind, schema, payload string, partitions int, domain st
 	if partitions > 0 {
 		partition = "2" // murmur3 of order-42, modulo three
 	}
-	if parts := strings.Split(text, ":"); len(parts) != 4 || parts[1] != "0" || parts[2] != partition || parts[3] != "0" {
+	if parts := strings.Split(text, ":"); len(parts) != 4 || parts[1] != "0" || parts[2] != partition ||
+		parts[3] != "0" {
 		w.T.Errorf("id %s, want %v, %v, %v, %v", text, 4, "0", partition, "0")
 	}
-	got := w.Call("POST", topic+"/sub/message", `{"timeoutMillis":3000}`, "Accept", "application/octet-stream", "Content-Type", "application/json").
+	got := w.Call("POST", topic+"/sub/message", `{"timeoutMillis":3000}`, "Accept", "application/octet-stream",
+		"Content-Type", "application/json").
 		Want(200).Is(payload)
 	got.Says(
 		"Content-Type", "application/octet-stream", "X-Msg-Message-String-Id", text, "X-Msg-Message-Id", produced.ID(),
 		"X-Msg-Long-Schema-Version", "0", "X-Msg-Base64-Schema-Version", "AAAAAAAAAAA=", "X-Msg-Sequence-Id", "42",
 		"X-Msg-Event-Time", "1700000000000", "X-Msg-Property-color", "blue", "X-Msg-Partition-Key", "order-42",
 		"X-Msg-Redelivery-Count", "0", "Content-Length", fmt.Sprint(len(payload)))
-	w.Call("PUT", topic+"/sub/message", strings.TrimRight(got.ID(), "="), "Accept", "application/json", "Content-Type", "application/json").
+	w.Call("PUT", topic+"/sub/message", strings.TrimRight(got.ID(), "="), "Accept", "application/json", "Content-Type",
+		"application/json").
 		Want(204).Is("")
 	w.Call("POST", topic+"/sub/message", `{"timeoutMillis":0}`).Want(204)
 }
@@ -90,16 +95,25 @@ func TestAckForms(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	for name, form := range map[string]func(r *brokertest.Reply) string{
-		"raw":              func(r *brokertest.Reply) string { return r.ID() },
-		"quoted":           func(r *brokertest.Reply) string { return `"` + r.ID() + `"` },
-		"without padding":  func(r *brokertest.Reply) string { return strings.TrimRight(r.ID(), "=") },
-		"quoted, without":  func(r *brokertest.Reply) string { return `"` + strings.TrimRight(r.ID(), "=") + `"` },
-		"with newline":     func(r *brokertest.Reply) string { return r.ID() + "\n" },
-		"quoted, newline":  func(r *brokertest.Reply) string { return ` "` + r.ID() + "\"\r\n" },
-		"URL alphabet":     func(r *brokertest.Reply) string { return strings.NewReplacer("+", "-", "/", "_").Replace(r.ID()) },
-		"escaped slashes":  func(r *brokertest.Reply) string { return `"` + strings.ReplaceAll(r.ID(), "/", `\/`) + `"` },
-		"four parts":       func(r *brokertest.Reply) string { return r.Header.Get("X-Msg-Message-String-Id") },
-		"four parts, JSON": func(r *brokertest.Reply) string { return `"` + r.Header.Get("X-Msg-Message-String-Id") + `"` },
+		"raw":             func(r *brokertest.Reply) string { return r.ID() },
+		"quoted":          func(r *brokertest.Reply) string { return `"` + r.ID() + `"` },
+		"without padding": func(r *brokertest.Reply) string { return strings.TrimRight(r.ID(), "=") },
+		"quoted, without": func(r *brokertest.Reply) string { return `"` + strings.TrimRight(r.ID(), "=") + `"` },
+		"with newline":    func(r *brokertest.Reply) string { return r.ID() + "\n" },
+		"quoted, newline": func(r *brokertest.Reply) string { return ` "` + r.ID() + "\"\r\n" },
+		"URL alphabet": func(r *brokertest.Reply) string {
+			return strings.NewReplacer("+", "-", "/",
+				"_").Replace(r.ID())
+		},
+		"escaped slashes": func(r *brokertest.Reply) string {
+			return `"` +
+				strings.ReplaceAll(r.ID(), "/", `\/`) + `"`
+		},
+		"four parts": func(r *brokertest.Reply) string { return r.Header.Get("X-Msg-Message-String-Id") },
+		"four parts, JSON": func(r *brokertest.Reply) string {
+			return `"` +
+				r.Header.Get("X-Msg-Message-String-Id") + `"`
+		},
 	} {
 		w.Call("POST", topic+"/message", name).Want(201)
 		got := w.Call("POST", topic+"/s/message", "").Want(200).Is(name)
@@ -261,11 +275,13 @@ func TestPropertiesBothWays(t *testing.T) {
 	got.Says("X-Msg-Property-color", "blue", "X-Msg-Property-shape", "round", "X-Msg-Property-plain", "wins")
 	all, err := base64.StdEncoding.DecodeString(got.Header.Get("X-Msg-Properties"))
 	if err != nil || string(all) != `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}` {
-		t.Errorf("X-Msg-Properties is %s, %v, want %v", all, err, `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}`)
+		t.Errorf("X-Msg-Properties is %s, %v, want %v", all, err,
+			`{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}`)
 	}
 	// What headers carry exactly comes in headers only.
 	w.Call("POST", topic+"/message", "x", "X-Msg-Property-color", "blue").Want(201)
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Property-color", "blue", "X-Msg-Properties", "", "X-Msg-Event-Time", "", "X-Msg-Partition-Key", "", "X-Msg-Long-Schema-Version", "")
+	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Property-color", "blue", "X-Msg-Properties", "",
+		"X-Msg-Event-Time", "", "X-Msg-Partition-Key", "", "X-Msg-Long-Schema-Version", "")
 }
 
 func TestMessageSizes(t *testing.T) {
@@ -292,7 +308,8 @@ func TestRedelivery(t *testing.T) {
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // leased to us
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":0}`, first.ID())).Want(204)
 	second := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Redelivery-Count", "1")
-	w.Call("POST", topic+"/s/message/extend", fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, second.ID())).Want(204)
+	w.Call("POST", topic+"/s/message/extend",
+		fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, second.ID())).Want(204)
 	for name, body := range map[string]string{
 		"extend without a time": fmt.Sprintf("%q", second.ID()),
 		"extend for a moment":   fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":1}`, second.ID()),

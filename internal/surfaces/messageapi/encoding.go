@@ -87,7 +87,8 @@ type receivedMessage struct {
 // form that was asked for comes in base64, and says so.
 func render(m *messaging.Received, wanted encoding) receivedMessage {
 	out := receivedMessage{
-		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime, SequenceID: m.Sequence,
+		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime,
+		SequenceID:   m.Sequence,
 		ProducerName: m.Producer, RedeliveryCount: m.Redeliveries,
 	}
 	out.MessageID, out.MessageStringID = m.ID.Base64(), m.ID.String()

@@ -21,7 +21,10 @@ func Routes() []RouteInfo {
 	var list []RouteInfo
 	for _, r := range routes {
 		if r.Value.needs != "" {
-			list = append(list, RouteInfo{r.Method, r.Pattern, string(r.Value.needs), !strings.HasSuffix(r.Pattern, "/message")})
+			list = append(list, RouteInfo{
+				r.Method, r.Pattern, string(r.Value.needs),
+				!strings.HasSuffix(r.Pattern, "/message"),
+			})
 		}
 	}
 	return list

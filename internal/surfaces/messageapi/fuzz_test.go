@@ -11,17 +11,20 @@ import (
 
 func FuzzRouter(f *testing.F) {
 	lasts := func(method string, u *url.URL) bool {
-		return strings.Contains(u.String(), "/tail") || method == "GET" && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/messages")
+		return strings.Contains(u.String(), "/tail") || method == "GET" &&
+			strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/messages")
 	}
 	brokertest.FuzzRouter(f, lasts,
-		root+"public/default/t/message", root+"persistent/public/default/t/s/message", root+"public/default/a%2Fb/message/nack",
+		root+"public/default/t/message", root+"persistent/public/default/t/s/message",
+		root+"public/default/a%2Fb/message/nack",
 		root+"public/default/t-partition-99999/message", "/admin/rest/openapi.yaml", "/admin/rest/%zz")
 }
 
 func FuzzHeaders(f *testing.F) {
 	f.Add("X-Msg-Sequence-Id", "1", "X-Msg-Property-a", "b", "X-Pulsar-Event-Time", "5")
 	f.Add("X-Msg-Long-Schema-Version", "-1", "Idempotency-Key", "\x00", "X-Msg-Partition-Key", "ü")
-	f.Add("X-Msg-Properties", "eyJhIjoiYiJ9", "X-Msg-Deliver-After-Ms", "9223372036854775807", "Accept", "text/plain;q=x")
+	f.Add("X-Msg-Properties", "eyJhIjoiYiJ9", "X-Msg-Deliver-After-Ms", "9223372036854775807", "Accept",
+		"text/plain;q=x")
 	f.Add("X-Msg-Property-", "", "X-Msg-Base64-Schema-Version", "AAAAAAAAAAA=", "X-Msg-Deliver-At", "1")
 	w := brokertest.ForFuzzing(f)
 	u := &url.URL{Path: root + "public/default/t/message"}

@@ -49,7 +49,8 @@ func ExposedHeaders() []string {
 	return []string{
 		headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
 		headerPublishTime, headerPartitionKey, headerRedeliveries, headerProducer, headerDuplicate, headerProperties,
-		metadataHeaders.KeyEncoding, metadataHeaders.NullValue, metadataHeaders.SchemaID, metadataHeaders.RecordHeaders, metadataHeaders.Omitted,
+		metadataHeaders.KeyEncoding, metadataHeaders.NullValue, metadataHeaders.SchemaID, metadataHeaders.RecordHeaders,
+		metadataHeaders.Omitted,
 	}
 }
 
@@ -220,20 +221,24 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64, listed bool
 // would fit into a header.
 func checkText(m *messaging.Message, listed bool) error {
 	if !m.BinaryKey && strings.ContainsFunc(m.Key, isControl) {
-		return errs.Newf(errs.Invalid, "%w: the key holds a control character; send it in base64, with %s or keyEncoding", messaging.ErrMessage, metadataHeaders.KeyEncoding)
+		return errs.Newf(errs.Invalid,
+			"%w: the key holds a control character; send it in base64, with %s or keyEncoding", messaging.ErrMessage,
+			metadataHeaders.KeyEncoding)
 	}
 	ok := (m.BinaryKey || utf8.ValidString(m.Key)) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
 	if !listed {
 		for i := range m.Properties {
 			p := &m.Properties[i]
 			if p.Key == "" || strings.ContainsFunc(p.Key, isControl) {
-				return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character; send such as %s or headers", messaging.ErrMessage, metadataHeaders.RecordHeaders)
+				return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character; send such "+
+					"as %s or headers", messaging.ErrMessage, metadataHeaders.RecordHeaders)
 			}
 			ok = ok && utf8.ValidString(p.Key) && utf8.ValidString(p.Value)
 		}
 	}
 	if !ok {
-		return errs.Newf(errs.Invalid, "%w: the key, the producer and the properties must be UTF-8", messaging.ErrMessage)
+		return errs.Newf(errs.Invalid, "%w: the key, the producer and the properties must be UTF-8",
+			messaging.ErrMessage)
 	}
 	return nil
 }

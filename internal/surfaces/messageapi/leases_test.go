@@ -35,7 +35,8 @@ func TestLateConsumerDoesNotTouchTheNextLease(t *testing.T) {
 		}
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // the holder still has it
-	w.Call("POST", topic+"/s/message/extend", fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, holder.ID())).Want(204)
+	w.Call("POST", topic+"/s/message/extend",
+		fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, holder.ID())).Want(204)
 	w.Call("POST", topic+"/s/message/nack", holder.ID()).Want(204)
 	w.Call("POST", topic+"/s/message/nack", holder.ID()).Want(409)
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Says("X-Msg-Redelivery-Count", "2")

@@ -30,7 +30,10 @@ func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{
-		{"POST", topic + "/message"}, {"PUT", topic + "/s/message"}, {"GET", "/admin/v2/tenants"}, {"GET", "/rest-stream/admin/v1/topics"},
+		{"POST", topic + "/message"},
+		{"PUT", topic + "/s/message"},
+		{"GET", "/admin/v2/tenants"},
+		{"GET", "/rest-stream/admin/v1/topics"},
 	} {
 		w.Call(c[0], c[1], "").Want(503).Says("Retry-After", "1")
 	}
@@ -51,9 +54,15 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 		status                  int
 	}{
 		{"too large", topic, w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 413},
-		{"too large, in chunks", topic, w.Token, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413},
+		{
+			"too large, in chunks", topic, w.Token,
+			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413,
+		},
 		{"not let in", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
-		{"no such topic", root + "public/default/none", w.Token, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404},
+		{
+			"no such topic", root + "public/default/none", w.Token,
+			fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404,
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +73,8 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 			defer conn.Close()
 			in := bufio.NewReader(conn)
 			for range 2 { // and the connection stays good
-				if _, err := fmt.Fprintf(conn, "POST %s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n%s", c.path, c.token, c.body); err != nil {
+				if _, err := fmt.Fprintf(conn, "POST %s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n%s",
+					c.path, c.token, c.body); err != nil {
 					t.Fatal(err)
 				}
 				res, err := http.ReadResponse(in, nil)
@@ -75,7 +85,10 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				(&brokertest.Reply{T: t, What: c.what, Status: res.StatusCode, Header: res.Header, Body: string(b)}).Want(c.status)
+				(&brokertest.Reply{
+					T: t, What: c.what, Status: res.StatusCode, Header: res.Header,
+					Body: string(b),
+				}).Want(c.status)
 			}
 		})
 	}
@@ -97,7 +110,8 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s/s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+
+		"%s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the message came back", func() bool { return w.cameBack("t") })
@@ -127,14 +141,18 @@ func TestAttackStalledCalls(t *testing.T) {
 	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = web.NewLimiter(16, 1<<20) })
 	topic := w.Ready("t", 0)
 	attacker := w.Account("attacker", func(a *identity.Account) { a.Admin = true })
-	calls := []string{"POST " + topic + "/message", "PUT " + topic + "/s/message", "PUT /admin/v2/tenants/x", "POST /admin/v2/namespaces/public/default/retention"}
+	calls := []string{
+		"POST " + topic + "/message", "PUT " + topic + "/s/message", "PUT /admin/v2/tenants/x",
+		"POST /admin/v2/namespaces/public/default/retention",
+	}
 	for i := range callers {
 		conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{", calls[i%len(calls)], attacker); err != nil {
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: "+
+			"1000\r\n\r\n{", calls[i%len(calls)], attacker); err != nil {
 			t.Fatal(err)
 		}
 	}

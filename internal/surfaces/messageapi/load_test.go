@@ -38,7 +38,8 @@ func TestLoad(t *testing.T) {
 			if report.Produced != messages || report.Consumed != messages || len(report.Problems) > 0 {
 				t.Errorf("%+v, want %v, %v", report, messages, messages)
 			}
-			t.Logf("%d messages in %s, %d redelivered, %d retries", report.Produced, report.Elapsed.Round(time.Millisecond), report.Redelivered, report.Retries)
+			t.Logf("%d messages in %s, %d redelivered, %d retries", report.Produced,
+				report.Elapsed.Round(time.Millisecond), report.Redelivered, report.Retries)
 		})
 	}
 }

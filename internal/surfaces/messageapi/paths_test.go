@@ -10,7 +10,10 @@ import (
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
-	for _, name := range []string{"message", "persistent", "a%2Fb", "a%20b", "gr%C3%B6%C3%9Fe", "a%252Fb", "tail", "x:y=z", "%E2%82%AC"} {
+	for _, name := range []string{
+		"message", "persistent", "a%2Fb", "a%20b", "gr%C3%B6%C3%9Fe", "a%252Fb", "tail",
+		"x:y=z", "%E2%82%AC",
+	} {
 		path := "/admin/v2/persistent/public/default/" + name
 		w.Call("PUT", path, "").Want(204)
 		w.Call("PUT", path+"/subscription/message", "").Want(204)

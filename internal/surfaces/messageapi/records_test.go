@@ -32,21 +32,42 @@ func header(name string, value []byte) records.Header {
 
 // oddRecords have everything that is hard to put into HTTP.
 var oddRecords = map[string]record{
-	"plain":             {key: []byte("k"), value: []byte("v"), headers: []records.Header{header("a", []byte("1")), header("b", []byte("2"))}},
+	"plain": {
+		key: []byte("k"), value: []byte("v"),
+		headers: []records.Header{header("a", []byte("1")), header("b", []byte("2"))},
+	},
 	"nothing":           {value: []byte{}},
 	"tombstone":         {key: []byte("k")},
 	"empty key":         {key: []byte{}, value: []byte("v")},
 	"binary key":        {key: []byte{0, 1, 0xff, '\r', '\n'}, value: []byte("v")},
 	"key with blanks":   {key: []byte(" k "), value: []byte("v")},
 	"key of a language": {key: []byte("Zoë 🦀"), value: []byte("v")},
-	"all bytes":         {key: allBytes(), value: allBytes(), headers: []records.Header{header(string(allBytes()[1:]), allBytes())}},
-	"injection":         {key: []byte("k\r\nX-Evil: 1"), value: []byte("v"), headers: []records.Header{header("x\r\nX-Evil", []byte("1")), header("y", []byte("1\r\nX-Evil: 1\r\n\r\nHTTP/1.1 200 OK"))}},
-	"repeated":          {value: []byte("v"), headers: []records.Header{header("h", []byte("1")), header("h", []byte("2")), header("h", nil), header("h", []byte{})}},
-	"not in order":      {value: []byte("v"), headers: []records.Header{header("z", []byte("1")), header("a", []byte("2"))}},
-	"upper case":        {value: []byte("v"), headers: []records.Header{header("Content-Length", []byte("9999")), header("Trace", []byte("ö"))}},
-	"no name":           {value: []byte("v"), headers: []records.Header{header("", []byte("1"))}},
-	"name not UTF-8":    {value: []byte("v"), headers: []records.Header{header("\xff\xfe", []byte("1"))}},
-	"origin":            {value: []byte("v"), headers: []records.Header{header(engine.OriginProperty, []byte("1:2:0"))}},
+	"all bytes": {
+		key: allBytes(), value: allBytes(),
+		headers: []records.Header{header(string(allBytes()[1:]), allBytes())},
+	},
+	"injection": {
+		key: []byte("k\r\nX-Evil: 1"), value: []byte("v"),
+		headers: []records.Header{
+			header("x\r\nX-Evil", []byte("1")),
+			header("y", []byte("1\r\nX-Evil: 1\r\n\r\nHTTP/1.1 200 OK")),
+		},
+	},
+	"repeated": {
+		value: []byte("v"),
+		headers: []records.Header{
+			header("h", []byte("1")), header("h", []byte("2")), header("h", nil),
+			header("h", []byte{}),
+		},
+	},
+	"not in order": {value: []byte("v"), headers: []records.Header{header("z", []byte("1")), header("a", []byte("2"))}},
+	"upper case": {
+		value:   []byte("v"),
+		headers: []records.Header{header("Content-Length", []byte("9999")), header("Trace", []byte("ö"))},
+	},
+	"no name":        {value: []byte("v"), headers: []records.Header{header("", []byte("1"))}},
+	"name not UTF-8": {value: []byte("v"), headers: []records.Header{header("\xff\xfe", []byte("1"))}},
+	"origin":         {value: []byte("v"), headers: []records.Header{header(engine.OriginProperty, []byte("1:2:0"))}},
 }
 
 func allBytes() []byte {
@@ -71,7 +92,10 @@ func (w *world) write(topic string, list ...record) {
 	w.T.Helper()
 	b := records.NewBuilder(nil, 0)
 	for i, r := range list {
-		b.Add(&records.Record{Delta: int32(i), Time: 1700000000000 + int64(i), Key: r.key, Value: r.value, Headers: r.headers})
+		b.Add(&records.Record{
+			Delta: int32(i), Time: 1700000000000 + int64(i), Key: r.key, Value: r.value,
+			Headers: r.headers,
+		})
 	}
 	placed, err := w.streamTopic(topic).Append(w.T.Context(), 0, b.Finish())
 	if err == nil {
@@ -131,7 +155,8 @@ func TestRecordsOverHTTP(t *testing.T) {
 			w.Ready("json", 0)
 			w.write("in", want, want, want)
 
-			one := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Evil", "", "X-Msg-Event-Time", "1700000000000")
+			one := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Evil", "", "X-Msg-Event-Time",
+				"1700000000000")
 			if one.Body != string(want.value) {
 				t.Errorf("body: got %q, want %q", one.Body, want.value)
 			}
@@ -198,24 +223,31 @@ func TestRecordForms(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	w.write("t",
-		record{key: []byte{0xff}, headers: []records.Header{header("ok", []byte("fits")), header("Not", nil), header("\xff", []byte("x"))}},
+		record{
+			key:     []byte{0xff},
+			headers: []records.Header{header("ok", []byte("fits")), header("Not", nil), header("\xff", []byte("x"))},
+		},
 		record{key: []byte{}, value: []byte{}},
 		record{key: []byte("k"), value: []byte("v"), headers: []records.Header{header("a", []byte("1"))}},
 		record{key: []byte("k"), value: []byte("v"), headers: []records.Header{header("big", make([]byte, 16<<10))}},
 	)
 	first := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says(
-		"X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "/w==", "X-Msg-Partition-Key-Encoding", "base64", "X-Msg-Property-ok", "fits",
+		"X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "/w==", "X-Msg-Partition-Key-Encoding", "base64",
+		"X-Msg-Property-ok", "fits",
 		"X-Msg-Property-Not", "", "X-Msg-Properties", "")
 	list, err := base64.StdEncoding.DecodeString(first.Header.Get("X-Msg-Record-Headers"))
 	if want := `[["ok","Zml0cw=="],["Not",null],["/w==","eA==","base64"]]`; err != nil || string(list) != want {
 		t.Errorf("X-Msg-Record-Headers: got %s, %v, want %s", list, err, want)
 	}
-	second := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("X-Msg-Null-Value", "", "X-Msg-Partition-Key-Encoding", "base64")
+	second := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("X-Msg-Null-Value", "",
+		"X-Msg-Partition-Key-Encoding", "base64")
 	if got := second.Header["X-Msg-Partition-Key"]; !slices.Equal(got, []string{""}) {
 		t.Errorf("header of an empty key: got %q, want one that is empty", got)
 	}
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Partition-Key", "k", "X-Msg-Partition-Key-Encoding", "", "X-Msg-Property-a", "1", "X-Msg-Record-Headers", "")
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Metadata-Omitted", "true", "X-Msg-Partition-Key", "", "X-Msg-Record-Headers", "", "X-Msg-Property-big", "")
+	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Partition-Key", "k", "X-Msg-Partition-Key-Encoding",
+		"", "X-Msg-Property-a", "1", "X-Msg-Record-Headers", "")
+	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Metadata-Omitted", "true", "X-Msg-Partition-Key", "",
+		"X-Msg-Record-Headers", "", "X-Msg-Property-big", "")
 
 	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).Want(204)
 	var got struct {
@@ -227,14 +259,16 @@ func TestRecordForms(t *testing.T) {
 		}
 	}
 	w.Call("POST", topic+"/j/messages", `{"encoding":"text"}`).Want(200).Into(&got)
-	if m := got.Messages[0]; !m.NullValue || m.Payload != "" || m.Key != "/w==" || m.KeyEncoding != "base64" || string(m.Headers) != string(list) || m.Properties["ok"] != "fits" {
+	if m := got.Messages[0]; !m.NullValue || m.Payload != "" || m.Key != "/w==" || m.KeyEncoding != "base64" ||
+		string(m.Headers) != string(list) || m.Properties["ok"] != "fits" {
 		t.Errorf("first in JSON: got %+v, want null, the key in base64 and headers %s", m, list)
 	}
 	if m := got.Messages[2]; m.Key != "k" || m.KeyEncoding != "" || m.Headers != nil {
 		t.Errorf("third in JSON: got %+v, want a key of text and no headers", m)
 	}
 	if m := got.Messages[3]; m.Key != "k" || len(m.Properties["big"]) != 16<<10 {
-		t.Errorf("fourth in JSON: got key %q and %d bytes of properties, want all of it", m.Key, len(m.Properties["big"]))
+		t.Errorf("fourth in JSON: got key %q and %d bytes of properties, want all of it", m.Key,
+			len(m.Properties["big"]))
 	}
 }
 
@@ -274,8 +308,10 @@ func TestRecordFormsThatAreWrong(t *testing.T) {
 		}
 	}
 	for _, message := range []string{
-		`{"nullValue":true,"payload":"eA=="}`, `{"keyEncoding":"base64"}`, `{"key":"k","keyEncoding":"hex"}`, `{"key":"§","keyEncoding":"base64"}`,
-		`{"headers":{}}`, `{"headers":[[]]}`, `{"headers":` + many + `}`, `{"properties":{"":"x"}}`, `{"properties":{"a\nb":"x"}}`,
+		`{"nullValue":true,"payload":"eA=="}`, `{"keyEncoding":"base64"}`, `{"key":"k","keyEncoding":"hex"}`,
+		`{"key":"§","keyEncoding":"base64"}`,
+		`{"headers":{}}`, `{"headers":[[]]}`, `{"headers":` + many + `}`, `{"properties":{"":"x"}}`,
+		`{"properties":{"a\nb":"x"}}`,
 	} {
 		if r := w.Call("POST", topic+"/messages", `{"messages":[`+message+`]}`); r.Status != 400 {
 			t.Errorf("%s: got status %d %s, want 400", message, r.Status, r.Body)
@@ -291,13 +327,15 @@ func TestCompactedTopicWantsKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
-	if _, err := w.Broker.CreateStreamTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"}, false); err != nil {
+	if _, err := w.Broker.CreateStreamTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	topic := root + "public/default/t"
 	w.Call("POST", topic+"/message", "x").Want(400)
 	w.Call("POST", topic+"/message", "x", "X-Msg-Partition-Key", "k").Want(201)
-	w.Call("POST", topic+"/message", "", "X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "", "X-Msg-Partition-Key-Encoding", "base64").Want(201)
+	w.Call("POST", topic+"/message", "", "X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "",
+		"X-Msg-Partition-Key-Encoding", "base64").Want(201)
 	w.Call("POST", topic+"/messages", `{"messages":[{"payload":"eA=="},{"payload":"eA==","key":"k"}]}`).Want(207)
 	if got := w.read("t"); len(got) != 3 || got[1].key == nil || got[1].value != nil {
 		t.Errorf("got records %q, want three, the second with an empty key and no value", got)
@@ -318,7 +356,8 @@ func TestSchemaIDsOfRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{Schemas: oneID(7)})
 	topic := w.Ready("t", 0)
-	w.Call("PUT", "/admin/v2/persistent/public/default/t/properties", `{"kop.stream.value.schema.validation":"true"}`).Want(204)
+	w.Call("PUT", "/admin/v2/persistent/public/default/t/properties",
+		`{"kop.stream.value.schema.validation":"true"}`).Want(204)
 	value := "\x00\x00\x00\x00\x07data"
 	w.write("t", record{key: []byte("k"), value: []byte(value)}, record{key: []byte("k")})
 	w.Call("POST", topic+"/message", value).Want(201)
@@ -349,7 +388,8 @@ func TestAttackLargeHeaders(t *testing.T) {
 	for range rounds {
 		var batch []record
 		for range 4 {
-			batch = append(batch, record{key: much, value: []byte("v"), headers: []records.Header{{Key: []byte("h"), Value: much}}})
+			batch = append(batch,
+				record{key: much, value: []byte("v"), headers: []records.Header{{Key: []byte("h"), Value: much}}})
 		}
 		w.write("t", batch...)
 	}

@@ -51,7 +51,10 @@ var routes = []web.Route[operation]{
 }
 
 func produces(pattern string, handle func(*call) error) web.Route[operation] {
-	return web.Route[operation]{Method: http.MethodPost, Pattern: pattern, Value: operation{needs: brokerhttp.PermitProduce, handle: handle}}
+	return web.Route[operation]{
+		Method: http.MethodPost, Pattern: pattern,
+		Value: operation{needs: brokerhttp.PermitProduce, handle: handle},
+	}
 }
 
 // consumes is a call that hands messages out, and may wait for them.

@@ -31,7 +31,8 @@ const (
 )
 
 var (
-	errTicket  = errs.New(errs.Unauthenticated, "the ticket is not known here, not for this stream, used already or too old; ask for a new one and open the stream with it at once")
+	errTicket = errs.New(errs.Unauthenticated, "the ticket is not known here, not for this stream, used already or "+
+		"too old; ask for a new one and open the stream with it at once")
 	errTickets = errs.New(errs.Unavailable, "too many tickets were asked for in the last 30 seconds; try again shortly")
 )
 
@@ -65,7 +66,8 @@ func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expireLocked(now)
-	if len(t.live) >= maxTickets || t.of[who.Organization] >= maxTicketsOfOrganization || t.of[holder(who)] >= maxTicketsOfOne {
+	if len(t.live) >= maxTickets || t.of[who.Organization] >= maxTicketsOfOrganization ||
+		t.of[holder(who)] >= maxTicketsOfOne {
 		return "", time.Time{}, errTickets
 	}
 	if t.live == nil {

@@ -65,7 +65,8 @@ func TestTicketOpensOneStream(t *testing.T) {
 				t.Errorf("%s, %s: got status %d, want 401", path, refused.name, r.Status)
 			}
 		}
-		if strings.Contains(logged.String(), used) || strings.Contains(fmt.Sprint(w.Log.Records), used) || strings.Contains(fmt.Sprint(w.Log.Records), elsewhere) {
+		if strings.Contains(logged.String(), used) || strings.Contains(fmt.Sprint(w.Log.Records), used) ||
+			strings.Contains(fmt.Sprint(w.Log.Records), elsewhere) {
 			t.Errorf("%s: a ticket stands in the log or the audit trail, want it nowhere", path)
 		}
 	}
@@ -194,7 +195,8 @@ func TestLostPermissionWhileWaiting(t *testing.T) {
 				w.Call("POST", topic+"/message", "y").Want(201)
 			}
 			for range 2 {
-				if r := <-answers; r.Status != 401 || !strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
+				if r := <-answers; r.Status != 401 ||
+					!strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
 					t.Errorf("%s: got %d %s, want 401 for the permission", r.What, r.Status, r.Body)
 				}
 			}

@@ -87,7 +87,8 @@ func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Server.URL+topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Server.URL+topic+"/s/message",
+		strings.NewReader(`{"timeoutMillis":60000}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func TestWaitingCostsNoGoroutine(t *testing.T) {
 	var consumers sync.WaitGroup
 	for range n {
 		consumers.Go(func() {
-			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+"/s/message", strings.NewReader(`{"timeoutMillis":60000}`))
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+"/s/message",
+				strings.NewReader(`{"timeoutMillis":60000}`))
 			req.Header.Set("Authorization", "Bearer "+w.Token)
 			res := httptest.NewRecorder()
 			w.API.ServeHTTP(res, req)
@@ -203,7 +205,8 @@ func (w *world) listen(ctx context.Context, path string, headers ...string) (<-c
 		w.T.Fatal(err)
 	}
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
-		w.T.Fatalf("GET %s: status %d, content type %s, want 200, text/event-stream", path, res.StatusCode, res.Header.Get("Content-Type"))
+		w.T.Fatalf("GET %s: status %d, content type %s, want 200, text/event-stream", path, res.StatusCode,
+			res.Header.Get("Content-Type"))
 	}
 	events := make(chan event, 100)
 	go func() {
@@ -256,8 +259,10 @@ func TestEvents(t *testing.T) {
 		w.Call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).Want(201)
 	}
 	first, second := next(t, events), next(t, events)
-	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" || second.Data.Payload != "line 1\nand more" {
-		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID, "message", "line 1\nand more")
+	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" ||
+		second.Data.Payload != "line 1\nand more" {
+		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID,
+			"message", "line 1\nand more")
 	}
 	select {
 	case e := <-events:
@@ -364,7 +369,8 @@ func TestTailCutsPayloads(t *testing.T) {
 		t.Errorf("got %v of %d bytes, want xxxx of %d", e.Data.Payload, e.Data.PayloadSize, len(large))
 	}
 	if e := next(t, cut); e.Data.Payload != "four" || e.Data.PayloadSize != 0 {
-		t.Errorf("got %v and size %d of a payload that fits, want it whole and no size", e.Data.Payload, e.Data.PayloadSize)
+		t.Errorf("got %v and size %d of a payload that fits, want it whole and no size", e.Data.Payload,
+			e.Data.PayloadSize)
 	}
 	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // those who consume get all of it
 }

@@ -33,7 +33,8 @@ type Authenticator interface {
 // Authorizer says what gives a principal a permission on a scope; its refusals
 // are of kind Denied. access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 }
 
 // Auditor takes the record of every change and of every call that was denied.
@@ -88,7 +89,9 @@ func (o *Options) Authenticate(r *http.Request, token string, audiences ...strin
 
 // Allowed asks whether a principal has a permission. A denial is an answer, and
 // only what kept the question from being answered is an error.
-func (o *Options) Allowed(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (bool, error) {
+func (o *Options) Allowed(ctx context.Context, who *identity.Principal, permission access.Permission,
+	scope access.Scope,
+) (bool, error) {
 	_, err := o.Authorizer.Authorize(ctx, who, permission, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return false, nil

@@ -29,18 +29,26 @@ func TestRecord(t *testing.T) {
 		want   audit.Record
 	}{
 		"allowed": {who, asked, 204, audit.Record{
-			Principal: "ci@acme", KeyID: "k", Organization: "acme", Scope: "organization/acme/tenant/public", Verb: "create", Resource: "topics",
-			Permission: "messaging.topics.create", Decision: audit.Allowed, By: string(access.ByBinding), Role: "r", Binding: "b", Status: 204,
+			Principal: "ci@acme", KeyID: "k", Organization: "acme", Scope: "organization/acme/tenant/public",
+			Verb: "create", Resource: "topics",
+			Permission: "messaging.topics.create", Decision: audit.Allowed, By: string(access.ByBinding), Role: "r",
+			Binding: "b", Status: 204,
 		}},
 		"a failure is not a denial": {who, pipeline.Asked{Permission: "messaging.topics.create"}, 409, audit.Record{
 			Principal: "ci@acme", KeyID: "k", Verb: "create", Resource: "topics",
 			Permission: "messaging.topics.create", Decision: audit.Allowed, Status: 409,
 		}},
 		"denied: nothing gave it": {who, asked, 403, audit.Record{
-			Principal: "ci@acme", KeyID: "k", Organization: "acme", Scope: "organization/acme/tenant/public", Verb: "create", Resource: "topics",
+			Principal: "ci@acme", KeyID: "k", Organization: "acme", Scope: "organization/acme/tenant/public",
+			Verb: "create", Resource: "topics",
 			Permission: "messaging.topics.create", Decision: audit.Denied, Status: 403,
 		}},
-		"nobody, before anything was asked": {nil, pipeline.Asked{}, 401, audit.Record{Verb: "put", Decision: audit.Denied, Status: 401}},
+		"nobody, before anything was asked": {
+			nil,
+			pipeline.Asked{},
+			401,
+			audit.Record{Verb: "put", Decision: audit.Denied, Status: 401},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +59,8 @@ func TestRecord(t *testing.T) {
 			if got.Time.IsZero() {
 				t.Error("the record has no time")
 			}
-			tc.want.Time, tc.want.Surface, tc.want.Source, tc.want.UserAgent = got.Time, "messages", r.RemoteAddr, "curl"
+			tc.want.Time, tc.want.Surface, tc.want.Source, tc.want.UserAgent = got.Time, "messages",
+				r.RemoteAddr, "curl"
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
@@ -69,7 +78,9 @@ func (echo) Authenticate(_ context.Context, token string, audiences ...string) (
 // answers is an authorizer that always says the same.
 type answers struct{ err error }
 
-func (a answers) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) (access.Decision, error) {
+func (a answers) Authorize(context.Context, *identity.Principal, access.Permission,
+	access.Scope,
+) (access.Decision, error) {
 	return access.Decision{Allowed: a.err == nil}, a.err
 }
 

@@ -164,7 +164,8 @@ func (c *call) serve() error {
 
 // working is the context for calls that can cost much: it says who has to wait.
 func (c *call) working() context.Context {
-	return workpool.WithShare(c.r.Context(), workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
+	return workpool.WithShare(c.r.Context(),
+		workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
 }
 
 // param returns what the path says for a parameter of the route.

@@ -41,7 +41,8 @@ type namespaceMissing struct {
 }
 
 func (m *namespaceMissing) Error() string {
-	return fmt.Sprintf("Role %s cannot access subject %s: namespace %s does not exist; create it with PUT /admin/v2/namespaces/%s, after its tenant with PUT /admin/v2/tenants/%s",
+	return fmt.Sprintf("Role %s cannot access subject %s: namespace %s does not exist; create it with PUT "+
+		"/admin/v2/namespaces/%s, after its tenant with PUT /admin/v2/tenants/%s",
 		m.role, m.subject, m.name, m.name, m.name.Tenant)
 }
 func (m *namespaceMissing) Unwrap() error { return errDenied }

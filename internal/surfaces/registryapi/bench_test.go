@@ -84,7 +84,8 @@ func post(path func(n int64) string, body func(n int64) []byte) func(int64, stri
 
 func BenchmarkGetSchema(b *testing.B) {
 	r := newRegistry(b, schemas.Options{})
-	if _, err := r.Register(b.Context(), "orders-value", &schemas.Draft{Type: schemas.Avro, Text: benchDraft(0)}); err != nil {
+	if _, err := r.Register(b.Context(), "orders-value",
+		&schemas.Draft{Type: schemas.Avro, Text: benchDraft(0)}); err != nil {
 		b.Fatal(err)
 	}
 	s, err := r.SchemaByID(b.Context(), 1)
@@ -97,7 +98,8 @@ func BenchmarkGetSchema(b *testing.B) {
 
 func BenchmarkRegisterKnown(b *testing.B) {
 	r := newRegistry(b, schemas.Options{})
-	request := post(func(int64) string { return "/subjects/orders-value/versions" }, func(int64) []byte { return body(benchDraft(0)) })
+	request := post(func(int64) string { return "/subjects/orders-value/versions" },
+		func(int64) []byte { return body(benchDraft(0)) })
 	b.Run("bare", func(b *testing.B) { hammer(b, bare([]byte(`{"id":1}`)), 64, request) })
 	b.Run("registry", func(b *testing.B) { hammer(b, newHandler(r), 64, request) })
 }
@@ -120,7 +122,8 @@ func BenchmarkListSubjects(b *testing.B) {
 	file.WriteString(`{"kind":"registry","format":"freshet-registry","edition":1}` + "\n")
 	const n = 100_000
 	for i := range n {
-		fmt.Fprintf(&file, `{"kind":"version","subject":"topic-%d-value","version":1,"id":1,"schema":"\"string\""}`+"\n", i)
+		fmt.Fprintf(&file, `{"kind":"version","subject":"topic-%d-value","version":1,"id":1,"schema":"\"string\""}`+
+			"\n", i)
 	}
 	fmt.Fprintf(&file, `{"kind":"end","lines":%d}`, n+1)
 	if _, err := r.Import(b.Context(), strings.NewReader(file.String()), nil); err != nil {
@@ -139,7 +142,8 @@ func (d discard) WriteHeader(int)             {}
 // BenchmarkHandler is the handler alone, without a network.
 func BenchmarkHandler(b *testing.B) {
 	r := newRegistry(b, schemas.Options{})
-	if _, err := r.Register(b.Context(), "orders-value", &schemas.Draft{Type: schemas.Avro, Text: benchDraft(0)}); err != nil {
+	if _, err := r.Register(b.Context(), "orders-value",
+		&schemas.Draft{Type: schemas.Avro, Text: benchDraft(0)}); err != nil {
 		b.Fatal(err)
 	}
 	h := newHandler(r)

@@ -45,7 +45,10 @@ func (c *call) draft() (*schemas.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version, MayRead: c.mayRead()}, nil
+	return &schemas.Draft{
+		Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version,
+		MayRead: c.mayRead(),
+	}, nil
 }
 
 // body reads the body of the call.

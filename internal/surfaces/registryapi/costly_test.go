@@ -65,7 +65,8 @@ func send(ctx context.Context, method, url, token, body string) (int, string) {
 func TestAttackCostlyChecks(t *testing.T) {
 	const attackers, before = 48, 900
 	s := newServer(t, schemas.Options{})
-	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/costly/versions", "admin", draft(t, "JSON", unionOf(before, "a"))); status != 200 {
+	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/costly/versions", "admin",
+		draft(t, "JSON", unionOf(before, "a"))); status != 200 {
 		t.Fatalf("got %d %s, want 200", status, answer)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -79,7 +80,8 @@ func TestAttackCostlyChecks(t *testing.T) {
 				if first {
 					started <- struct{}{}
 				}
-				switch status, _ := send(ctx, "POST", s.URL+"/compatibility/subjects/costly/versions/latest", "admin", body); status {
+				switch status, _ := send(ctx, "POST", s.URL+"/compatibility/subjects/costly/versions/latest", "admin",
+					body); status {
 				case 0:
 				case 503:
 					refusals.Add(1)
@@ -98,7 +100,8 @@ func TestAttackCostlyChecks(t *testing.T) {
 		served := checks.Load()
 		status, answer := send(t.Context(), method, s.URL+path, "writer", body)
 		if waited := checks.Load() - served; status != 200 || waited > attackers/4 {
-			t.Errorf("%s %s: got %d %.200s after %d costly checks, want 200 after at most %d", method, path, status, answer, waited, attackers/4)
+			t.Errorf("%s %s: got %d %.200s after %d costly checks, want 200 after at most %d", method, path, status,
+				answer, waited, attackers/4)
 			victims++
 		}
 	}
@@ -118,13 +121,18 @@ func TestAttackCostlyChecks(t *testing.T) {
 func TestCostlyCheckIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
-	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/s/versions", "admin", draft(t, "JSON", unionOf(5_000, "a"))); status != 200 {
+	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/s/versions", "admin",
+		draft(t, "JSON", unionOf(5_000, "a"))); status != 200 {
 		t.Fatalf("got %d %s, want 200", status, answer)
 	}
 	other := draft(t, "JSON", unionOf(5_000, "b"))
-	for _, path := range []string{"/subjects/s/versions", "/compatibility/subjects/s/versions", "/compatibility/subjects/s/versions/latest"} {
+	for _, path := range []string{
+		"/subjects/s/versions", "/compatibility/subjects/s/versions",
+		"/compatibility/subjects/s/versions/latest",
+	} {
 		status, answer := send(t.Context(), "POST", s.URL+path, "admin", other)
-		if status != 422 || !strings.Contains(answer, `"error_code":42201`) || !strings.Contains(answer, "more than 10000000 steps") {
+		if status != 422 || !strings.Contains(answer, `"error_code":42201`) ||
+			!strings.Contains(answer, "more than 10000000 steps") {
 			t.Errorf("%s: got %d %.300s, want 422 with code 42201 and the limit", path, status, answer)
 		}
 	}

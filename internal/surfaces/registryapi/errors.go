@@ -151,7 +151,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusForbidden:
 		var denied *denial
 		if errors.As(err, &denied) {
-			h.Set("WWW-Authenticate", `Bearer realm="schema registry", error="insufficient_scope", scope="`+string(denied.permission)+`"`)
+			h.Set("WWW-Authenticate", `Bearer realm="schema registry", error="insufficient_scope", scope="`+
+				string(denied.permission)+`"`)
 		}
 	}
 	web.Discard(r)

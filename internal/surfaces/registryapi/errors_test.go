@@ -49,14 +49,29 @@ func TestErrorsOnTheWire(t *testing.T) {
 		number int
 		text   string
 	}{
-		"unknown":          {errors.New("secret detail"), 500, 50001, "Error in the backend data store; request id r1"},
-		"store failed":     {fmt.Errorf("appending: %w", engine.ErrFailed), 500, 50001, "appending: " + engine.ErrFailed.Error()},
-		"newer format":     {fmt.Errorf("open /var/lib/x: %w: 9", engine.ErrNewerFormat), 503, 503, engine.ErrNewerFormat.Error()},
-		"damage":           {fmt.Errorf("open /var/lib/x: %w: 000004.log", engine.ErrCorrupt), 503, 503, engine.ErrCorrupt.Error()},
-		"contended":        {statemachine.ErrContended, 500, 50001, statemachine.ErrContended.Error()},
-		"timeout":          {fmt.Errorf("waiting: %w", context.DeadlineExceeded), 500, 50002, "The registry did not answer in time"},
-		"client gone":      {context.Canceled, 500, 50002, "The registry did not answer in time"},
-		"body too large":   {fmt.Errorf("%w: 6 MB", web.ErrBodyTooLarge), 413, 413, web.ErrBodyTooLarge.Error() + ": 6 MB"},
+		"unknown": {errors.New("secret detail"), 500, 50001, "Error in the backend data store; request id r1"},
+		"store failed": {
+			fmt.Errorf("appending: %w", engine.ErrFailed), 500, 50001,
+			"appending: " + engine.ErrFailed.Error(),
+		},
+		"newer format": {
+			fmt.Errorf("open /var/lib/x: %w: 9", engine.ErrNewerFormat), 503, 503,
+			engine.ErrNewerFormat.Error(),
+		},
+		"damage": {
+			fmt.Errorf("open /var/lib/x: %w: 000004.log", engine.ErrCorrupt), 503, 503,
+			engine.ErrCorrupt.Error(),
+		},
+		"contended": {statemachine.ErrContended, 500, 50001, statemachine.ErrContended.Error()},
+		"timeout": {
+			fmt.Errorf("waiting: %w", context.DeadlineExceeded), 500, 50002,
+			"The registry did not answer in time",
+		},
+		"client gone": {context.Canceled, 500, 50002, "The registry did not answer in time"},
+		"body too large": {
+			fmt.Errorf("%w: 6 MB", web.ErrBodyTooLarge), 413, 413,
+			web.ErrBodyTooLarge.Error() + ": 6 MB",
+		},
 		"of another place": {errs.New(errs.Denied, "no"), 403, 403, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {

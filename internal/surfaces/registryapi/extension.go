@@ -125,7 +125,8 @@ func (c *call) importFile() error {
 	done, err := c.Registry.Import(c.working(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
 	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
-		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err, done.Versions, done.Levels)
+		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err,
+			done.Versions, done.Levels)
 	}
 	body, err := web.MarshalJSON(done)
 	if err != nil {

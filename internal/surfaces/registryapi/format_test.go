@@ -27,7 +27,8 @@ const (
 func formatServer(t *testing.T, honour bool) *httptest.Server {
 	t.Helper()
 	h := fixture{registry: newRegistry(t, schemas.Options{}), honourFormat: honour}
-	s := httptest.NewServer(registryapi.New(registryapi.Options{Resolver: h, Options: pipeline.Options{Authenticator: h, Authorizer: h}}))
+	s := httptest.NewServer(
+		registryapi.New(registryapi.Options{Resolver: h, Options: pipeline.Options{Authenticator: h, Authorizer: h}}))
 	t.Cleanup(s.Close)
 	for _, r := range []struct{ subject, kind, text, name, target string }{
 		{"base", "PROTOBUF", formatBase, "", ""},
@@ -43,7 +44,8 @@ func formatServer(t *testing.T, honour bool) *httptest.Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, text := do(t, http.MethodPost, s.URL+"/subjects/"+r.subject+"/versions", strings.NewReader(string(data))); res.StatusCode != 200 {
+		if res, text := do(t, http.MethodPost, s.URL+"/subjects/"+r.subject+"/versions",
+			strings.NewReader(string(data))); res.StatusCode != 200 {
 			t.Fatal(res.Status, text)
 		}
 	}
@@ -67,7 +69,10 @@ func schemaAt(t *testing.T, url string) (text, tag string) {
 func TestFormatIsIgnoredUnlessTheClusterHonoursIt(t *testing.T) {
 	t.Parallel()
 	s := formatServer(t, false)
-	for _, path := range []string{"/schemas/ids/2", "/subjects/outer/versions/1", "/schemas/ids/4", "/subjects/user/versions/latest"} {
+	for _, path := range []string{
+		"/schemas/ids/2", "/subjects/outer/versions/1", "/schemas/ids/4",
+		"/subjects/user/versions/latest",
+	} {
 		want, _ := schemaAt(t, s.URL+path)
 		for _, format := range []string{"serialized", "resolved", "ignore_extensions"} {
 			if got, _ := schemaAt(t, s.URL+path+"?format="+format); got != want {
@@ -91,14 +96,17 @@ func TestFormatSerialized(t *testing.T) {
 		if err := proto.Unmarshal(data, &fd); err != nil {
 			t.Fatal(err)
 		}
-		if got := fd.GetPackage() + " " + strings.Join(fd.GetDependency(), ",") + " " + fd.GetMessageType()[0].GetName() + " " + fd.GetMessageType()[0].GetField()[0].GetTypeName(); got != "p base.proto Outer .Base" {
+		if got := fd.GetPackage() + " " + strings.Join(fd.GetDependency(), ",") + " " +
+			fd.GetMessageType()[0].GetName() + " " +
+			fd.GetMessageType()[0].GetField()[0].GetTypeName(); got != "p base.proto Outer .Base" {
 			t.Errorf("%s: got %q, want %q", path, got, "p base.proto Outer .Base")
 		}
 		if tag == plain && tag != "" {
 			t.Errorf("%s: the tag %s is that of the plain text", path, tag)
 		}
 	}
-	if _, text := do(t, http.MethodGet, s.URL+"/subjects/outer/versions/1/schema?format=serialized", nil); strings.Contains(text, "syntax") {
+	if _, text := do(t, http.MethodGet, s.URL+"/subjects/outer/versions/1/schema?format=serialized",
+		nil); strings.Contains(text, "syntax") {
 		t.Errorf("got the text %s, want base64", text)
 	}
 }
@@ -107,9 +115,12 @@ func TestFormatOfTheOtherKinds(t *testing.T) {
 	t.Parallel()
 	s := formatServer(t, true)
 	for _, c := range []struct{ path, want string }{
-		{"/schemas/ids/2?format=ignore_extensions", "syntax = \"proto3\";\npackage p;\n\nimport \"base.proto\";\n\nmessage Outer {\n  Base b = 1 [deprecated = true];\n}\n"},
-		{"/schemas/ids/4?format=resolved", `{"type":"record","name":"User","fields":[{"name":"i","type":` + formatInner + `}]}`},
-		{"/subjects/user/versions/1?format=resolved", `{"type":"record","name":"User","fields":[{"name":"i","type":` + formatInner + `}]}`},
+		{"/schemas/ids/2?format=ignore_extensions", "syntax = \"proto3\";\npackage p;\n\nimport " +
+			"\"base.proto\";\n\nmessage Outer {\n  Base b = 1 [deprecated = true];\n}\n"},
+		{"/schemas/ids/4?format=resolved", `{"type":"record","name":"User","fields":[{"name":"i","type":` +
+			formatInner + `}]}`},
+		{"/subjects/user/versions/1?format=resolved", `{"type":"record","name":"User","fields":[{"name":"i","type":` +
+			formatInner + `}]}`},
 		{"/schemas/ids/4?format=serialized", formatAvro},
 		{"/schemas/ids/4?format=nonsense", formatAvro},
 	} {

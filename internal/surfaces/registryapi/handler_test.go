@@ -91,7 +91,8 @@ func TestBodyInUTF16(t *testing.T) {
 	for name, body := range map[string]string{
 		"little endian": "\xff\xfe{\x00}\x00", "big endian": "\xfe\xff\x00{\x00}", "without a mark": "{\x00}\x00",
 	} {
-		res, text := do(t, http.MethodPut, s.URL+"/config/s", strings.NewReader(body), "Content-Type", "application/vnd.schemaregistry.v1+json; charset=utf-16")
+		res, text := do(t, http.MethodPut, s.URL+"/config/s", strings.NewReader(body), "Content-Type",
+			"application/vnd.schemaregistry.v1+json; charset=utf-16")
 		if res.StatusCode != http.StatusBadRequest || !strings.HasPrefix(text, `{"error_code":400,`) {
 			t.Errorf("%s: got %d %s, want 400 with its code", name, res.StatusCode, text)
 		}
@@ -123,17 +124,20 @@ func TestExportAndImportOverHTTP(t *testing.T) {
 	t.Parallel()
 	from, to := newServer(t, schemas.Options{}), newServer(t, schemas.Options{})
 	do(t, http.MethodPost, from.URL+"/subjects/a/versions", strings.NewReader(`{"schema":"\"string\""}`))
-	do(t, http.MethodPost, from.URL+"/subjects/b/versions", strings.NewReader(`{"schema":"{\"type\":\"object\"}","schemaType":"JSON"}`))
+	do(t, http.MethodPost, from.URL+"/subjects/b/versions",
+		strings.NewReader(`{"schema":"{\"type\":\"object\"}","schemaType":"JSON"}`))
 	do(t, http.MethodPut, from.URL+"/config/b", strings.NewReader(`{"compatibility":"FULL"}`))
 	res, file := do(t, http.MethodGet, from.URL+"/registry/v1alpha1/export", nil, "Accept", "application/x-ndjson")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/x-ndjson" {
 		t.Fatal(res.Status, file)
 	}
-	res, text := do(t, http.MethodPost, to.URL+"/registry/v1alpha1/import", strings.NewReader(file), "Content-Type", "application/x-ndjson")
+	res, text := do(t, http.MethodPost, to.URL+"/registry/v1alpha1/import", strings.NewReader(file), "Content-Type",
+		"application/x-ndjson")
 	if res.StatusCode != 200 || text != `{"versions":2,"levels":1,"known":0}` {
 		t.Fatal(res.Status, text)
 	}
-	if _, text := do(t, http.MethodGet, to.URL+"/subjects/b/versions/1", nil); text != `{"subject":"b","version":1,"id":2,"schemaType":"JSON","schema":"{\"type\":\"object\"}"}` {
+	if _, text := do(t, http.MethodGet, to.URL+"/subjects/b/versions/1",
+		nil); text != `{"subject":"b","version":1,"id":2,"schemaType":"JSON","schema":"{\"type\":\"object\"}"}` {
 		t.Error(text)
 	}
 }
@@ -144,7 +148,8 @@ func TestCancelledRequest(t *testing.T) {
 	h := newHandler(newRegistry(t, schemas.Options{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	req := httptest.NewRequest(http.MethodPost, "/subjects/s/versions", strings.NewReader(`{"schema":"\"string\""}`)).WithContext(ctx)
+	req := httptest.NewRequest(http.MethodPost, "/subjects/s/versions",
+		strings.NewReader(`{"schema":"\"string\""}`)).WithContext(ctx)
 	req.Header.Set("Authorization", "Bearer admin")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
@@ -158,14 +163,18 @@ func TestCancelledRequest(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/subjects", "deleted=true", "", "*/*", "application/json")
 	f.Add("POST", "/subjects/s/versions", "normalize=true", `{"schema":"\"string\""}`, "", "")
-	f.Add("POST", "/subjects/s%2Ft/versions/", "", `{"schema":"{}","schemaType":"JSON","references":[{"name":"a","subject":"s","version":-1}]}`, "application/*", "application/octet-stream")
-	f.Add("POST", "/subjects/p/versions", "", `{"schema":"syntax = \"proto3\"; message M { string a = 1; }","schemaType":"PROTOBUF"}`, "", "")
+	f.Add("POST", "/subjects/s%2Ft/versions/", "",
+		`{"schema":"{}","schemaType":"JSON","references":[{"name":"a","subject":"s","version":-1}]}`, "application/*",
+		"application/octet-stream")
+	f.Add("POST", "/subjects/p/versions", "",
+		`{"schema":"syntax = \"proto3\"; message M { string a = 1; }","schemaType":"PROTOBUF"}`, "", "")
 	f.Add("DELETE", "/subjects/s/versions/latest", "permanent=true", "", "", "")
 	f.Add("PUT", "/config/s", "", `{"compatibility":"full"}`, "", "")
 	f.Add("POST", "/compatibility/subjects/s/versions/1", "verbose=true", `{"schema":"\"int\""}`, "", "")
 	f.Add("GET", "/schemas/ids/1/versions", "offset=1&limit=0", "", "text/html;q=0", "")
 	f.Add("GET", "//schemas//ids/%zz", "%", "", "*/x", "")
-	f.Add("POST", "/registry/v1alpha1/diff", "", `{"from":{"subject":"s","version":1},"to":{"subject":"s","schema":"\"int\""}}`, "", "")
+	f.Add("POST", "/registry/v1alpha1/diff", "",
+		`{"from":{"subject":"s","version":1},"to":{"subject":"s","schema":"\"int\""}}`, "", "")
 	h := newHandler(newRegistry(f, schemas.Options{}))
 	f.Fuzz(func(t *testing.T, method, path, query, body, accept, contentType string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://registry/", strings.NewReader(body))
@@ -239,7 +248,10 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 		got := ""
 		for _, r := range a.records {
 			_, subject, _ := strings.Cut(r.Scope, "/subject/")
-			got += strings.Join([]string{r.Verb, r.Resource, string(r.Decision), strconv.Itoa(r.Status), subject, r.Principal}, " ")
+			got += strings.Join([]string{
+				r.Verb, r.Resource, string(r.Decision), strconv.Itoa(r.Status), subject,
+				r.Principal,
+			}, " ")
 		}
 		if got != c.want {
 			t.Errorf("%s %s as %s: %q, want %q", c.method, c.path, c.token, got, c.want)
@@ -251,7 +263,10 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(1, 1<<20)
 	a := fixture{registry: newRegistry(t, schemas.Options{})}
-	h := registryapi.New(registryapi.Options{Resolver: a, Options: pipeline.Options{Authenticator: a, Authorizer: a, Limiter: limiter}})
+	h := registryapi.New(registryapi.Options{
+		Resolver: a,
+		Options:  pipeline.Options{Authenticator: a, Authorizer: a, Limiter: limiter},
+	})
 	ask := func() *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
 		r.Header.Set("Authorization", "Bearer admin")
@@ -263,7 +278,8 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := ask()
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
+		!strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
 		t.Errorf("%d %v %s, want %v, %v", w.Code, w.Header(), w.Body, http.StatusServiceUnavailable, "1")
 	}
 	limiter.Leave(web.Caller{})

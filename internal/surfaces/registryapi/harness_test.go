@@ -63,7 +63,9 @@ func (fixture) Authenticate(_ context.Context, token string, given ...string) (*
 // Authorize lets admin do everything; reader and writer live in the namespace
 // team/one, where the writer may also register; importer writes everywhere and
 // reads nothing.
-func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error) {
+func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission,
+	scope access.Scope,
+) (access.Decision, error) {
 	allowed := access.Decision{Allowed: true, By: access.ByBinding, Role: p.Name, Binding: "house-rules"}
 	verb := permission[strings.LastIndexByte(string(permission), '.')+1:]
 	reads := verb == "describe" || verb == "list"

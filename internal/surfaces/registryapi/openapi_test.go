@@ -40,11 +40,13 @@ func TestDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
 	for _, at := range []string{"", "/stream"} {
-		res, text := do(t, http.MethodGet, s.URL+at+"/registry/v1alpha1/openapi.yaml", nil, "Authorization", "", "Accept", "text/html")
+		res, text := do(t, http.MethodGet, s.URL+at+"/registry/v1alpha1/openapi.yaml", nil, "Authorization", "",
+			"Accept", "text/html")
 		if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || got != "application/yaml" {
 			t.Fatalf("got %s of type %q, want 200 of type application/yaml", res.Status, got)
 		}
-		if doc, err := openapi3.NewLoader().LoadFromData([]byte(text)); err != nil || doc.Info.Title != "Freshet schema registry" {
+		if doc, err := openapi3.NewLoader().LoadFromData([]byte(text)); err != nil ||
+			doc.Info.Title != "Freshet schema registry" {
 			t.Errorf("got a document that is not the registry's: %v", err)
 		}
 	}
@@ -98,14 +100,18 @@ func validate(t *testing.T, req *http.Request, reqBody string, res *http.Respons
 		t.Fatal(err)
 	}
 	path, item := findPath(doc, req.URL.EscapedPath())
-	if item == nil || item.GetOperation(req.Method) == nil || strings.HasSuffix(path, "/schema") && res.StatusCode == http.StatusOK {
+	if item == nil || item.GetOperation(req.Method) == nil || strings.HasSuffix(path, "/schema") &&
+		res.StatusCode == http.StatusOK {
 		return
 	}
 	req.Body = io.NopCloser(strings.NewReader(reqBody))
 	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: req,
-			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: req.Method, Operation: item.GetOperation(req.Method)},
+			Route: &routers.Route{
+				Spec: doc, Path: path, PathItem: item, Method: req.Method,
+				Operation: item.GetOperation(req.Method),
+			},
 		},
 		Status:  res.StatusCode,
 		Header:  res.Header,

@@ -18,7 +18,10 @@ type endpoint struct {
 var routes = []web.Route[endpoint]{
 	{Method: http.MethodGet, Pattern: "/schemas/types", Value: endpoint{serve: (*call).getTypes, quick: true}},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}", Value: endpoint{serve: (*call).getSchema, quick: true}},
-	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}/schema", Value: endpoint{serve: (*call).getSchemaText, quick: true}},
+	{
+		Method: http.MethodGet, Pattern: "/schemas/ids/{id}/schema",
+		Value: endpoint{serve: (*call).getSchemaText, quick: true},
+	},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}/versions", Value: endpoint{serve: (*call).getSchemaVersions}},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}/subjects", Value: endpoint{serve: (*call).getSchemaSubjects}},
 
@@ -27,13 +30,31 @@ var routes = []web.Route[endpoint]{
 	{Method: http.MethodDelete, Pattern: "/subjects/{subject}", Value: endpoint{serve: (*call).deleteSubject}},
 	{Method: http.MethodGet, Pattern: "/subjects/{subject}/versions", Value: endpoint{serve: (*call).getVersions}},
 	{Method: http.MethodPost, Pattern: "/subjects/{subject}/versions", Value: endpoint{serve: (*call).register}},
-	{Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}", Value: endpoint{serve: (*call).getVersion}},
-	{Method: http.MethodDelete, Pattern: "/subjects/{subject}/versions/{version}", Value: endpoint{serve: (*call).deleteVersion}},
-	{Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}/schema", Value: endpoint{serve: (*call).getVersionText}},
-	{Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}/referencedby", Value: endpoint{serve: (*call).getReferencedBy}},
+	{
+		Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}",
+		Value: endpoint{serve: (*call).getVersion},
+	},
+	{
+		Method: http.MethodDelete, Pattern: "/subjects/{subject}/versions/{version}",
+		Value: endpoint{serve: (*call).deleteVersion},
+	},
+	{
+		Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}/schema",
+		Value: endpoint{serve: (*call).getVersionText},
+	},
+	{
+		Method: http.MethodGet, Pattern: "/subjects/{subject}/versions/{version}/referencedby",
+		Value: endpoint{serve: (*call).getReferencedBy},
+	},
 
-	{Method: http.MethodPost, Pattern: "/compatibility/subjects/{subject}/versions", Value: endpoint{serve: (*call).checkSubject}},
-	{Method: http.MethodPost, Pattern: "/compatibility/subjects/{subject}/versions/{version}", Value: endpoint{serve: (*call).checkVersion}},
+	{
+		Method: http.MethodPost, Pattern: "/compatibility/subjects/{subject}/versions",
+		Value: endpoint{serve: (*call).checkSubject},
+	},
+	{
+		Method: http.MethodPost, Pattern: "/compatibility/subjects/{subject}/versions/{version}",
+		Value: endpoint{serve: (*call).checkVersion},
+	},
 
 	{Method: http.MethodGet, Pattern: "/config", Value: endpoint{serve: (*call).getGlobalConfig, quick: true}},
 	{Method: http.MethodGet, Pattern: "/config/{subject}", Value: endpoint{serve: (*call).getConfig}},
@@ -42,7 +63,16 @@ var routes = []web.Route[endpoint]{
 	{Method: http.MethodPut, Pattern: "/mode", Value: endpoint{serve: (*call).putMode}},
 
 	{Method: http.MethodPost, Pattern: "/registry/v1alpha1/diff", Value: endpoint{serve: (*call).diff}},
-	{Method: http.MethodGet, Pattern: "/registry/v1alpha1/openapi.yaml", Value: endpoint{serve: (*call).document, open: true}},
-	{Method: http.MethodGet, Pattern: "/registry/v1alpha1/export", Value: endpoint{serve: (*call).export, quick: true, lines: true}},
-	{Method: http.MethodPost, Pattern: "/registry/v1alpha1/import", Value: endpoint{serve: (*call).importFile, quick: true, lines: true}},
+	{
+		Method: http.MethodGet, Pattern: "/registry/v1alpha1/openapi.yaml",
+		Value: endpoint{serve: (*call).document, open: true},
+	},
+	{
+		Method: http.MethodGet, Pattern: "/registry/v1alpha1/export",
+		Value: endpoint{serve: (*call).export, quick: true, lines: true},
+	},
+	{
+		Method: http.MethodPost, Pattern: "/registry/v1alpha1/import",
+		Value: endpoint{serve: (*call).importFile, quick: true, lines: true},
+	},
 }

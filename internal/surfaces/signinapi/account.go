@@ -33,7 +33,8 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 	}
 	of := session.Subject
 	p := page{
-		Template: "account", Title: "Your account", Display: session.Display, Organization: of.Organization, Session: session, Problem: problem,
+		Template: "account", Title: "Your account", Display: session.Display, Organization: of.Organization,
+		Session: session, Problem: problem,
 		Person: of.User != "", Recent: time.Since(session.Begun) < recent,
 	}
 	browser := a.browser(w, r)
@@ -45,7 +46,8 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 		p.Password = ways.Password
 		party := a.party(r)
 		for _, k := range ways.Passkeys {
-			p.Passkeys = append(p.Passkeys, keyRow{Passkey: k, ID: encode(k.ID), Elsewhere: party == nil || k.Host != party.Host()})
+			p.Passkeys = append(p.Passkeys,
+				keyRow{Passkey: k, ID: encode(k.ID), Elsewhere: party == nil || k.Host != party.Host()})
 		}
 		if party == nil {
 			p.NamedURL = a.named(r)
@@ -99,7 +101,9 @@ func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Val
 }
 
 // changedWays shows the account again, with what was wrong if something was.
-func (a *API) changedWays(w http.ResponseWriter, r *http.Request, session *signin.Session, verb string, err error) error {
+func (a *API) changedWays(w http.ResponseWriter, r *http.Request, session *signin.Session, verb string,
+	err error,
+) error {
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(w, err)

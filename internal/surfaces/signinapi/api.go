@@ -126,7 +126,8 @@ func New(opts Options) (*API, error) {
 		words:     throttle.New(opts.Limits.Words, remembered),
 		owners:    lru.New[string, struct{}](remembered),
 		// A form may lead to the console at another of our addresses.
-		policy: "default-src 'none'; style-src 'self'; form-action 'self' " + strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
+		policy: "default-src 'none'; style-src 'self'; form-action 'self' " +
+			strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
 	}
 	var err error
 	if a.parties, err = parties(opts.Origins); err != nil {
@@ -145,7 +146,8 @@ func nameable(origins []string) []string {
 // Patterns are the paths of the surface, for the router that it is mounted on.
 func Patterns() []string {
 	return []string{
-		pathAuthorize, pathSignIn, pathProvider, pathCallback, pathChoose, pathInvite, pathLink, pathDevice, pathAccount, pathSignOut, pathStyle,
+		pathAuthorize, pathSignIn, pathProvider, pathCallback, pathChoose, pathInvite, pathLink, pathDevice,
+		pathAccount, pathSignOut, pathStyle,
 		pathScript, pathSignInPasskey, pathInvitePasskey, pathPasskeys, pathPasskeyRemove,
 	}
 }

@@ -24,10 +24,14 @@ func TestAttackOpenRedirect(t *testing.T) {
 	attempts, successes := 0, 0
 	home := w.server.URL
 	for _, redirect := range []string{
-		"https://evil.example/", "https://evil.example/console/", home + "/console", home + "/console/x", home + "/console/?x=1", home + "/console/#x",
-		home + "/console/../oauth/signin", home + "/console/%2e%2e/", home + ".evil.example/console/", home + "@evil.example/console/",
-		strings.Replace(home, "http:", "https:", 1) + "/console/", strings.Replace(home, "127.0.0.1", "127.0.0.1.evil.example", 1) + "/console/",
-		"//evil.example/console/", "javascript:alert(1)", "data:text/html,x", "/console/", "", home + "\\@evil.example/console/", strings.ToUpper(home) + "/console/",
+		"https://evil.example/", "https://evil.example/console/", home + "/console", home + "/console/x",
+		home + "/console/?x=1", home + "/console/#x",
+		home + "/console/../oauth/signin", home + "/console/%2e%2e/", home + ".evil.example/console/",
+		home + "@evil.example/console/",
+		strings.Replace(home, "http:", "https:", 1) + "/console/",
+		strings.Replace(home, "127.0.0.1", "127.0.0.1.evil.example", 1) + "/console/",
+		"//evil.example/console/", "javascript:alert(1)", "data:text/html,x", "/console/", "",
+		home + "\\@evil.example/console/", strings.ToUpper(home) + "/console/",
 	} {
 		attempts++
 		if a := b.get(w.authorize("redirect_uri", redirect)); a.status != 400 || a.location != "" {
@@ -36,20 +40,25 @@ func TestAttackOpenRedirect(t *testing.T) {
 		}
 	}
 	for _, next := range []string{
-		"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", "/oauth/../../evil", "/oauth/authorize/../../x", "/console/../x",
-		"/oauth/signin?next=//evil.example", "javascript:alert(1)", "/%2f/evil.example", "/oauth/authorize%2f..%2f", "http:/oauth/device", " //evil.example",
+		"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", "/oauth/../../evil",
+		"/oauth/authorize/../../x", "/console/../x",
+		"/oauth/signin?next=//evil.example", "javascript:alert(1)", "/%2f/evil.example", "/oauth/authorize%2f..%2f",
+		"http:/oauth/device", " //evil.example",
 		"/oauth/device\r\nLocation: //evil.example", "//evil.example/oauth/device", "/oauth/callback",
 	} {
 		attempts++
 		fresh := w.browser()
 		fresh.get("/oauth/signin")
-		a := fresh.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password, "next", next)
+		a := fresh.post("/oauth/signin", "organization", "acme", "name", "ann", "password",
+			signintest.Password, "next", next)
 		to, err := url.Parse(a.location)
-		if a.status != 303 || err != nil || to.Host != "" || to.Scheme != "" || (to.Path != "/console/" && to.Path != "/oauth/device") {
+		if a.status != 303 || err != nil || to.Host != "" || to.Scheme != "" ||
+			(to.Path != "/console/" && to.Path != "/oauth/device") {
 			successes++
 			t.Errorf("next %q: got %d to %q, want a page of ours", next, a.status, a.location)
 		}
-		if a := b.get("/oauth/signin?next=" + url.QueryEscape(next)); strings.Contains(a.location, "evil") && !strings.HasPrefix(a.location, "/oauth/device?") {
+		if a := b.get("/oauth/signin?next=" + url.QueryEscape(next)); strings.Contains(a.location, "evil") &&
+			!strings.HasPrefix(a.location, "/oauth/device?") {
 			successes++
 			t.Errorf("next %q, signed in: sent to %q", next, a.location)
 		}
@@ -84,7 +93,8 @@ func TestAttackDowngrade(t *testing.T) {
 		attempts++
 		a := b.get(w.authorize(change...))
 		to, err := url.Parse(a.location)
-		if err != nil || a.status != 303 || to.Query().Get("error") == "" || to.Query().Has("code") || strings.Contains(a.location, "#") || to.Query().Get("state") != "s t" {
+		if err != nil || a.status != 303 || to.Query().Get("error") == "" || to.Query().Has("code") ||
+			strings.Contains(a.location, "#") || to.Query().Get("state") != "s t" {
 			successes++
 			t.Errorf("%v: got %d to %s, want an error", change, a.status, a.location)
 		}
@@ -193,7 +203,10 @@ func TestAttackSessionFixation(t *testing.T) {
 		t.Fatal(err)
 	}
 	attempts, successes := 0, 0
-	for _, value := range []string{planted, "xxxxxxxxxxxxxxxxxxxxxx.yyy", "../people/x.y", strings.Repeat("a", 22) + "." + strings.Repeat("b", 43)} {
+	for _, value := range []string{
+		planted, "xxxxxxxxxxxxxxxxxxxxxx.yyy", "../people/x.y",
+		strings.Repeat("a", 22) + "." + strings.Repeat("b", 43),
+	} {
 		victim.http.Jar.SetCookies(at, []*http.Cookie{{Name: "freshet-session", Value: value, Path: "/oauth"}})
 		victim.get("/oauth/signin?again=true")
 		a := victim.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password)
@@ -253,7 +266,8 @@ func TestAttackBruteForce(t *testing.T) {
 	from := func(address, name, password string) int {
 		b := w.browser()
 		b.get("/oauth/signin")
-		r := b.request(http.MethodPost, "/oauth/signin", url.Values{"proof": {b.proof}, "organization": {"acme"}, "name": {name}, "password": {password}})
+		r := b.request(http.MethodPost, "/oauth/signin",
+			url.Values{"proof": {b.proof}, "organization": {"acme"}, "name": {name}, "password": {password}})
 		r.Header.Set("X-Test-Address", address)
 		a := b.do(r)
 		if (a.status == 429) != (a.header.Get("Retry-After") != "") {
@@ -294,7 +308,8 @@ func TestAttackBruteForce(t *testing.T) {
 	if got := from("192.0.2.1", "ann", signintest.Password); got != 303 {
 		t.Errorf("the owner, at the usual place: got %d, want 303", got)
 	}
-	if let := count("203.0.113.9", "a-new-name-every-time", 4) + count("203.0.113.9", "another", 4) + count("203.0.113.9", "third", 4); let > 8 {
+	if let := count("203.0.113.9", "a-new-name-every-time", 4) + count("203.0.113.9", "another", 4) +
+		count("203.0.113.9", "third", 4); let > 8 {
 		t.Errorf("one address had %d guesses at many people, want 8", let)
 	}
 	successes := 0

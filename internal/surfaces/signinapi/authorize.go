@@ -14,9 +14,11 @@ import (
 const maxPassed = 1 << 10
 
 var (
-	errClient   = errs.New(errs.Invalid, "the application that sent you here is not one of this server: client_id must be "+signin.ClientConsole)
-	errRedirect = errs.New(errs.Invalid, "the application that sent you here wants you sent on to an address that is not its own: redirect_uri must be the console of this server")
-	errTwice    = errs.New(errs.Invalid, "a parameter of the request is given twice or is too long")
+	errClient = errs.New(errs.Invalid,
+		"the application that sent you here is not one of this server: client_id must be "+signin.ClientConsole)
+	errRedirect = errs.New(errs.Invalid, "the application that sent you here wants you sent on to an address that "+
+		"is not its own: redirect_uri must be the console of this server")
+	errTwice = errs.New(errs.Invalid, "a parameter of the request is given twice or is too long")
 )
 
 // authorize serves the authorization endpoint (RFC 6749 §4.1, RFC 7636). What is
@@ -40,7 +42,8 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		return errRedirect
 	}
 	if code, text := checkRequest(query); code != "" {
-		return a.sendBack(w, r, redirect, url.Values{"error": {code}, "error_description": {text}, "state": query["state"]})
+		return a.sendBack(w, r, redirect,
+			url.Values{"error": {code}, "error_description": {text}, "state": query["state"]})
 	}
 	session, err := a.session(r)
 	if err != nil {
@@ -49,7 +52,11 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 	prompt := strings.Fields(query.Get("prompt"))
 	switch {
 	case session == nil && slices.Contains(prompt, "none"):
-		return a.sendBack(w, r, redirect, url.Values{"error": {"login_required"}, "error_description": {"nobody has signed in in this browser"}, "state": query["state"]})
+		return a.sendBack(w, r, redirect,
+			url.Values{
+				"error": {"login_required"}, "error_description": {"nobody has signed in in this browser"},
+				"state": query["state"],
+			})
 	case session == nil || slices.Contains(prompt, "login"):
 		query.Del("prompt")
 		next := url.Values{"next": {pathAuthorize + "?" + query.Encode()}}
@@ -59,7 +66,8 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		return a.goTo(w, r, pathSignIn+"?"+next.Encode())
 	}
 	code, err := a.opts.People.NewCode(r.Context(), session, signin.CodeRequest{
-		Client: signin.ClientConsole, Redirect: redirect, Challenge: query.Get("code_challenge"), Nonce: query.Get("nonce"),
+		Client: signin.ClientConsole, Redirect: redirect, Challenge: query.Get("code_challenge"),
+		Nonce: query.Get("nonce"),
 	})
 	if err != nil {
 		return err

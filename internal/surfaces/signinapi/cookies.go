@@ -128,8 +128,9 @@ func formSecret(browser, session string) identity.Secret {
 }
 
 var (
-	errForeignForm = errs.New(errs.Denied, "the form was sent from another site, or is too old: go back, reload the page and try again")
-	errForm        = errs.New(errs.Invalid, "the form is not well formed")
+	errForeignForm = errs.New(errs.Denied,
+		"the form was sent from another site, or is too old: go back, reload the page and try again")
+	errForm = errs.New(errs.Invalid, "the form is not well formed")
 )
 
 // form reads a form and makes sure that it is one of ours.
@@ -147,7 +148,8 @@ func (a *API) form(next func(http.ResponseWriter, *http.Request, url.Values) err
 			return errForm
 		}
 		browser := a.cookie(r, cookieBrowser)
-		if browser == "" || !a.opts.Sealer.CheckSecret(values.Get("proof"), formSecret(browser, a.cookie(r, cookieSession))) {
+		if browser == "" || !a.opts.Sealer.CheckSecret(values.Get("proof"),
+			formSecret(browser, a.cookie(r, cookieSession))) {
 			return errForeignForm
 		}
 		return next(w, r, values)

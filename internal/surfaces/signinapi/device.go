@@ -23,7 +23,10 @@ func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
 		}
 		return a.goTo(w, r, pathSignIn+"?"+url.Values{"next": {to}}.Encode())
 	}
-	ask := page{Template: "device", Title: "Sign in on a device", Display: session.Display, Organization: session.Subject.Organization}
+	ask := page{
+		Template: "device", Title: "Sign in on a device", Display: session.Display,
+		Organization: session.Subject.Organization,
+	}
 	if typed == "" {
 		return a.show(w, r, http.StatusOK, ask)
 	}
@@ -58,7 +61,8 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	err = a.opts.People.DecideDevice(r.Context(), form.Get("user_code"), session, theirs)
 	if errors.Is(err, signin.ErrNoDevice) {
 		return a.show(w, r, http.StatusNotFound, page{
-			Template: "device", Title: "Sign in on a device", Display: session.Display, Organization: session.Subject.Organization, Problem: sentence(err.Error()),
+			Template: "device", Title: "Sign in on a device", Display: session.Display,
+			Organization: session.Subject.Organization, Problem: sentence(err.Error()),
 		})
 	}
 	if err != nil {
@@ -66,7 +70,8 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	}
 	verb, title, text := "approve", "The device is signed in", "You can close this page and go back to your terminal."
 	if !theirs {
-		verb, title, text = "refuse", "The device was turned away", "Nobody is signed in on it. If you did not start this, somebody may have sent you its link: tell your administrator."
+		verb, title, text = "refuse", "The device was turned away", "Nobody is signed in on it. If you did not "+
+			"start this, somebody may have sent you its link: tell your administrator."
 	}
 	a.record(r, session.Subject, verb, "device", http.StatusOK)
 	return a.show(w, r, http.StatusOK, page{Template: "message", Title: title, Text: text})
@@ -102,5 +107,9 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 		a.record(r, session.Subject, "signout", "", http.StatusOK)
 	}
 	a.setCookie(w, r, cookieSession, "", 0)
-	return a.show(w, r, http.StatusOK, page{Template: "message", Title: "You are signed out", Text: "Everything that was open in this browser has ended.", SignInAgain: true})
+	return a.show(w, r, http.StatusOK,
+		page{
+			Template: "message", Title: "You are signed out",
+			Text: "Everything that was open in this browser has ended.", SignInAgain: true,
+		})
 }

@@ -57,7 +57,8 @@ func (a *API) showLink(w http.ResponseWriter, r *http.Request) error {
 	if err := a.opts.People.LinkGood(r.Context(), token); err != nil {
 		return a.refuseLink(r, err, signin.MethodLink)
 	}
-	return a.show(w, r, http.StatusOK, page{Template: "link", Title: "Sign in as the system administrator", Token: token})
+	return a.show(w, r, http.StatusOK,
+		page{Template: "link", Title: "Sign in as the system administrator", Token: token})
 }
 
 // followLink uses the link up.

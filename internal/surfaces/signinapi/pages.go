@@ -167,7 +167,10 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case status == http.StatusServiceUnavailable && !errors.Is(err, signin.ErrBusy):
 		text = "the server cannot do this at the moment: try again in a few seconds"
 	}
-	p := page{Template: "message", Title: "That did not work", Text: sentence(text), SignInAgain: true, RequestID: web.RecordOf(r.Context()).RequestID}
+	p := page{
+		Template: "message", Title: "That did not work", Text: sentence(text), SignInAgain: true,
+		RequestID: web.RecordOf(r.Context()).RequestID,
+	}
 	if showErr := a.show(w, r, status, p); showErr != nil {
 		web.RecordOf(r.Context()).Fail(errors.Join(err, showErr))
 		http.Error(w, http.StatusText(status), status)

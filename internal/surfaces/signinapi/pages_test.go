@@ -25,7 +25,8 @@ func TestPasswordLeadsToTheConsole(t *testing.T) {
 		t.Fatalf("the form: got %d %s, want it with the organization", a.status, a.body)
 	}
 	next := strings.TrimPrefix(w.authorize(), "")
-	a = b.post("/oauth/signin", "organization", "acme", "name", "ANN@example.com", "password", signintest.Password, "next", next)
+	a = b.post("/oauth/signin", "organization", "acme", "name", "ANN@example.com", "password",
+		signintest.Password, "next", next)
 	if a.status != 303 || !strings.HasPrefix(a.location, "/oauth/authorize?") {
 		t.Fatalf("signing in: got %d to %s, want back to where they came from", a.status, a.location)
 	}
@@ -84,13 +85,16 @@ func TestInvitationPage(t *testing.T) {
 			t.Fatalf("the page: got %d %s, want it", a.status, a.body)
 		}
 	}
-	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated", "another"); a.status != 422 {
+	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated",
+		"another"); a.status != 422 {
 		t.Errorf("two passwords: got %d, want 422", a.status)
 	}
-	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", "short", "repeated", "short"); a.status != 422 || !strings.Contains(a.body, "too short") {
+	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", "short", "repeated",
+		"short"); a.status != 422 || !strings.Contains(a.body, "too short") {
 		t.Errorf("a short password: got %d %s, want 422 and why", a.status, a.body)
 	}
-	a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated", signintest.Password)
+	a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated",
+		signintest.Password)
 	if a.status != 303 || a.location != "/console/" || b.session() == "" {
 		t.Fatalf("a good password: got %d to %s, want the console", a.status, a.location)
 	}
@@ -140,14 +144,17 @@ func TestDevicePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.get(a.location)
-	a = b.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password, "next", at.Query().Get("next"))
+	a = b.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password, "next",
+		at.Query().Get("next"))
 	if a.location != "/oauth/device?user_code="+d.Word {
 		t.Fatalf("signed in: got %s, want back to the device", a.location)
 	}
-	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, d.Word) || !strings.Contains(a.body, "192.0.2.7") {
+	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, d.Word) ||
+		!strings.Contains(a.body, "192.0.2.7") {
 		t.Fatalf("the page: got %d %s, want the code and where the device is", a.status, a.body)
 	}
-	if a = b.post("/oauth/device", "user_code", d.Word, "decision", "approve"); a.status != 200 || !strings.Contains(a.body, "signed in") {
+	if a = b.post("/oauth/device", "user_code", d.Word, "decision", "approve"); a.status != 200 ||
+		!strings.Contains(a.body, "signed in") {
 		t.Fatalf("yes: got %d %s, want 200", a.status, a.body)
 	}
 	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI); err != nil {
@@ -176,7 +183,8 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 		}
 		policy := a.header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
-			a.header.Get("Cache-Control") != "no-store" || a.header.Get("Referrer-Policy") != "no-referrer" || a.header.Get("X-Frame-Options") != "DENY" {
+			a.header.Get("Cache-Control") != "no-store" || a.header.Get("Referrer-Policy") != "no-referrer" ||
+			a.header.Get("X-Frame-Options") != "DENY" {
 			t.Errorf("%s: got headers %v, want them strict", path, a.header)
 		}
 		if strings.Contains(a.body, "<script") || strings.Contains(a.body, "style=") {
@@ -200,7 +208,8 @@ func TestCookiesOverTLS(t *testing.T) {
 	r := b.request(http.MethodGet, "/oauth/signin", nil)
 	r.Host = "stream.example" // behind a proxy that speaks TLS
 	a := b.do(r)
-	if c := a.header.Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-freshet-browser=") || !strings.Contains(c, "Secure") || !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") {
+	if c := a.header.Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-freshet-browser=") ||
+		!strings.Contains(c, "Secure") || !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") {
 		t.Errorf("got cookie %q, want the prefix and Secure", c)
 	}
 }

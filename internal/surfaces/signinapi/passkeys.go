@@ -18,8 +18,9 @@ import (
 const recent = 15 * time.Minute
 
 var (
-	errNoPasskeys = errs.New(errs.Invalid, "browsers have no passkeys at this address: open the page at a host name with TLS, or at localhost")
-	errNotRecent  = errs.New(errs.Denied, "you signed in a while ago: sign in again to change how you do")
+	errNoPasskeys = errs.New(errs.Invalid,
+		"browsers have no passkeys at this address: open the page at a host name with TLS, or at localhost")
+	errNotRecent = errs.New(errs.Denied, "you signed in a while ago: sign in again to change how you do")
 )
 
 // parties are the server at each of its addresses that can have passkeys.
@@ -134,7 +135,8 @@ func (a *API) checkPasskey(r *http.Request, form url.Values, organization, who s
 		return signin.Subject{}, err
 	}
 	people, ctx := a.opts.People, r.Context()
-	used, err := party.Check(q, form.Get("credential"), func(uid string) (signin.Subject, []signin.Passkey, error) { return people.PasskeysOf(ctx, uid) })
+	used, err := party.Check(q, form.Get("credential"),
+		func(uid string) (signin.Subject, []signin.Passkey, error) { return people.PasskeysOf(ctx, uid) })
 	if err != nil {
 		return used.Of, err
 	}
@@ -154,9 +156,12 @@ func (a *API) refuseSignIn(w http.ResponseWriter, r *http.Request, err error, ag
 }
 
 // inviteForm is the page that an invitation leads to.
-func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, of signin.Subject, token, problem string) error {
+func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, of signin.Subject, token,
+	problem string,
+) error {
 	p := page{
-		Template: "invite", Title: "Welcome to Freshet", Token: token, Name: of.Email, Organization: of.Organization, MinPassword: signin.MinPassword, Problem: problem,
+		Template: "invite", Title: "Welcome to Freshet", Token: token, Name: of.Email, Organization: of.Organization,
+		MinPassword: signin.MinPassword, Problem: problem,
 	}
 	ways, err := a.opts.People.WaysOf(r.Context(), of)
 	if err != nil {

@@ -52,7 +52,8 @@ func (b *browser) invited(of signin.Subject, d *passkeytest.Device, label string
 		b.t.Fatal(err)
 	}
 	asks, asked := question(b.t, b.get("/oauth/invite?token="+token.Reveal()))
-	return b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential", d.Make(asks), "label", label)
+	return b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential", d.Make(asks),
+		"label", label)
 }
 
 // use signs in with a passkey.
@@ -68,7 +69,8 @@ func TestPasskey(t *testing.T) {
 	of := w.User("acme", "ann", "ann@example.com")
 	laptop, phone := w.device(), w.device()
 	b := w.browser()
-	if a := b.invited(of, laptop, "Laptop"); a.status != http.StatusSeeOther || a.location != "/console/" || b.session() == "" {
+	if a := b.invited(of, laptop, "Laptop"); a.status != http.StatusSeeOther || a.location != "/console/" ||
+		b.session() == "" {
 		t.Fatalf("setting a passkey: got %d to %q, want in\n%s", a.status, a.location, a.body)
 	}
 	a := b.get("/oauth/account")
@@ -77,17 +79,21 @@ func TestPasskey(t *testing.T) {
 	}
 	policy := a.header.Get("Content-Security-Policy")
 	nonce := regexp.MustCompile(`script-src 'nonce-([^']+)'`).FindStringSubmatch(policy)
-	if nonce == nil || !strings.Contains(a.body, `<script nonce="`+html.EscapeString(nonce[1])+`"`) || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+	if nonce == nil || !strings.Contains(a.body, `<script nonce="`+html.EscapeString(nonce[1])+`"`) ||
+		!strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy is %q: want no script but that of the page", policy)
 	}
 	asks, asked := question(t, a)
-	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", phone.Make(asks), "label", "Phone"); a.status != http.StatusSeeOther {
+	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", phone.Make(asks), "label",
+		"Phone"); a.status != http.StatusSeeOther {
 		t.Fatalf("adding a passkey: %d %s", a.status, a.body)
 	}
 	for name, d := range map[string]*passkeytest.Device{"laptop": laptop, "phone": phone} {
 		for _, who := range []string{"", "ann", "ANN@example.com"} {
 			fresh := w.browser()
-			if a := fresh.use(d, "organization", "acme", "name", who, "next", "/oauth/account"); a.status != http.StatusSeeOther || !strings.HasPrefix(a.location, "/oauth/account") || fresh.session() == "" {
+			if a := fresh.use(d, "organization", "acme", "name", who, "next",
+				"/oauth/account"); a.status != http.StatusSeeOther ||
+				!strings.HasPrefix(a.location, "/oauth/account") || fresh.session() == "" {
 				t.Errorf("signing in with the %s as %q: got %d to %q", name, who, a.status, a.location)
 			}
 		}
@@ -107,7 +113,8 @@ func TestPasskey(t *testing.T) {
 	in := w.browser()
 	in.use(phone)
 	w.Directory.DeleteUser("acme", "ann", of.UID)
-	if a := in.get("/oauth/account"); a.status != http.StatusSeeOther || !strings.HasPrefix(a.location, "/oauth/signin") {
+	if a := in.get("/oauth/account"); a.status != http.StatusSeeOther ||
+		!strings.HasPrefix(a.location, "/oauth/signin") {
 		t.Errorf("after the user is gone: got %d to %q, want to sign in", a.status, a.location)
 	}
 	if a := w.browser().use(phone); a.status != http.StatusUnauthorized {
@@ -131,17 +138,20 @@ func TestNoPasskeysAtNumbers(t *testing.T) {
 	of := w.user("ann")
 	b := w.browser()
 	a := b.get("/oauth/signin")
-	if strings.Contains(a.body, "passkey") || strings.Contains(a.body, "<script") || strings.Contains(a.header.Get("Content-Security-Policy"), "script-src") {
+	if strings.Contains(a.body, "passkey") || strings.Contains(a.body, "<script") ||
+		strings.Contains(a.header.Get("Content-Security-Policy"), "script-src") {
 		t.Errorf("the page at a numeric address offers passkeys: %s", a.body)
 	}
-	if a := b.post("/oauth/signin/passkey", "asked", "x", "credential", "{}"); a.status != http.StatusBadRequest || !strings.Contains(a.body, "host name") {
+	if a := b.post("/oauth/signin/passkey", "asked", "x", "credential", "{}"); a.status != http.StatusBadRequest ||
+		!strings.Contains(a.body, "host name") {
 		t.Errorf("a passkey all the same: got %d %s, want 400", a.status, a.body)
 	}
 	token, _, err := w.People.Invite(t.Context(), of.Organization, of.User, "test", week)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := b.get("/oauth/invite?token=" + token.Reveal()); !strings.Contains(a.body, `href="http://localhost:`) || !strings.Contains(a.body, "It replaces every password") {
+	if a := b.get("/oauth/invite?token=" + token.Reveal()); !strings.Contains(a.body, `href="http://localhost:`) ||
+		!strings.Contains(a.body, "It replaces every password") {
 		t.Errorf("the invitation does not lead to a name, or does not say what it replaces: %s", a.body)
 	}
 }
@@ -173,7 +183,8 @@ func TestAttackPasskey(t *testing.T) {
 	with("another origin", func(d *passkeytest.Device) { d.Origin = "https://evil.example" })
 	with("another port", func(d *passkeytest.Device) { d.Origin = "http://localhost:1" })
 	with("another scheme", func(d *passkeytest.Device) { d.Origin = strings.Replace(d.Origin, "http:", "https:", 1) })
-	with("the number instead of the name", func(d *passkeytest.Device) { d.Origin = strings.Replace(d.Origin, "localhost", "127.0.0.1", 1) })
+	with("the number instead of the name",
+		func(d *passkeytest.Device) { d.Origin = strings.Replace(d.Origin, "localhost", "127.0.0.1", 1) })
 	with("another host", func(d *passkeytest.Device) { d.Host = "evil.example" })
 	with("nobody there", func(d *passkeytest.Device) { d.Flags = passkeytest.Verified })
 	with("nobody verified", func(d *passkeytest.Device) { d.Flags = passkeytest.Present })
@@ -207,7 +218,8 @@ func TestAttackPasskey(t *testing.T) {
 	}
 	other := w.browser()
 	other.get("/oauth/signin")
-	try("a used answer in another browser", other, other.post("/oauth/signin/passkey", "asked", asked, "credential", said))
+	try("a used answer in another browser", other,
+		other.post("/oauth/signin/passkey", "asked", asked, "credential", said))
 	b = w.browser()
 	asks, asked = question(t, b.get("/oauth/signin"))
 	hers.Count = 0 // a device that does not count
@@ -294,7 +306,8 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	if ways, err := w.People.WaysOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
 		t.Errorf("eve has %d passkeys, want none: %v", len(ways.Passkeys), err)
 	}
-	if ways, err := w.People.WaysOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 || ways.Passkeys[0].Name != "hers again" {
+	if ways, err := w.People.WaysOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
+		ways.Passkeys[0].Name != "hers again" {
 		t.Errorf("ann has %v, want hers: %v", ways.Passkeys, err)
 	}
 	tally.Attack(t, "change how somebody else signs in", attempts, successes)
@@ -315,14 +328,17 @@ func TestPasskeysOfAnOldSession(t *testing.T) {
 	if err != nil || record == nil {
 		t.Fatalf("the session: %s %v", record, err)
 	}
-	old := regexp.MustCompile(`"begun":"[^"]*"`).ReplaceAll(record, []byte(`"begun":"`+time.Now().Add(-16*time.Minute).UTC().Format(time.RFC3339)+`"`))
+	old := regexp.MustCompile(`"begun":"[^"]*"`).ReplaceAll(record,
+		[]byte(`"begun":"`+time.Now().Add(-16*time.Minute).UTC().Format(time.RFC3339)+`"`))
 	if _, err := w.Store().Put(t.Context(), "sessions/"+id, old, revision); err != nil {
 		t.Fatal(err)
 	}
-	if a := b.get("/oauth/account"); !strings.Contains(a.body, "Sign in again") || strings.Contains(a.body, "data-passkey") {
+	if a := b.get("/oauth/account"); !strings.Contains(a.body, "Sign in again") ||
+		strings.Contains(a.body, "data-passkey") {
 		t.Errorf("the account of an old session: %s", a.body)
 	}
-	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", d.Make(asks)); a.status != http.StatusForbidden {
+	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential",
+		d.Make(asks)); a.status != http.StatusForbidden {
 		t.Errorf("adding a passkey in an old session: got %d, want 403", a.status)
 	}
 }

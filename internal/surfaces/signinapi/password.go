@@ -42,7 +42,8 @@ var errTooFast = errs.New(errs.Throttled, "too many attempts")
 
 // signIn takes organization, name and password.
 func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	organization, who, password := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name")), form.Get("password")
+	organization, who, password := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name")),
+		form.Get("password")
 	if len(organization) > maxName || len(who) > maxName || len(password) > maxName {
 		return errForm
 	}

@@ -35,7 +35,10 @@ func (a *API) beginProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := a.seal(away{Login: login, Next: next(r.URL.Query().Get("next")), Ends: time.Now().Add(loginLifetime)}, "login", "")
+	sealed, err := a.seal(away{
+		Login: login, Next: next(r.URL.Query().Get("next")),
+		Ends: time.Now().Add(loginLifetime),
+	}, "login", "")
 	if err != nil {
 		return err
 	}
@@ -97,10 +100,12 @@ func (a *API) vouched(w http.ResponseWriter, r *http.Request, email, next string
 	if err != nil {
 		return err
 	}
-	return a.showTo(w, r, http.StatusOK, page{Template: "choose", Title: "Choose an organization", Token: sealed, Subjects: found}, browser)
+	return a.showTo(w, r, http.StatusOK,
+		page{Template: "choose", Title: "Choose an organization", Token: sealed, Subjects: found}, browser)
 }
 
-var errNoUser = errs.New(errs.Denied, "no user of this server has the e-mail address that the OpenID provider vouches for: ask an administrator of your organization to create one")
+var errNoUser = errs.New(errs.Denied, "no user of this server has the e-mail address that the OpenID provider "+
+	"vouches for: ask an administrator of your organization to create one")
 
 // choose signs in the one that somebody has chosen.
 func (a *API) choose(w http.ResponseWriter, r *http.Request, form url.Values) error {

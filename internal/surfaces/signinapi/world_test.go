@@ -37,7 +37,8 @@ func newWorld(t testing.TB, edit ...func(*signinapi.Options)) *world {
 	w := &world{World: signintest.New(t), t: t, counts: map[string]int{}}
 	w.server = httptest.NewUnstartedServer(nil)
 	opts := signinapi.Options{
-		People: w.People, Sealer: w.Sealer, Issuer: "https://issuer", Origins: []string{"http://" + w.server.Listener.Addr().String()},
+		People: w.People, Sealer: w.Sealer, Issuer: "https://issuer",
+		Origins:      []string{"http://" + w.server.Listener.Addr().String()},
 		Organization: "acme", Auditor: w, Observe: w.observe,
 	}
 	for _, e := range edit {

@@ -38,7 +38,10 @@ type fixture struct {
 
 // Members implements systemapi.Group.
 func (*fixture) Members(context.Context) (*systemapi.Members, error) {
-	return &systemapi.Members{Self: "a", Controller: "b", Members: []systemapi.Member{{Name: "a", Node: 1, Live: true}}}, nil
+	return &systemapi.Members{
+		Self: "a", Controller: "b",
+		Members: []systemapi.Member{{Name: "a", Node: 1, Live: true}},
+	}, nil
 }
 
 // Replace implements systemapi.Group.
@@ -67,7 +70,10 @@ func (*fixture) Loss(_ context.Context, at systemapi.ShardAt, from string) (*sys
 	if at.Number != 3 {
 		return nil, errs.New(errs.Precondition, "nothing is lost")
 	}
-	return &systemapi.Loss{Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, From: cmp.Or(from, "b"), Mark: "m1"}, nil
+	return &systemapi.Loss{
+		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number,
+		From: cmp.Or(from, "b"), Mark: "m1",
+	}, nil
 }
 
 // AcceptLoss implements systemapi.Group.
@@ -101,7 +107,8 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	topics := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "topics", Help: "Topics."}, []string{"organization", "cluster"})
+	topics := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "topics", Help: "Topics."},
+		[]string{"organization", "cluster"})
 	topics.WithLabelValues("acme", "prod").Set(7)
 	topics.WithLabelValues("globex", "secret-cluster").Set(9)
 	server := prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_server"})
@@ -173,7 +180,8 @@ func TestWhoMayReadWhat(t *testing.T) {
 		w := f.get(t.Context(), tc.who, tc.method, tc.path)
 		text := w.Body.String()
 		if w.Code != tc.status || !strings.Contains(text, tc.has) || tc.not != "" && strings.Contains(text, tc.not) {
-			t.Errorf("%s: %s %s: got %d %s, want %d with %q and without %q", tc.who, tc.method, tc.path, w.Code, text, tc.status, tc.has, tc.not)
+			t.Errorf("%s: %s %s: got %d %s, want %d with %q and without %q", tc.who, tc.method, tc.path, w.Code, text,
+				tc.status, tc.has, tc.not)
 		}
 	}
 }
@@ -182,7 +190,8 @@ func TestSteppingDownIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/a/step-down")
-	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" || got[0].Scope != "member/a" {
+	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" ||
+		got[0].Scope != "member/a" {
 		t.Errorf("stepped down %d times with records %+v, want once with one that says which", f.steppedDown, got)
 	}
 	f.get(t.Context(), "boss", http.MethodPost, "/system/v1alpha1/members/a/step-down")
@@ -192,8 +201,10 @@ func TestSteppingDownIsRecorded(t *testing.T) {
 	// Others may lead a part of it: whoever asks why finds the call.
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/half/step-down")
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/x/step-down")
-	if got := f.trail.records; len(got) != 3 || got[2].Decision == "deny" || got[2].Status != http.StatusServiceUnavailable {
-		t.Errorf("got records %+v, want a third one of what was done in part, and none of a member that is not there", got)
+	if got := f.trail.records; len(got) != 3 || got[2].Decision == "deny" ||
+		got[2].Status != http.StatusServiceUnavailable {
+		t.Errorf("got records %+v, want a third one of what was done in part, and none of a member that is not there",
+			got)
 	}
 }
 
@@ -201,11 +212,13 @@ func TestAcceptingALossIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, want := range map[string]int{
-		`{"from":"b","mark":"m1"}`: 200, `{"from":"b","mark":"m0"}`: 409, `{"from":"b"}`: 400, `{"mark":"m1"}`: 400, `[]`: 400,
+		`{"from":"b","mark":"m1"}`: 200, `{"from":"b","mark":"m0"}`: 409, `{"from":"b"}`: 400,
+		`{"mark":"m1"}`: 400, `[]`: 400,
 		`{"from":"` + strings.Repeat("x", 5000) + `"}`: 413,
 	} {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/system/v1alpha1/shards/acme/prod/3/loss", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost,
+			"http://h/system/v1alpha1/shards/acme/prod/3/loss", strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+f.tokens["root"])
 		f.api.ServeHTTP(w, r)
 		if w.Code != want {
@@ -227,11 +240,15 @@ func TestAttackMetricsOfOthers(t *testing.T) {
 	attempts, successes := 0, 0
 	for _, who := range []string{"boss", "viewer", "without", "nobody"} {
 		for _, query := range []string{
-			"?organization=globex", "?organization=globex&organization=acme", "?organization=acme&organization=globex", "?organization=*", "?organization=",
-			"?organization=acme%00globex", "?organization=GLOBEX", "?organization=acme%22%7D", "?Organization=globex", "",
+			"?organization=globex", "?organization=globex&organization=acme", "?organization=acme&organization=globex",
+			"?organization=*", "?organization=",
+			"?organization=acme%00globex", "?organization=GLOBEX", "?organization=acme%22%7D",
+			"?Organization=globex", "",
 		} {
 			attempts++
-			if w := f.get(t.Context(), who, http.MethodGet, "/system/v1alpha1/metrics"+query); strings.Contains(w.Body.String(), "secret-cluster") || strings.Contains(w.Body.String(), "of_the_server") {
+			if w := f.get(t.Context(), who, http.MethodGet, "/system/v1alpha1/metrics"+
+				query); strings.Contains(w.Body.String(), "secret-cluster") ||
+				strings.Contains(w.Body.String(), "of_the_server") {
 				successes++
 				t.Errorf("%s asked with %q and got %s", who, query, w.Body)
 			}

@@ -90,7 +90,8 @@ func (a *API) writeLoss(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || len(query["from"]) > 1 || len(query) > len(query["from"]) {
 		return errFrom
 	}
-	return a.answerLoss(w, r, func(ctx context.Context) (*Loss, error) { return a.opts.Group.Loss(ctx, at, query.Get("from")) })
+	return a.answerLoss(w, r,
+		func(ctx context.Context) (*Loss, error) { return a.opts.Group.Loss(ctx, at, query.Get("from")) })
 }
 
 func (a *API) acceptLoss(w http.ResponseWriter, r *http.Request) error {

@@ -63,7 +63,8 @@ type Shard struct {
 type Copy struct {
 	Member string `json:"member"`
 	Live   bool   `json:"live"`
-	Lag    uint64 `json:"lag"` // of the log that it has not applied; had not when it last said so, if it does not answer
+	// of the log that it has not applied; had not when it last said so, if it does not answer
+	Lag uint64 `json:"lag"`
 	// Problem says why it cannot be used, if it cannot.
 	Problem string `json:"problem,omitempty"`
 }
@@ -132,13 +133,16 @@ func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
-	return a.changeMember(w, r, func(ctx context.Context, name string) (any, error) { return a.opts.Group.StepDown(ctx, name) })
+	return a.changeMember(w, r,
+		func(ctx context.Context, name string) (any, error) { return a.opts.Group.StepDown(ctx, name) })
 }
 
 // changeMember does something with the member that the path names, for a system
 // administrator, and records it: also what failed at this side, as a part of it may
 // have been done.
-func (a *API) changeMember(w http.ResponseWriter, r *http.Request, change func(ctx context.Context, name string) (any, error)) error {
+func (a *API) changeMember(w http.ResponseWriter, r *http.Request,
+	change func(ctx context.Context, name string) (any, error),
+) error {
 	caller, err := a.system(r, errMembers)
 	if err != nil {
 		return err

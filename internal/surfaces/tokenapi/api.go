@@ -59,8 +59,10 @@ type API struct {
 
 // New makes the API.
 func New(opts Options) (*API, error) {
-	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 || opts.People == nil || opts.Authenticator == nil {
-		return nil, errors.New("tokenapi: issuer, directory, sealer, an audience, people and an authenticator are required")
+	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 ||
+		opts.People == nil || opts.Authenticator == nil {
+		return nil, errors.New(
+			"tokenapi: issuer, directory, sealer, an audience, people and an authenticator are required")
 	}
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }

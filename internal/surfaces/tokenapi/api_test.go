@@ -55,10 +55,13 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	f.account, f.credentials = f.Account("acme", "ci")
 	opts := tokenapi.Options{
 		Issuer: f.Issuer, Directory: f.Directory, Sealer: f.Sealer,
-		Audiences:     []string{base, "https://api.example.com"},
-		Instances:     planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
-		Auditor:       f,
-		People:        signin.New(signin.Options{Directory: f.Directory, Issuer: f.Issuer, Log: slog.New(slog.DiscardHandler)}),
+		Audiences: []string{base, "https://api.example.com"},
+		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
+		Auditor:   f,
+		People: signin.New(signin.Options{
+			Directory: f.Directory, Issuer: f.Issuer,
+			Log: slog.New(slog.DiscardHandler),
+		}),
 		Authenticator: f.Verifier, Accepted: []string{base, identity.AnyOrganization},
 	}
 	for _, e := range edit {
@@ -68,7 +71,8 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.handler = web.Middleware(mounted(api), slog.New(slog.NewJSONHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
+	f.handler = web.Middleware(mounted(api),
+		slog.New(slog.NewJSONHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	return f
 }
 
@@ -85,9 +89,10 @@ func mounted(api http.Handler) http.Handler {
 	for _, pattern := range tokenapi.Patterns() {
 		routes = append(routes, web.Route[http.Handler]{Pattern: pattern, Value: api})
 	}
-	routes = append(routes, web.Route[http.Handler]{Pattern: "/...", Value: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "somebody else's", http.StatusTeapot)
-	})})
+	routes = append(routes,
+		web.Route[http.Handler]{Pattern: "/...", Value: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "somebody else's", http.StatusTeapot)
+		})})
 	router := web.NewRouter(routes, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var path web.Path
@@ -123,7 +128,8 @@ func (f *fixture) post(contentType, body string, edit ...func(*http.Request)) *h
 
 func (f *fixture) fields(audience string) map[string]string {
 	m := map[string]string{
-		"grant_type": "client_credentials", "client_id": f.credentials.ClientID, "client_secret": f.credentials.ClientSecret.Reveal(),
+		"grant_type": "client_credentials", "client_id": f.credentials.ClientID,
+		"client_secret": f.credentials.ClientSecret.Reveal(),
 	}
 	if audience != "" {
 		m["audience"] = audience
@@ -208,22 +214,25 @@ func TestEveryWayToAskForAToken(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
 	inHeader := without(f.fields(base), "client_id", "client_secret")
 	tests := map[string]*httptest.ResponseRecorder{
-		"JSON":                         f.post("application/json", jsonBody(f.fields(base))),
-		"JSON with charset":            f.post("application/json; charset=utf-8", jsonBody(f.fields(base))),
-		"JSON without a type":          f.post("", jsonBody(f.fields(base))),
-		"JSON labelled as a form":      f.post(form, jsonBody(f.fields(base))),
-		"JSON with spaces":             f.post("application/json", "\n "+jsonBody(f.fields(base))+"\n"),
-		"JSON with more":               f.post("application/json", strings.Replace(jsonBody(f.fields(base)), "{", `{"scope":"x","n":[1,{"a":null}],`, 1)),
-		"form":                         f.post(form, formBody(f.fields(base))),
-		"form with more":               f.post(form, formBody(f.fields(base))+"&x=1&x=2"),
-		"form without a type":          f.post("", formBody(f.fields(base))),
-		"Basic and form":               f.post(form, formBody(inHeader), basic(id, secret)),
-		"Basic and JSON":               f.post("application/json", jsonBody(inHeader), basic(id, secret)),
-		"Basic and the id in the body": f.post(form, formBody(without(f.fields(base), "client_secret")), basic(id, secret)),
+		"JSON":                    f.post("application/json", jsonBody(f.fields(base))),
+		"JSON with charset":       f.post("application/json; charset=utf-8", jsonBody(f.fields(base))),
+		"JSON without a type":     f.post("", jsonBody(f.fields(base))),
+		"JSON labelled as a form": f.post(form, jsonBody(f.fields(base))),
+		"JSON with spaces":        f.post("application/json", "\n "+jsonBody(f.fields(base))+"\n"),
+		"JSON with more": f.post("application/json",
+			strings.Replace(jsonBody(f.fields(base)), "{", `{"scope":"x","n":[1,{"a":null}],`, 1)),
+		"form":                f.post(form, formBody(f.fields(base))),
+		"form with more":      f.post(form, formBody(f.fields(base))+"&x=1&x=2"),
+		"form without a type": f.post("", formBody(f.fields(base))),
+		"Basic and form":      f.post(form, formBody(inHeader), basic(id, secret)),
+		"Basic and JSON":      f.post("application/json", jsonBody(inHeader), basic(id, secret)),
+		"Basic and the id in the body": f.post(form, formBody(without(f.fields(base), "client_secret")),
+			basic(id, secret)),
 		"Basic in capitals": f.post(form, formBody(inHeader), func(r *http.Request) {
 			r.Header.Set("Authorization", "BASIC "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
 		}),
-		"a Bearer header is ignored": f.post("application/json", jsonBody(f.fields(base)), func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }),
+		"a Bearer header is ignored": f.post("application/json", jsonBody(f.fields(base)),
+			func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }),
 	}
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -251,50 +260,107 @@ func TestRefusals(t *testing.T) {
 		code   string
 		basic  bool
 	}{
-		"empty body":            {f.post("application/json", ""), 400, "invalid_request", false},
-		"empty object":          {f.post("application/json", "{}"), 400, "invalid_request", false},
-		"broken JSON":           {f.post("application/json", `{"grant_type":`), 400, "invalid_request", false},
-		"JSON and more":         {f.post("application/json", jsonBody(good)+"{}"), 400, "invalid_request", false},
-		"JSON and text":         {f.post("application/json", jsonBody(good)+"x"), 400, "invalid_request", false},
-		"number":                {f.post("application/json", `{"grant_type":"client_credentials","client_id":5}`), 400, "invalid_request", false},
-		"JSON field twice":      {f.post("application/json", strings.Replace(jsonBody(good), "{", `{"client_id":"x",`, 1)), 400, "invalid_request", false},
-		"form field twice":      {f.post(form, formBody(good)+"&audience=x"), 400, "invalid_request", false},
-		"bad form":              {f.post(form, "grant_type=%zz"), 400, "invalid_request", false},
-		"XML":                   {f.post("application/xml", "<x/>"), 400, "invalid_request", false},
-		"no grant":              {f.post("application/json", jsonBody(without(good, "grant_type"))), 400, "invalid_request", false},
-		"null grant":            {f.post("application/json", `{"grant_type":null}`), 400, "invalid_request", false},
-		"other grant":           {f.post("application/json", jsonBody(set("grant_type", "password"))), 400, "unsupported_grant_type", false},
-		"long parameter":        {f.post("application/json", jsonBody(set("audience", strings.Repeat("x", 3000)))), 400, "invalid_request", false},
-		"large body":            {f.post("application/json", jsonBody(set("x", strings.Repeat("x", 20000)))), 413, "invalid_request", false},
-		"no client":             {f.post("application/json", jsonBody(without(good, "client_id", "client_secret"))), 401, "invalid_client", false},
-		"no secret":             {f.post("application/json", jsonBody(without(good, "client_secret"))), 401, "invalid_client", false},
-		"empty secret":          {f.post("application/json", jsonBody(set("client_secret", ""))), 401, "invalid_client", false},
-		"unknown client":        {f.post("application/json", jsonBody(set("client_id", "nobody"))), 401, "invalid_client", false},
-		"long client":           {f.post("application/json", jsonBody(set("client_id", strings.Repeat("x", 300)))), 401, "invalid_client", false},
-		"wrong secret":          {f.post("application/json", jsonBody(set("client_secret", "wrong-secret"))), 401, "invalid_client", false},
-		"someone else's secret": {f.post("application/json", jsonBody(set("client_secret", foreign.ClientSecret.Reveal()))), 401, "invalid_client", false},
+		"empty body":    {f.post("application/json", ""), 400, "invalid_request", false},
+		"empty object":  {f.post("application/json", "{}"), 400, "invalid_request", false},
+		"broken JSON":   {f.post("application/json", `{"grant_type":`), 400, "invalid_request", false},
+		"JSON and more": {f.post("application/json", jsonBody(good)+"{}"), 400, "invalid_request", false},
+		"JSON and text": {f.post("application/json", jsonBody(good)+"x"), 400, "invalid_request", false},
+		"number": {
+			f.post("application/json", `{"grant_type":"client_credentials","client_id":5}`), 400,
+			"invalid_request", false,
+		},
+		"JSON field twice": {f.post("application/json",
+			strings.Replace(jsonBody(good), "{", `{"client_id":"x",`, 1)), 400, "invalid_request", false},
+		"form field twice": {f.post(form, formBody(good)+"&audience=x"), 400, "invalid_request", false},
+		"bad form":         {f.post(form, "grant_type=%zz"), 400, "invalid_request", false},
+		"XML":              {f.post("application/xml", "<x/>"), 400, "invalid_request", false},
+		"no grant":         {f.post("application/json", jsonBody(without(good, "grant_type"))), 400, "invalid_request", false},
+		"null grant":       {f.post("application/json", `{"grant_type":null}`), 400, "invalid_request", false},
+		"other grant": {
+			f.post("application/json", jsonBody(set("grant_type", "password"))), 400,
+			"unsupported_grant_type", false,
+		},
+		"long parameter": {
+			f.post("application/json", jsonBody(set("audience", strings.Repeat("x", 3000)))), 400,
+			"invalid_request", false,
+		},
+		"large body": {
+			f.post("application/json", jsonBody(set("x", strings.Repeat("x", 20000)))), 413,
+			"invalid_request", false,
+		},
+		"no client": {
+			f.post("application/json", jsonBody(without(good, "client_id", "client_secret"))),
+			401, "invalid_client", false,
+		},
+		"no secret": {
+			f.post("application/json", jsonBody(without(good, "client_secret"))), 401,
+			"invalid_client", false,
+		},
+		"empty secret": {f.post("application/json", jsonBody(set("client_secret", ""))), 401, "invalid_client", false},
+		"unknown client": {
+			f.post("application/json", jsonBody(set("client_id", "nobody"))), 401,
+			"invalid_client", false,
+		},
+		"long client": {
+			f.post("application/json", jsonBody(set("client_id", strings.Repeat("x", 300)))), 401,
+			"invalid_client", false,
+		},
+		"wrong secret": {
+			f.post("application/json", jsonBody(set("client_secret", "wrong-secret"))), 401,
+			"invalid_client", false,
+		},
+		"someone else's secret": {f.post("application/json",
+			jsonBody(set("client_secret", foreign.ClientSecret.Reveal()))), 401, "invalid_client", false},
 		"secret in the query": {f.post(form, formBody(without(good, "client_secret")), func(r *http.Request) {
 			r.URL.RawQuery = url.Values{"client_secret": {secret}}.Encode()
 		}), 401, "invalid_client", false},
-		"wrong secret by Basic":  {f.post(form, formBody(without(good, "client_id", "client_secret")), basic(id, "wrong-secret")), 401, "invalid_client", true},
-		"Basic is not base64":    {f.post(form, formBody(without(good, "client_id", "client_secret")), func(r *http.Request) { r.Header.Set("Authorization", "Basic ***") }), 401, "invalid_client", true},
-		"Basic without colon":    {f.post(form, formBody(without(good, "client_id", "client_secret")), func(r *http.Request) { r.Header.Set("Authorization", "Basic eA==") }), 401, "invalid_client", true},
-		"Basic with bad escapes": {f.post(form, formBody(without(good, "client_id", "client_secret")), func(r *http.Request) { r.SetBasicAuth("%zz", "x") }), 401, "invalid_client", true},
-		"both ways":              {f.post(form, formBody(good), basic(id, secret)), 400, "invalid_request", false},
-		"another id in the body": {f.post(form, formBody(without(set("client_id", "x"), "client_secret")), basic(id, secret)), 400, "invalid_request", false},
-		"unknown audience":       {f.post("application/json", jsonBody(f.fields("https://elsewhere.example.com"))), 403, "access_denied", false},
-		"audience is a path":     {f.post("application/json", jsonBody(f.fields(base+"/apis"))), 403, "access_denied", false},
-		"audience is a word":     {f.post("application/json", jsonBody(f.fields("everything"))), 403, "access_denied", false},
-		"unknown instance":       {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme:none"))), 403, "access_denied", false},
-		"foreign instance":       {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:other:prod"))), 403, "access_denied", false},
-		"whole organization":     {f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme"))), 403, "access_denied", false},
+		"wrong secret by Basic": {f.post(form, formBody(without(good, "client_id", "client_secret")),
+			basic(id, "wrong-secret")), 401, "invalid_client", true},
+		"Basic is not base64": {f.post(form, formBody(without(good, "client_id", "client_secret")),
+			func(r *http.Request) { r.Header.Set("Authorization", "Basic ***") }), 401, "invalid_client", true},
+		"Basic without colon": {f.post(form, formBody(without(good, "client_id", "client_secret")),
+			func(r *http.Request) { r.Header.Set("Authorization", "Basic eA==") }), 401, "invalid_client", true},
+		"Basic with bad escapes": {f.post(form, formBody(without(good, "client_id", "client_secret")),
+			func(r *http.Request) { r.SetBasicAuth("%zz", "x") }), 401, "invalid_client", true},
+		"both ways": {f.post(form, formBody(good), basic(id, secret)), 400, "invalid_request", false},
+		"another id in the body": {f.post(form, formBody(without(set("client_id", "x"), "client_secret")),
+			basic(id, secret)), 400, "invalid_request", false},
+		"unknown audience": {
+			f.post("application/json", jsonBody(f.fields("https://elsewhere.example.com"))), 403,
+			"access_denied", false,
+		},
+		"audience is a path": {
+			f.post("application/json", jsonBody(f.fields(base+"/apis"))), 403,
+			"access_denied", false,
+		},
+		"audience is a word": {
+			f.post("application/json", jsonBody(f.fields("everything"))), 403,
+			"access_denied", false,
+		},
+		"unknown instance": {
+			f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme:none"))),
+			403, "access_denied", false,
+		},
+		"foreign instance": {
+			f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:other:prod"))),
+			403, "access_denied", false,
+		},
+		"whole organization": {
+			f.post("application/json", jsonBody(f.fields("urn:vendor:messaging:acme"))), 403,
+			"access_denied", false,
+		},
 		"foreign instance in the scope": {f.post(form, formBody(map[string]string{
-			"grant_type": "client_credentials", "client_id": id, "client_secret": secret, "scope": "urn:vendor:messaging:other:prod",
+			"grant_type": "client_credentials", "client_id": id, "client_secret": secret,
+			"scope": "urn:vendor:messaging:other:prod",
 		})), 403, "access_denied", false},
 		"two instances in the scope": {f.post(form, formBody(map[string]string{
-			"grant_type": "client_credentials", "client_id": id, "client_secret": secret, "scope": plane + " urn:vendor:messaging:acme:plain",
+			"grant_type": "client_credentials", "client_id": id, "client_secret": secret,
+			"scope": plane + " urn:vendor:messaging:acme:plain",
 		})), 400, "invalid_request", false},
-		"any organization": {f.post("application/json", jsonBody(f.fields(identity.AnyOrganization))), 403, "access_denied", false},
+		"any organization": {
+			f.post("application/json", jsonBody(f.fields(identity.AnyOrganization))), 403,
+			"access_denied", false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -342,13 +408,15 @@ func TestASecretInTheWrongFieldIsNotWrittenDown(t *testing.T) {
 	f := newFixture(t)
 	secret := f.credentials.ClientSecret.Reveal()
 	w := f.post("application/json", jsonBody(map[string]string{
-		"grant_type": "client_credentials", "client_id": secret, "client_secret": f.credentials.ClientID, "audience": base,
+		"grant_type": "client_credentials", "client_id": secret, "client_secret": f.credentials.ClientID,
+		"audience": base,
 	}))
 	if w.Code != 401 {
 		t.Fatalf("status %d, want 401", w.Code)
 	}
 	f.noSecrets(t, w, secret)
-	if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Status != 401 || f.records[0].Surface != "token" {
+	if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Status != 401 ||
+		f.records[0].Surface != "token" {
 		t.Errorf("audit = %+v, want %v, %v, %v, %v", f.records, 1, audit.Denied, 401, "token")
 	}
 }
@@ -363,15 +431,18 @@ func TestAudiences(t *testing.T) {
 		lifetime         int
 		host             string
 	}{
-		"resource API":              {base, base, plane, 86400, ""},
-		"default":                   {"", base, plane, 86400, ""},
-		"slash at the end":          {base + "/", base, plane, 86400, ""},
-		"alias":                     {"https://api.example.com", base, plane, 86400, ""},
-		"alias as asked":            {"https://API.example.com:443/", "https://API.example.com:443/", plane, 86400, ""},
-		"own host":                  {"http://localhost:8080", base, plane, 86400, "localhost:8080"},
-		"own host by https":         {"https://cloud.test", base, plane, 86400, "cloud.test"},
-		"data plane":                {plane, plane, base, 3600, ""},
-		"data plane, default times": {"urn:vendor:messaging:acme:plain", "urn:vendor:messaging:acme:plain", plane, 86400, ""},
+		"resource API":      {base, base, plane, 86400, ""},
+		"default":           {"", base, plane, 86400, ""},
+		"slash at the end":  {base + "/", base, plane, 86400, ""},
+		"alias":             {"https://api.example.com", base, plane, 86400, ""},
+		"alias as asked":    {"https://API.example.com:443/", "https://API.example.com:443/", plane, 86400, ""},
+		"own host":          {"http://localhost:8080", base, plane, 86400, "localhost:8080"},
+		"own host by https": {"https://cloud.test", base, plane, 86400, "cloud.test"},
+		"data plane":        {plane, plane, base, 3600, ""},
+		"data plane, default times": {
+			"urn:vendor:messaging:acme:plain", "urn:vendor:messaging:acme:plain",
+			plane, 86400, "",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -398,8 +469,12 @@ func TestAudiences(t *testing.T) {
 		"an address in the scope is none": {"", "https://elsewhere.example.com", base, plane},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := formBody(map[string]string{"grant_type": "client_credentials", "scope": tc.scope, "audience": tc.audience})
-			w := f.post("application/x-www-form-urlencoded", body, basic(f.credentials.ClientID, f.credentials.ClientSecret.Reveal()))
+			body := formBody(map[string]string{
+				"grant_type": "client_credentials", "scope": tc.scope,
+				"audience": tc.audience,
+			})
+			w := f.post("application/x-www-form-urlencoded", body,
+				basic(f.credentials.ClientID, f.credentials.ClientSecret.Reveal()))
 			f.token(t, w, tc.good)
 			if _, err := f.Verifier.Authenticate(context.Background(), decode(t, w).AccessToken, tc.bad); err == nil {
 				t.Errorf("the token works for %s too", tc.bad)
@@ -420,14 +495,18 @@ func TestAudiences(t *testing.T) {
 func TestIssuedTokensAreAudited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.post("application/json", jsonBody(f.fields(plane)), func(r *http.Request) { r.Header.Set("User-Agent", "test/1") })
+	f.post("application/json", jsonBody(f.fields(plane)),
+		func(r *http.Request) { r.Header.Set("User-Agent", "test/1") })
 	if len(f.records) != 1 {
 		t.Fatalf("audit = %+v, want 1", f.records)
 	}
 	r := f.records[0]
-	if r.Principal != "ci@acme.127.0.0.1:8080" || r.Organization != "acme" || r.Decision != audit.Allowed || r.Verb != "create" ||
-		r.Resource != "tokens" || r.Scope != "audience/"+plane || r.UserAgent != "test/1" || r.RequestID == "" || r.Source == "" {
-		t.Errorf("record = %+v, want %v, %v, %v, %v, %v, %v, %v", r, "ci@acme.127.0.0.1:8080", "acme", audit.Allowed, "create", "tokens", "audience/"+plane, "test/1")
+	if r.Principal != "ci@acme.127.0.0.1:8080" || r.Organization != "acme" || r.Decision != audit.Allowed ||
+		r.Verb != "create" ||
+		r.Resource != "tokens" || r.Scope != "audience/"+plane || r.UserAgent != "test/1" || r.RequestID == "" ||
+		r.Source == "" {
+		t.Errorf("record = %+v, want %v, %v, %v, %v, %v, %v, %v", r, "ci@acme.127.0.0.1:8080", "acme", audit.Allowed,
+			"create", "tokens", "audience/"+plane, "test/1")
 	}
 	if !strings.Contains(f.log.String(), `"principal":"ci@acme.127.0.0.1:8080"`) {
 		t.Errorf("log = %s", f.log.String())
@@ -453,7 +532,10 @@ func TestRefusedAudiencesAreAudited(t *testing.T) {
 
 func FuzzTokenRequest(f *testing.F) {
 	fx := newFixture(f, func(o *tokenapi.Options) {
-		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: -1}, Address: tokenapi.Rate{PerSecond: -1}, Failures: tokenapi.Rate{PerSecond: -1}}
+		o.Limits = tokenapi.Limits{
+			Client: tokenapi.Rate{PerSecond: -1}, Address: tokenapi.Rate{PerSecond: -1},
+			Failures: tokenapi.Rate{PerSecond: -1},
+		}
 		o.Auditor = nil
 	})
 	f.Add(jsonBody(fx.fields(base)), "")

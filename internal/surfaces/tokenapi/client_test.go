@@ -30,7 +30,8 @@ func TestStandardClient(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := f.Verifier.Authenticate(context.Background(), token.AccessToken, plane); err != nil || token.Type() != "Bearer" || token.Expiry.IsZero() {
+		if _, err := f.Verifier.Authenticate(context.Background(), token.AccessToken, plane); err != nil ||
+			token.Type() != "Bearer" || token.Expiry.IsZero() {
 			t.Errorf("%s: token %v, %v, want %v", name, token.Type(), err, "Bearer")
 		}
 		config.ClientSecret = "wrong"

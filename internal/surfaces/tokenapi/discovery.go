@@ -44,7 +44,10 @@ func discoveryDocument(issuer string) ([]byte, error) {
 		SigningAlgorithms:     []string{"ES256"},
 		AuthMethods:           []string{"client_secret_post", "client_secret_basic", "none"},
 		Scopes:                []string{"openid", "access", "admin"},
-		Claims:                []string{"iss", "sub", "aud", "iat", "exp", "jti", "scope", identity.UsernameClaim, identity.ScopeClaim},
+		Claims: []string{
+			"iss", "sub", "aud", "iat", "exp", "jti", "scope", identity.UsernameClaim,
+			identity.ScopeClaim,
+		},
 	})
 }
 

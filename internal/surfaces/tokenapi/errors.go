@@ -63,7 +63,8 @@ func unsupportedGrant() error {
 func deniedAudience() error {
 	return &problem{
 		status: http.StatusForbidden, code: "access_denied",
-		text:  "the client is not authorized for this audience: use the base URL of the resource API or urn:vendor:messaging:<organization>:<instance>",
+		text: "the client is not authorized for this audience: use the base URL of the resource API or " +
+			"urn:vendor:messaging:<organization>:<instance>",
 		cause: errAudience,
 	}
 }
@@ -106,7 +107,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		if p.status == http.StatusServiceUnavailable {
 			p.wait = time.Second
 		}
-		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) && !errors.Is(err, web.ErrNoMajority) {
+		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) &&
+			!errors.Is(err, web.ErrNoMajority) {
 			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
 		}
 	}
@@ -140,7 +142,10 @@ func noStore(h http.Header) {
 }
 
 func unknownPath(http.ResponseWriter, *http.Request) error {
-	return &problem{status: http.StatusNotFound, code: "not_found", text: "there is nothing at this path", cause: errPath}
+	return &problem{
+		status: http.StatusNotFound, code: "not_found", text: "there is nothing at this path",
+		cause: errPath,
+	}
 }
 
 func wrongMethod(allow string) web.HandlerFunc {

@@ -46,7 +46,9 @@ func TestEveryKindAndSentinelIsMapped(t *testing.T) {
 		if w.Code != want.status || body["error"] != want.code {
 			t.Errorf("%v: status %d %v, want %d %s", err, w.Code, body, want.status, want.code)
 		}
-		if want.status == 500 && (!strings.Contains(body["error_description"], "R77") || strings.Contains(w.Body.String(), "fire") || strings.Contains(w.Body.String(), "s3cr3t")) {
+		if want.status == 500 &&
+			(!strings.Contains(body["error_description"], "R77") || strings.Contains(w.Body.String(), "fire") ||
+				strings.Contains(w.Body.String(), "s3cr3t")) {
 			t.Errorf("%v: body %v, want the request id and not the cause", err, body)
 		}
 	}

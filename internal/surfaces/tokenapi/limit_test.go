@@ -142,7 +142,8 @@ func TestAttackLockingAClientOut(t *testing.T) {
 		for network := range 100 {
 			for guess := range 30 {
 				attempts++
-				if w := f.post("application/json", jsonBody(wrong), from(fmt.Sprintf("203.0.%d.%d:1", network, guess%2))); w.Code == 401 {
+				if w := f.post("application/json", jsonBody(wrong),
+					from(fmt.Sprintf("203.0.%d.%d:1", network, guess%2))); w.Code == 401 {
 					tried++
 				}
 			}
@@ -203,7 +204,10 @@ func TestSourceDecidesTheAddress(t *testing.T) {
 
 func BenchmarkToken(b *testing.B) {
 	f := newFixture(b, func(o *tokenapi.Options) {
-		o.Limits = tokenapi.Limits{Client: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}, Address: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9}}
+		o.Limits = tokenapi.Limits{
+			Client:  tokenapi.Rate{PerSecond: 1e9, Burst: 1e9},
+			Address: tokenapi.Rate{PerSecond: 1e9, Burst: 1e9},
+		}
 		o.Auditor = nil
 	})
 	body := jsonBody(f.fields(base))

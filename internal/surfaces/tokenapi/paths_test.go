@@ -26,7 +26,10 @@ func TestDiscoveryAndKeys(t *testing.T) {
 		r.URL.Path = path
 		return f.do(r)
 	}
-	for _, path := range []string{"/.well-known/openid-configuration", "//.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "///.well-known/openid-configuration"} {
+	for _, path := range []string{
+		"/.well-known/openid-configuration", "//.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server", "///.well-known/openid-configuration",
+	} {
 		w := get(path)
 		var doc map[string]any
 		if w.Code != 200 || json.Unmarshal(w.Body.Bytes(), &doc) != nil {
@@ -34,8 +37,9 @@ func TestDiscoveryAndKeys(t *testing.T) {
 		}
 		want := map[string]string{
 			"issuer": base, "token_endpoint": base + "/oauth/token", "jwks_uri": base + "/.well-known/jwks.json",
-			"authorization_endpoint": base + "/oauth/authorize", "device_authorization_endpoint": base + "/oauth/device_authorization",
-			"revocation_endpoint": base + "/oauth/revoke", "userinfo_endpoint": base + "/oauth/userinfo",
+			"authorization_endpoint":        base + "/oauth/authorize",
+			"device_authorization_endpoint": base + "/oauth/device_authorization",
+			"revocation_endpoint":           base + "/oauth/revoke", "userinfo_endpoint": base + "/oauth/userinfo",
 		}
 		for name, value := range want {
 			if doc[name] != value {
@@ -120,7 +124,8 @@ func TestDocumentIsValid(t *testing.T) {
 	f := newFixture(t)
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
-			if w := f.do(httptest.NewRequest(method, path, nil)); w.Code == http.StatusNotFound || w.Code == http.StatusTeapot {
+			if w := f.do(httptest.NewRequest(method, path, nil)); w.Code == http.StatusNotFound ||
+				w.Code == http.StatusTeapot {
 				t.Errorf("%s %s is described and not served", method, path)
 			}
 		}
@@ -144,7 +149,10 @@ func validate(t testing.TB, req *http.Request, reqBody []byte, res *http.Respons
 	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: r,
-			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: req.Method, Operation: item.GetOperation(req.Method)},
+			Route: &routers.Route{
+				Spec: doc, Path: path, PathItem: item, Method: req.Method,
+				Operation: item.GetOperation(req.Method),
+			},
 		},
 		Status:  res.StatusCode,
 		Header:  res.Header,

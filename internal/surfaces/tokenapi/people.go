@@ -44,7 +44,8 @@ func publicClient(req *request, grant string) error {
 	}
 	return &problem{
 		status: http.StatusBadRequest, code: "unauthorized_client",
-		text: "the client may not use this grant: " + signin.ClientConsole + " uses authorization codes, " + signin.ClientCLI + " device codes", cause: errRequest,
+		text: "the client may not use this grant: " + signin.ClientConsole + " uses authorization codes, " +
+			signin.ClientCLI + " device codes", cause: errRequest,
 	}
 }
 
@@ -238,14 +239,18 @@ func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 	}
 	web.RecordOf(r.Context()).Principal = who.Name
 	answer := me{
-		Subject: who.Name, Principal: who.Name, Kind: "ServiceAccount", Organization: who.Organization, Username: who.ServiceAccount, Name: who.ServiceAccount,
+		Subject: who.Name, Principal: who.Name, Kind: "ServiceAccount", Organization: who.Organization,
+		Username: who.ServiceAccount, Name: who.ServiceAccount,
 		Administrator: who.Admin || who.System, System: who.System, APIKey: who.KeyName, SignedIn: who.SessionID != "",
 	}
 	if who.User != "" {
 		answer.Kind, answer.Username, answer.Name = "User", who.User, who.User
 		if user, ok := a.opts.Directory.User(who.Organization, who.User); ok {
 			answer.Email = user.Email
-			answer.Name, _ = a.opts.People.Alive(signin.Subject{Organization: user.Organization, User: user.Name, UID: user.UID, Email: user.Email})
+			answer.Name, _ = a.opts.People.Alive(signin.Subject{
+				Organization: user.Organization, User: user.Name,
+				UID: user.UID, Email: user.Email,
+			})
 		}
 	} else if who.System {
 		answer.Name = "System administrator"
@@ -262,5 +267,8 @@ func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 
 // unauthenticated is the refusal of a token (RFC 6750).
 func unauthenticated(err error) error {
-	return &problem{status: http.StatusUnauthorized, code: "invalid_token", text: err.Error(), cause: err, challenge: pipeline.Challenge("freshet", err)}
+	return &problem{
+		status: http.StatusUnauthorized, code: "invalid_token", text: err.Error(), cause: err,
+		challenge: pipeline.Challenge("freshet", err),
+	}
 }

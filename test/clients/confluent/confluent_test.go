@@ -49,7 +49,8 @@ func code(err error) int {
 
 func TestBearer(t *testing.T) {
 	newClient(t)
-	client, err := schemaregistry.NewClient(schemaregistry.NewConfigWithBearerAuthentication(os.Getenv("FRESHET_URL"), os.Getenv("FRESHET_TOKEN"), "lsrc-1", "pool-1"))
+	client, err := schemaregistry.NewClient(schemaregistry.NewConfigWithBearerAuthentication(os.Getenv("FRESHET_URL"),
+		os.Getenv("FRESHET_TOKEN"), "lsrc-1", "pool-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,19 +88,22 @@ func TestClient(t *testing.T) {
 	if err != nil || second == id {
 		t.Errorf("second: %d %v", second, err)
 	}
-	if latest, err := client.GetLatestSchemaMetadata(subject); err != nil || latest.Version != 2 || latest.ID != second {
+	if latest, err := client.GetLatestSchemaMetadata(subject); err != nil || latest.Version != 2 ||
+		latest.ID != second {
 		t.Errorf("latest: %+v %v", latest, err)
 	}
 	if versions, err := client.GetAllVersions(subject); err != nil || !slices.Equal(versions, []int{1, 2}) {
 		t.Errorf("versions: %v %v", versions, err)
 	}
-	if at, err := client.GetSubjectsAndVersionsByID(id); err != nil || len(at) != 1 || at[0].Subject != subject || at[0].Version != 1 {
+	if at, err := client.GetSubjectsAndVersionsByID(id); err != nil || len(at) != 1 || at[0].Subject != subject ||
+		at[0].Version != 1 {
 		t.Errorf("by id: %v %v", at, err)
 	}
 	if subjects, err := client.GetAllSubjects(); err != nil || !slices.Contains(subjects, subject) {
 		t.Errorf("subjects: %v %v", subjects, err)
 	}
-	if level, err := client.UpdateCompatibility(subject, schemaregistry.FullTransitive); err != nil || level != schemaregistry.FullTransitive {
+	if level, err := client.UpdateCompatibility(subject, schemaregistry.FullTransitive); err != nil ||
+		level != schemaregistry.FullTransitive {
 		t.Errorf("set the level: %v %v", level, err)
 	}
 	if level, err := client.GetCompatibility(subject); err != nil || level != schemaregistry.FullTransitive {
@@ -160,7 +164,8 @@ func TestAvroSerde(t *testing.T) {
 func TestAvroSerdeWithReferences(t *testing.T) {
 	client := newClient(t)
 	address := `{"type":"record","name":"Address","namespace":"geo","fields":[{"name":"street","type":"string"}]}`
-	if _, err := client.Register("confluent-go-address", schemaregistry.SchemaInfo{Schema: address, SchemaType: "AVRO"}, false); err != nil {
+	if _, err := client.Register("confluent-go-address", schemaregistry.SchemaInfo{Schema: address, SchemaType: "AVRO"},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	person := schemaregistry.SchemaInfo{
@@ -221,7 +226,8 @@ func TestJSONSerde(t *testing.T) {
 	if err := de.DeserializeInto("confluent-go-json", data, &got); err != nil || got != want {
 		t.Errorf("%+v %v", got, err)
 	}
-	if latest, err := client.GetLatestSchemaMetadata("confluent-go-json-value"); err != nil || latest.SchemaType != "JSON" {
+	if latest, err := client.GetLatestSchemaMetadata("confluent-go-json-value"); err != nil ||
+		latest.SchemaType != "JSON" {
 		t.Errorf("%+v %v", latest, err)
 	}
 }
@@ -231,8 +237,11 @@ func TestJSONSerde(t *testing.T) {
 func TestProtobufSerde(t *testing.T) {
 	client := newClient(t)
 	for topic, want := range map[string]proto.Message{
-		"confluent-go-proto":        &test.Author{Name: "Kafka", Id: 123, Works: []string{"The Castle"}},
-		"confluent-go-proto-import": &test.DependencyMessage{IsActive: true, TestMesssage: &test.TestMessage{TestString: "hi", TestBool: true, TestBytes: []byte{1, 2}}},
+		"confluent-go-proto": &test.Author{Name: "Kafka", Id: 123, Works: []string{"The Castle"}},
+		"confluent-go-proto-import": &test.DependencyMessage{
+			IsActive:     true,
+			TestMesssage: &test.TestMessage{TestString: "hi", TestBool: true, TestBytes: []byte{1, 2}},
+		},
 		"confluent-go-proto-nested": &test.NestedMessage{},
 	} {
 		ser, err := protobuf.NewSerializer(client, serde.ValueSerde, protobuf.NewSerializerConfig())
@@ -261,7 +270,8 @@ func TestProtobufSerde(t *testing.T) {
 		}
 	}
 	latest, err := client.GetLatestSchemaMetadata("confluent-go-proto-import-value")
-	if err != nil || latest.SchemaType != "PROTOBUF" || len(latest.References) == 0 || !strings.Contains(latest.Schema, "DependencyMessage") {
+	if err != nil || latest.SchemaType != "PROTOBUF" || len(latest.References) == 0 ||
+		!strings.Contains(latest.Schema, "DependencyMessage") {
 		t.Errorf("%+v %v", latest, err)
 	}
 }

@@ -34,13 +34,17 @@ func TestStreamMessages(t *testing.T) {
 				}
 				sent = append(sent, m)
 			}
-			send(t, streamConfig(t, kafka.ConfigMap{"enable.idempotence": true, "compression.type": codec, "linger.ms": 50}), sent...)
+			send(t, streamConfig(t,
+				kafka.ConfigMap{"enable.idempotence": true, "compression.type": codec, "linger.ms": 50}), sent...)
 			c := newConsumer(t, topic, nil)
 			do(t, c.SubscribeTopics([]string{topic}, nil))
 			for i, want := range sent {
 				got := receive(t, c)
-				if int(got.TopicPartition.Offset) != i || string(got.Key) != string(want.Key) || (got.Key == nil) != (want.Key == nil) || string(got.Value) != string(want.Value) || (got.Value == nil) != (want.Value == nil) ||
-					!got.Timestamp.Equal(want.Timestamp) || len(got.Headers) != 2 || !slices.Equal(got.Headers[0].Value, want.Headers[0].Value) {
+				if int(got.TopicPartition.Offset) != i || string(got.Key) != string(want.Key) ||
+					(got.Key == nil) != (want.Key == nil) || string(got.Value) != string(want.Value) ||
+					(got.Value == nil) != (want.Value == nil) ||
+					!got.Timestamp.Equal(want.Timestamp) || len(got.Headers) != 2 ||
+					!slices.Equal(got.Headers[0].Value, want.Headers[0].Value) {
 					t.Fatalf("record %d: got %+v, want %+v", i, got, want)
 				}
 			}
@@ -76,16 +80,20 @@ func TestStreamAppendTime(t *testing.T) {
 func TestStreamGroups(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]kafka.ConfigMap{
-		"range":              {"partition.assignment.strategy": "range", "session.timeout.ms": 6000, "heartbeat.interval.ms": 300},
-		"cooperative-sticky": {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 6000, "heartbeat.interval.ms": 300},
-		"consumer":           {"group.protocol": "consumer"},
-		"consumer, range":    {"group.protocol": "consumer", "group.remote.assignor": "range"},
+		"range": {"partition.assignment.strategy": "range", "session.timeout.ms": 6000, "heartbeat.interval.ms": 300},
+		"cooperative-sticky": {
+			"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 6000,
+			"heartbeat.interval.ms": 300,
+		},
+		"consumer":        {"group.protocol": "consumer"},
+		"consumer, range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			topic, group := newTopic(t, "group", 4, nil), unique("group")
 			produce := func(value string) {
-				send(t, streamConfig(t, kafka.ConfigMap{"enable.idempotence": true}), to(topic, 0, value), to(topic, 1, value), to(topic, 2, value), to(topic, 3, value))
+				send(t, streamConfig(t, kafka.ConfigMap{"enable.idempotence": true}), to(topic, 0, value),
+					to(topic, 1, value), to(topic, 2, value), to(topic, 3, value))
 			}
 			produce("first")
 			one := newConsumer(t, group, more)
@@ -175,11 +183,13 @@ func TestStreamRegularExpression(t *testing.T) {
 	prefix := unique("pattern")
 	admin := newAdmin(t)
 	for _, protocol := range []string{"classic", "consumer"} {
-		c := newConsumer(t, unique("pattern"), kafka.ConfigMap{"group.protocol": protocol, "topic.metadata.refresh.interval.ms": 500})
+		c := newConsumer(t, unique("pattern"),
+			kafka.ConfigMap{"group.protocol": protocol, "topic.metadata.refresh.interval.ms": 500})
 		do(t, c.SubscribeTopics([]string{"^" + prefix + "-" + protocol + "-.*"}, nil))
 		for _, name := range []string{"a", "b"} {
 			topic := prefix + "-" + protocol + "-" + name
-			_, err := admin.CreateTopics(short(t), []kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}})
+			_, err := admin.CreateTopics(short(t),
+				[]kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}})
 			do(t, err)
 			send(t, streamConfig(t, nil), to(topic, 0, name))
 			m := receive(t, c)
@@ -201,14 +211,20 @@ func TestStreamAuthentication(t *testing.T) {
 		do(t, err)
 		defer c.Close()
 		if token != "" {
-			do(t, c.SetOAuthBearerToken(kafka.OAuthBearerToken{TokenValue: token, Expiration: time.Now().Add(time.Hour), Principal: "me"}))
+			do(t, c.SetOAuthBearerToken(kafka.OAuthBearerToken{
+				TokenValue: token, Expiration: time.Now().Add(time.Hour),
+				Principal: "me",
+			}))
 		}
 		_, err = c.GetMetadata(nil, true, 5_000)
 		return err
 	}
 	for name, err := range map[string]error{
 		"OAUTHBEARER": metadata(kafka.ConfigMap{"sasl.mechanism": "OAUTHBEARER"}, os.Getenv("FRESHET_TOKEN")),
-		"TLS":         metadata(kafka.ConfigMap{"bootstrap.servers": os.Getenv("FRESHET_STREAM_TLS"), "security.protocol": "SASL_SSL", "ssl.ca.location": os.Getenv("FRESHET_CA")}, ""),
+		"TLS": metadata(kafka.ConfigMap{
+			"bootstrap.servers": os.Getenv("FRESHET_STREAM_TLS"),
+			"security.protocol": "SASL_SSL", "ssl.ca.location": os.Getenv("FRESHET_CA"),
+		}, ""),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -228,8 +244,10 @@ func TestStreamAuthentication(t *testing.T) {
 // TestStreamRefusals: errors reach the program as what they are.
 func TestStreamRefusals(t *testing.T) {
 	t.Parallel()
-	topic := newTopic(t, "refused", 1, map[string]string{"max.message.bytes": "2000", "kop.stream.value.schema.validation": "true"})
-	p, err := kafka.NewProducer(streamConfig(t, kafka.ConfigMap{"allow.auto.create.topics": false, "message.timeout.ms": 5_000}))
+	topic := newTopic(t, "refused", 1,
+		map[string]string{"max.message.bytes": "2000", "kop.stream.value.schema.validation": "true"})
+	p, err := kafka.NewProducer(
+		streamConfig(t, kafka.ConfigMap{"allow.auto.create.topics": false, "message.timeout.ms": 5_000}))
 	do(t, err)
 	defer p.Close()
 	deliver := func(m *kafka.Message) kafka.ErrorCode {

@@ -13,9 +13,16 @@ func TestStreamTopics(t *testing.T) {
 	t.Parallel()
 	a, ctx := newAdmin(t), short(t)
 	topic := newTopic(t, "admin", 2, map[string]string{"retention.ms": "3600000"})
-	again, err := a.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}, {Topic: "no good", NumPartitions: 1, ReplicationFactor: 1}, {Topic: unique("many"), NumPartitions: 5000, ReplicationFactor: 1}})
+	again, err := a.CreateTopics(ctx, []kafka.TopicSpecification{
+		{Topic: topic, NumPartitions: 1, ReplicationFactor: 1},
+		{Topic: "no good", NumPartitions: 1, ReplicationFactor: 1},
+		{Topic: unique("many"), NumPartitions: 5000, ReplicationFactor: 1},
+	})
 	do(t, err)
-	for i, want := range []kafka.ErrorCode{kafka.ErrTopicAlreadyExists, kafka.ErrTopicException, kafka.ErrInvalidPartitions} {
+	for i, want := range []kafka.ErrorCode{
+		kafka.ErrTopicAlreadyExists, kafka.ErrTopicException,
+		kafka.ErrInvalidPartitions,
+	} {
 		if again[i].Error.Code() != want {
 			t.Errorf("create %s: got %v, want %v", again[i].Topic, again[i].Error, want)
 		}
@@ -24,8 +31,10 @@ func TestStreamTopics(t *testing.T) {
 	if err != nil || grown[0].Error.Code() != kafka.ErrNoError {
 		t.Errorf("grow: got %v, %v; want success", grown, err)
 	}
-	described, err := a.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{topic}), kafka.SetAdminOptionIncludeAuthorizedOperations(true))
-	if err != nil || len(described.TopicDescriptions) != 1 || len(described.TopicDescriptions[0].Partitions) != 4 || !slices.Contains(described.TopicDescriptions[0].AuthorizedOperations, kafka.ACLOperationWrite) {
+	described, err := a.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{topic}),
+		kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+	if err != nil || len(described.TopicDescriptions) != 1 || len(described.TopicDescriptions[0].Partitions) != 4 ||
+		!slices.Contains(described.TopicDescriptions[0].AuthorizedOperations, kafka.ACLOperationWrite) {
 		t.Errorf("describe: got %+v, %v; want four partitions that may be written", described, err)
 	}
 	resource := func(config ...kafka.ConfigEntry) []kafka.ConfigResource {
@@ -37,11 +46,24 @@ func TestStreamTopics(t *testing.T) {
 		do(t, err)
 		return all[0].Config[name].Value
 	}
-	changed, err := a.IncrementalAlterConfigs(ctx, resource(kafka.ConfigEntry{Name: "retention.bytes", Value: "1000", IncrementalOperation: kafka.AlterConfigOpTypeSet}, kafka.ConfigEntry{Name: "cleanup.policy", Value: "compact", IncrementalOperation: kafka.AlterConfigOpTypeAppend}))
-	if err != nil || changed[0].Error.Code() != kafka.ErrNoError || value("retention.bytes") != "1000" || value("retention.ms") != "3600000" || value("cleanup.policy") != "delete,compact" {
+	changed, err := a.IncrementalAlterConfigs(ctx,
+		resource(kafka.ConfigEntry{
+			Name: "retention.bytes", Value: "1000",
+			IncrementalOperation: kafka.AlterConfigOpTypeSet,
+		},
+			kafka.ConfigEntry{
+				Name: "cleanup.policy", Value: "compact",
+				IncrementalOperation: kafka.AlterConfigOpTypeAppend,
+			}))
+	if err != nil || changed[0].Error.Code() != kafka.ErrNoError || value("retention.bytes") != "1000" ||
+		value("retention.ms") != "3600000" || value("cleanup.policy") != "delete,compact" {
 		t.Errorf("change: got %v, %v, retention.bytes %s, retention.ms %s, cleanup.policy %s; want 1000, 3600000 and both", changed, err, value("retention.bytes"), value("retention.ms"), value("cleanup.policy"))
 	}
-	refused, err := a.IncrementalAlterConfigs(ctx, resource(kafka.ConfigEntry{Name: "min.insync.replicas", Value: "2", IncrementalOperation: kafka.AlterConfigOpTypeSet}))
+	refused, err := a.IncrementalAlterConfigs(ctx,
+		resource(kafka.ConfigEntry{
+			Name: "min.insync.replicas", Value: "2",
+			IncrementalOperation: kafka.AlterConfigOpTypeSet,
+		}))
 	if err != nil || refused[0].Error.Code() != kafka.ErrInvalidConfig {
 		t.Errorf("two replicas: got %v, %v; want %v", refused, err, kafka.ErrInvalidConfig)
 	}
@@ -52,18 +74,25 @@ func TestStreamTopics(t *testing.T) {
 	send(t, streamConfig(t, nil), records...)
 	one := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: 1}
 	cut, err := a.DeleteRecords(ctx, []kafka.TopicPartition{one})
-	if err != nil || cut.DeleteRecordsResults[0].TopicPartition.Error != nil || cut.DeleteRecordsResults[0].DeletedRecords.LowWatermark != 1 {
+	if err != nil || cut.DeleteRecordsResults[0].TopicPartition.Error != nil ||
+		cut.DeleteRecordsResults[0].DeletedRecords.LowWatermark != 1 {
 		t.Errorf("delete records: got %+v, %v; want the log to start at 1", cut, err)
 	}
-	listed, err := a.ListOffsets(ctx, map[kafka.TopicPartition]kafka.OffsetSpec{{Topic: &topic, Partition: 0}: kafka.EarliestOffsetSpec, {Topic: &topic, Partition: 1}: kafka.MaxTimestampOffsetSpec})
+	listed, err := a.ListOffsets(ctx,
+		map[kafka.TopicPartition]kafka.OffsetSpec{
+			{Topic: &topic, Partition: 0}: kafka.EarliestOffsetSpec,
+			{Topic: &topic, Partition: 1}: kafka.MaxTimestampOffsetSpec,
+		})
 	do(t, err)
 	for at, found := range listed.ResultInfos {
-		if want := map[int32]kafka.Offset{0: 1, 1: 0}[at.Partition]; found.Offset != want || found.Error.Code() != kafka.ErrNoError {
+		if want := map[int32]kafka.Offset{0: 1, 1: 0}[at.Partition]; found.Offset != want ||
+			found.Error.Code() != kafka.ErrNoError {
 			t.Errorf("offset of partition %d: got %+v, want %d", at.Partition, found, want)
 		}
 	}
 	deleted, err := a.DeleteTopics(ctx, []string{topic, unique("unknown")})
-	if err != nil || deleted[0].Error.Code() != kafka.ErrNoError || deleted[1].Error.Code() != kafka.ErrUnknownTopicOrPart {
+	if err != nil || deleted[0].Error.Code() != kafka.ErrNoError ||
+		deleted[1].Error.Code() != kafka.ErrUnknownTopicOrPart {
 		t.Errorf("delete: got %v, %v; want success and one that is not known", deleted, err)
 	}
 }
@@ -72,7 +101,10 @@ func TestStreamTopics(t *testing.T) {
 // protocols.
 func TestStreamGroupAdmin(t *testing.T) {
 	t.Parallel()
-	for protocol, kind := range map[string]kafka.ConsumerGroupType{"classic": kafka.ConsumerGroupTypeClassic, "consumer": kafka.ConsumerGroupTypeConsumer} {
+	for protocol, kind := range map[string]kafka.ConsumerGroupType{
+		"classic":  kafka.ConsumerGroupTypeClassic,
+		"consumer": kafka.ConsumerGroupTypeConsumer,
+	} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			a, ctx := newAdmin(t), short(t)
@@ -82,7 +114,8 @@ func TestStreamGroupAdmin(t *testing.T) {
 			do(t, c.SubscribeTopics([]string{topic}, nil))
 			_, err := c.CommitMessage(receive(t, c))
 			do(t, err)
-			listed, err := a.ListConsumerGroups(ctx, kafka.SetAdminMatchConsumerGroupTypes([]kafka.ConsumerGroupType{kind}))
+			listed, err := a.ListConsumerGroups(ctx,
+				kafka.SetAdminMatchConsumerGroupTypes([]kafka.ConsumerGroupType{kind}))
 			do(t, err)
 			if !slices.ContainsFunc(listed.Valid, func(g kafka.ConsumerGroupListing) bool {
 				return g.GroupID == group && g.Type == kind && g.State == kafka.ConsumerGroupStateStable
@@ -91,7 +124,9 @@ func TestStreamGroupAdmin(t *testing.T) {
 			}
 			described, err := a.DescribeConsumerGroups(ctx, []string{group})
 			do(t, err)
-			if g := described.ConsumerGroupDescriptions[0]; g.Error.Code() != kafka.ErrNoError || g.State != kafka.ConsumerGroupStateStable || len(g.Members) != 1 || g.Members[0].ClientID != "me" || len(g.Members[0].Assignment.TopicPartitions) != 1 {
+			if g := described.ConsumerGroupDescriptions[0]; g.Error.Code() != kafka.ErrNoError ||
+				g.State != kafka.ConsumerGroupStateStable || len(g.Members) != 1 || g.Members[0].ClientID != "me" ||
+				len(g.Members[0].Assignment.TopicPartitions) != 1 {
 				t.Errorf("describe: got %+v, want a stable group with one member", g)
 			}
 			code := func() kafka.ErrorCode {
@@ -131,15 +166,19 @@ func TestStreamCluster(t *testing.T) {
 	t.Parallel()
 	a, ctx := newAdmin(t), short(t)
 	cluster, err := a.DescribeCluster(ctx, kafka.SetAdminOptionIncludeAuthorizedOperations(true))
-	if err != nil || cluster.ClusterID == nil || len(*cluster.ClusterID) != 22 || len(cluster.Nodes) != 1 || cluster.Controller == nil || cluster.Controller.ID != 1 || !slices.Contains(cluster.AuthorizedOperations, kafka.ACLOperationDescribe) {
+	if err != nil || cluster.ClusterID == nil || len(*cluster.ClusterID) != 22 || len(cluster.Nodes) != 1 ||
+		cluster.Controller == nil || cluster.Controller.ID != 1 ||
+		!slices.Contains(cluster.AuthorizedOperations, kafka.ACLOperationDescribe) {
 		t.Errorf("cluster: got %+v, %v; want one broker", cluster, err)
 	}
 	found, err := a.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceBroker, Name: "1"}})
-	if err != nil || found[0].Error.Code() != kafka.ErrNoError || found[0].Config["advertised.listeners"].Value != "SASL_PLAINTEXT://"+os.Getenv("FRESHET_STREAM") {
+	if err != nil || found[0].Error.Code() != kafka.ErrNoError ||
+		found[0].Config["advertised.listeners"].Value != "SASL_PLAINTEXT://"+os.Getenv("FRESHET_STREAM") {
 		t.Errorf("broker configuration: got %+v, %v; want the listeners", found, err)
 	}
 	found, err = a.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceGroup, Name: "any"}})
-	if err != nil || found[0].Error.Code() != kafka.ErrNoError || found[0].Config["consumer.session.timeout.ms"].Value != "45000" {
+	if err != nil || found[0].Error.Code() != kafka.ErrNoError ||
+		found[0].Config["consumer.session.timeout.ms"].Value != "45000" {
 		t.Errorf("group configuration: got %+v, %v; want the session timeout", found, err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 // overHTTP makes a request of the message interface.
 func overHTTP(t *testing.T, method, path, body string) *http.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("FRESHET_URL")+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("FRESHET_URL")+path,
+		strings.NewReader(body))
 	do(t, err)
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("FRESHET_TOKEN"))
 	request.Header.Set("Content-Type", "application/json")
@@ -98,11 +99,14 @@ func TestStreamSerializers(t *testing.T) {
 			path := "/admin/rest/topics/v1/public/default/" + topic + "/web/message"
 			response := overHTTP(t, http.MethodPost, path, "")
 			body, err := io.ReadAll(response.Body)
-			if err != nil || !c.check(topic, body) || response.Header.Get("X-Msg-Partition-Key") != "customer-7" || response.Header.Get("X-Msg-Schema-Id") == "" {
-				t.Errorf("over HTTP: got %x with %v, %v; want the value that was sent, its key and schema id", body, response.Header, err)
+			if err != nil || !c.check(topic, body) || response.Header.Get("X-Msg-Partition-Key") != "customer-7" ||
+				response.Header.Get("X-Msg-Schema-Id") == "" {
+				t.Errorf("over HTTP: got %x with %v, %v; want the value that was sent, its key and schema id", body,
+					response.Header, err)
 			}
 			overHTTP(t, http.MethodPut, path, `"`+response.Header.Get("X-Msg-Message-Id")+`"`)
-			stats, err := io.ReadAll(overHTTP(t, http.MethodGet, "/admin/v2/persistent/public/default/"+topic+"/partitioned-stats", "").Body)
+			stats, err := io.ReadAll(overHTTP(t, http.MethodGet,
+				"/admin/v2/persistent/public/default/"+topic+"/partitioned-stats", "").Body)
 			if err != nil || !strings.Contains(string(stats), `"msgBacklog":0`) {
 				t.Errorf("after the acknowledgement: got %s, %v; want no backlog", stats, err)
 			}

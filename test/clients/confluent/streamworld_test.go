@@ -59,7 +59,8 @@ func newAdmin(t *testing.T) *kafka.AdminClient {
 func newTopic(t *testing.T, prefix string, partitions int, config map[string]string) string {
 	t.Helper()
 	name := unique(prefix)
-	results, err := newAdmin(t).CreateTopics(short(t), []kafka.TopicSpecification{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, Config: config}})
+	results, err := newAdmin(t).CreateTopics(short(t),
+		[]kafka.TopicSpecification{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, Config: config}})
 	if err != nil || results[0].Error.Code() != kafka.ErrNoError {
 		t.Fatalf("create %s: got %v, %v; want success", name, results, err)
 	}
@@ -90,7 +91,10 @@ func send(t *testing.T, config *kafka.ConfigMap, messages ...*kafka.Message) {
 
 // to is a message for a partition.
 func to(topic string, partition int32, value string) *kafka.Message {
-	return &kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: partition}, Value: []byte(value)}
+	return &kafka.Message{
+		TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: partition},
+		Value:          []byte(value),
+	}
 }
 
 func newConsumer(t *testing.T, group string, more kafka.ConfigMap) *kafka.Consumer {

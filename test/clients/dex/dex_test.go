@@ -51,12 +51,14 @@ func provider(t *testing.T) (issuer string, clients storage.Storage) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	kept := memory.New(log)
-	if err := kept.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "Mock", Config: []byte("{}")}); err != nil {
+	if err := kept.CreateConnector(t.Context(),
+		storage.Connector{ID: "mock", Type: "mockCallback", Name: "Mock", Config: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	server, err = dex.NewServer(t.Context(), dex.Config{
 		Issuer: s.URL, Storage: kept, Web: dex.WebConfig{WebFS: webFiles(t)}, Logger: log,
-		PrometheusRegistry: prometheus.NewRegistry(), HealthChecker: gosundheit.New(), SkipApprovalScreen: true, Signer: sign,
+		PrometheusRegistry: prometheus.NewRegistry(), HealthChecker: gosundheit.New(),
+		SkipApprovalScreen: true, Signer: sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +95,13 @@ func start(t *testing.T, issuer string) *testserver.Server {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "freshet.yaml")
-	text := fmt.Sprintf("signIn:\n  openID:\n    issuer: %s\n    clientID: freshet\n    clientSecretFile: %s\n    name: Dex\n    domains: [kilgore.trout]\n", issuer, secret)
+	text := fmt.Sprintf("signIn:\n  openID:\n    issuer: %s\n    clientID: freshet\n    clientSecretFile: %s\n    "+
+		"name: Dex\n    domains: [kilgore.trout]\n", issuer, secret)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := testserver.Start(context.WithoutCancel(t.Context()), binary, dir, testserver.Options{Args: []string{"--config", file}})
+	server, err := testserver.Start(context.WithoutCancel(t.Context()), binary, dir,
+		testserver.Options{Args: []string{"--config", file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +116,8 @@ func call(t *testing.T, s *testserver.Server, method, path string, body any) (st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/"+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/"+path,
+		bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +165,11 @@ func browse(t *testing.T, client *http.Client, method, address string, form url.
 func TestDexVouches(t *testing.T) {
 	issuer, clients := provider(t)
 	s := start(t, issuer)
-	err := clients.CreateClient(t.Context(), storage.Client{ID: "freshet", Secret: "shared", RedirectURIs: []string{s.URL + "/oauth/callback"}, Name: "Freshet"})
+	err := clients.CreateClient(t.Context(),
+		storage.Client{
+			ID: "freshet", Secret: "shared", RedirectURIs: []string{s.URL + "/oauth/callback"},
+			Name: "Freshet",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,12 +181,14 @@ func TestDexVouches(t *testing.T) {
 		client := &http.Client{Jar: jar}
 		return client, browse(t, client, http.MethodGet, s.URL+"/oauth/signin/openid?next=/oauth/account", nil)
 	}
-	if _, p := begin(); p.status != http.StatusForbidden || !strings.Contains(p.body, "no user of this server") && !strings.Contains(p.body, "No user of this server") {
+	if _, p := begin(); p.status != http.StatusForbidden || !strings.Contains(p.body, "no user of this server") &&
+		!strings.Contains(p.body, "No user of this server") {
 		t.Fatalf("nobody has the address: got %d at %s: %s, want 403", p.status, p.at, p.body)
 	}
 	user := func(organization string) {
 		status, answer := call(t, s, http.MethodPost, organization+"/users", map[string]any{
-			"metadata": map[string]any{"name": "kilgore"}, "spec": map[string]any{"email": strings.ToUpper(email[:1]) + email[1:]},
+			"metadata": map[string]any{"name": "kilgore"},
+			"spec":     map[string]any{"email": strings.ToUpper(email[:1]) + email[1:]},
 		})
 		if status != http.StatusCreated || !strings.Contains(fmt.Sprint(answer["status"]), "CanSignIn") {
 			t.Fatalf("creating the user: got %d %v, want them ready without an invitation", status, answer)
@@ -199,7 +210,8 @@ func TestDexVouches(t *testing.T) {
 		}
 		return html.UnescapeString(all[len(all)-1][1]) // the second organization's
 	}
-	p = browse(t, client, http.MethodPost, s.URL+"/oauth/choose", url.Values{"proof": {field("proof")}, "token": {field("token")}, "uid": {field("uid")}})
+	p = browse(t, client, http.MethodPost, s.URL+"/oauth/choose",
+		url.Values{"proof": {field("proof")}, "token": {field("token")}, "uid": {field("uid")}})
 	if p.status != 200 || p.at.Path != "/oauth/account" || !strings.Contains(p.body, "beta") {
 		t.Fatalf("the choice: got %d at %s: %s, want them signed in there", p.status, p.at, p.body)
 	}

@@ -19,7 +19,10 @@ func TestClients(t *testing.T) {
 			settings := s.settings("client.properties", "test.version="+version,
 				"test.tls="+s.settings("tls.properties"), "test.oauth="+s.settings("oauth.properties"),
 				"test.token="+s.Token, "test.nobody="+s.nobody())
-			flags := []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + endpoint, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"}
+			flags := []string{
+				"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + endpoint,
+				"-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+			}
 			out, all, err := run(t, compile(t, version, folders...), flags, nil, "Main", settings)
 			report(t, out, all, err)
 		})
@@ -38,7 +41,10 @@ func report(t *testing.T, out, all string, err error) {
 		case "ok":
 			t.Run(name, func(t *testing.T) { t.Log(rest) })
 		case "FAIL":
-			t.Run(name, func(t *testing.T) { t.Errorf("%s\n%s", rest, strings.Join(lines[i:min(len(lines), i+12)], "\n")) })
+			t.Run(name, func(t *testing.T) {
+				t.Errorf("%s\n%s", rest,
+					strings.Join(lines[i:min(len(lines), i+12)], "\n"))
+			})
 		case "end":
 			ended = true
 		}

@@ -31,7 +31,8 @@ func TestFaultKillUnderJava(t *testing.T) {
 	defer func() { <-machines }()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	cmd := java(ctx, classpath, []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}, "Unbroken", settings, fmt.Sprint(count))
+	cmd := java(ctx, classpath, []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}, "Unbroken", settings,
+		fmt.Sprint(count))
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func TestFaultKillUnderJava(t *testing.T) {
 	var out strings.Builder
 	for lines := bufio.NewScanner(io.TeeReader(stdout, &out)); lines.Scan(); {
 		var acked int
-		if _, err := fmt.Sscanf(lines.Text(), "acked %d", &acked); err != nil || fault.Injected == kills || acked < (fault.Injected+1)*count/(kills+1) {
+		if _, err := fmt.Sscanf(lines.Text(), "acked %d", &acked); err != nil || fault.Injected == kills ||
+			acked < (fault.Injected+1)*count/(kills+1) {
 			continue
 		}
 		s.Kill()

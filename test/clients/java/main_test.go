@@ -170,7 +170,9 @@ func java(ctx context.Context, classpath string, flags []string, class string, a
 
 // run runs a class to its end and returns what it wrote to its standard output, and
 // both its outputs. A virtual machine more than there may be waits.
-func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class string, args ...string) (out, all string, err error) {
+func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class string,
+	args ...string,
+) (out, all string, err error) {
 	t.Helper()
 	machines <- struct{}{}
 	defer func() { <-machines }()
@@ -219,8 +221,10 @@ func (s *server) call(method, path, body string) string {
 func (s *server) nobody() string {
 	s.Helper()
 	const accounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
-	s.call(http.MethodPost, accounts, `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}`)
-	wanted := fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
+	s.call(http.MethodPost, accounts,
+		`{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}`)
+	wanted := fmt.Sprintf(
+		`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
 	status, text := s.ask(http.MethodPost, accounts+"/nobody/token", wanted)
 	for end := time.Now().Add(time.Minute); status == http.StatusNotFound && time.Now().Before(end); {
 		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // it has no credentials yet

@@ -51,7 +51,8 @@ func TestConnect(t *testing.T) {
 	need(t, "platform")
 	s := start(t)
 	in, out := s.file("in.txt", "one\ntwo\n"), filepath.Join(s.dir, "out.txt")
-	worker, source, sink := s.settings("worker.properties"), s.settings("source.properties"), s.settings("sink.properties")
+	worker, source, sink := s.settings("worker.properties"), s.settings("source.properties"),
+		s.settings("sink.properties")
 	libs, err := filepath.Abs(filepath.Join(libraries, "platform"))
 	if err != nil {
 		t.Fatal(err)
@@ -107,14 +108,18 @@ scheduled.rebalance.max.delay.ms=0
 		}
 		connect(t, libs+"/*", "ConnectDistributed", []string{worker}, func() (bool, string) {
 			if !made {
-				made = putConnector(t, address, "lines-in", map[string]string{"connector.class": "FileStreamSource", "file": in, "topic": "lines"}) &&
-					putConnector(t, address, "lines-out", map[string]string{"connector.class": "FileStreamSink", "file": out, "topics": "lines"})
+				made = putConnector(t, address, "lines-in",
+					map[string]string{"connector.class": "FileStreamSource", "file": in, "topic": "lines"}) &&
+					putConnector(t, address, "lines-out",
+						map[string]string{"connector.class": "FileStreamSink", "file": out, "topics": "lines"})
 			}
 			text, err := os.ReadFile(out)
-			return err == nil && string(text) == want, fmt.Sprintf("got %q (error %v, connectors made %v), want %q", text, err, made, want)
+			return err == nil && string(text) == want,
+				fmt.Sprintf("got %q (error %v, connectors made %v), want %q", text, err, made, want)
 		})
 	}
-	if text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/workers", ""); !strings.Contains(text, `"protocol_type":"connect"`) {
+	if text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/workers", ""); !strings.Contains(text,
+		`"protocol_type":"connect"`) {
 		t.Errorf("group of the workers: got %s, want one of the type connect", text)
 	}
 }
@@ -138,7 +143,8 @@ func putConnector(t *testing.T, address, name string, config map[string]string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+address+"/connectors/"+name+"/config", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
+		"http://"+address+"/connectors/"+name+"/config", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

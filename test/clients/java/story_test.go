@@ -74,7 +74,8 @@ func (s *server) consumeOrders(count int) {
 			Backlog int `json:"msgBacklog"`
 		} `json:"subscriptions"`
 	}
-	if err := json.Unmarshal([]byte(text), &stats); err != nil || len(stats.Subscriptions) != 1 || stats.Subscriptions["billing"].Backlog != 0 {
+	if err := json.Unmarshal([]byte(text), &stats); err != nil || len(stats.Subscriptions) != 1 ||
+		stats.Subscriptions["billing"].Backlog != 0 {
 		s.Errorf("got %s (error %v), want nothing left to acknowledge", text, err)
 	}
 }
@@ -90,10 +91,12 @@ func (s *server) consumeInPython(count int) {
 			t.Skipf("NOT TESTED: python3 cannot make an environment (Debian: python3-venv): %v\n%s", err, out)
 		}
 		python := filepath.Join(venv, "bin", "python")
-		if out, err := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "-r", "python/requirements.txt").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "-r",
+			"python/requirements.txt").CombinedOutput(); err != nil {
 			t.Skipf("NOT TESTED: pip cannot fetch the client: %v\n%s", err, out)
 		}
-		out, err := exec.CommandContext(t.Context(), python, "python/orders.py", s.Stream, s.URL, s.Token, "orders", fmt.Sprint(count)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), python, "python/orders.py", s.Stream, s.URL, s.Token, "orders",
+			fmt.Sprint(count)).CombinedOutput()
 		var want []string
 		for i := range count {
 			want = append(want, fmt.Sprint(i))

@@ -56,13 +56,15 @@ func join(t *testing.T, c *sarama.Config, group string, topics ...string) *membe
 	do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &member{
-		group: g, setups: make(chan sarama.ConsumerGroupSession, 100), messages: make(chan *sarama.ConsumerMessage, 1000),
-		commits: c.Consumer.Offsets.AutoCommit.Enable,
+		group: g, setups: make(chan sarama.ConsumerGroupSession, 100),
+		messages: make(chan *sarama.ConsumerMessage, 1000),
+		commits:  c.Consumer.Offsets.AutoCommit.Enable,
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
-			if err := g.Consume(ctx, topics, m); err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) && ctx.Err() == nil {
+			if err := g.Consume(ctx, topics, m); err != nil && !errors.Is(err, sarama.ErrClosedConsumerGroup) &&
+				ctx.Err() == nil {
 				t.Errorf("consume: %v", err)
 				return
 			}
@@ -94,7 +96,10 @@ func (m *member) claims(t *testing.T, topic string, want int) sarama.ConsumerGro
 // that stays takes over from where the other had committed.
 func TestGroup(t *testing.T) {
 	t.Parallel()
-	for _, strategy := range []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange(), sarama.NewBalanceStrategyRoundRobin(), sarama.NewBalanceStrategySticky()} {
+	for _, strategy := range []sarama.BalanceStrategy{
+		sarama.NewBalanceStrategyRange(),
+		sarama.NewBalanceStrategyRoundRobin(), sarama.NewBalanceStrategySticky(),
+	} {
 		t.Run(strategy.Name(), func(t *testing.T) {
 			t.Parallel()
 			topic, group := topic(t, "group", 4), unique("group")
@@ -108,7 +113,8 @@ func TestGroup(t *testing.T) {
 			}
 			two := join(t, c, group, topic)
 			first, second := one.claims(t, topic, 2), two.claims(t, topic, 2)
-			if both := append(first.Claims()[topic], second.Claims()[topic]...); len(slices.Compact(slices.Sorted(slices.Values(both)))) != 4 {
+			if both := append(first.Claims()[topic],
+				second.Claims()[topic]...); len(slices.Compact(slices.Sorted(slices.Values(both)))) != 4 {
 				t.Errorf("members have %v, want each partition once", both)
 			}
 			produce(t, topic, 4, "second")
@@ -153,9 +159,12 @@ func TestStaticMember(t *testing.T) {
 	leaves.stop()
 	again := join(t, static("b"), group, topic)
 	after := again.claims(t, topic, 2)
-	if before.GenerationID() != after.GenerationID() || before.MemberID() == after.MemberID() || !slices.Equal(before.Claims()[topic], after.Claims()[topic]) {
-		t.Errorf("back with generation %d, member %s, %v; before %d, %s, %v: want the same generation and partitions, and a new member id",
-			after.GenerationID(), after.MemberID(), after.Claims(), before.GenerationID(), before.MemberID(), before.Claims())
+	if before.GenerationID() != after.GenerationID() || before.MemberID() == after.MemberID() ||
+		!slices.Equal(before.Claims()[topic], after.Claims()[topic]) {
+		t.Errorf("back with generation %d, member %s, %v; before %d, %s, %v: want the same generation and "+
+			"partitions, and a new member id",
+			after.GenerationID(), after.MemberID(), after.Claims(), before.GenerationID(), before.MemberID(),
+			before.Claims())
 	}
 	select {
 	case s := <-stays.setups:

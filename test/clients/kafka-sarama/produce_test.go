@@ -39,8 +39,13 @@ func TestProduceConsume(t *testing.T) {
 			var sent []*sarama.ProducerMessage
 			for i := range 50 {
 				m := &sarama.ProducerMessage{
-					Topic: topic, Key: sarama.StringEncoder(fmt.Sprint("key-", i%7)), Value: sarama.StringEncoder(strings.Repeat("value ", i)),
-					Timestamp: time.UnixMilli(1700000000000 + int64(i)), Headers: []sarama.RecordHeader{{Key: []byte("h"), Value: []byte{0xff, byte(i)}}, {Key: []byte("h")}},
+					Topic: topic, Key: sarama.StringEncoder(fmt.Sprint("key-", i%7)),
+					Value:     sarama.StringEncoder(strings.Repeat("value ", i)),
+					Timestamp: time.UnixMilli(1700000000000 + int64(i)),
+					Headers: []sarama.RecordHeader{
+						{Key: []byte("h"), Value: []byte{0xff, byte(i)}},
+						{Key: []byte("h")},
+					},
 				}
 				switch i {
 				case 1:
@@ -97,8 +102,10 @@ func compare(t *testing.T, offset int64, got *sarama.ConsumerMessage, want *sara
 		return b
 	}
 	key, value := bytes(want.Key), bytes(want.Value)
-	if got.Offset != offset || string(got.Key) != string(key) || (got.Key == nil) != (key == nil) || string(got.Value) != string(value) || (got.Value == nil) != (value == nil) ||
-		!got.Timestamp.Equal(want.Timestamp) || len(got.Headers) != len(want.Headers) || !slices.Equal(got.Headers[0].Value, want.Headers[0].Value) || got.Headers[1].Value != nil {
+	if got.Offset != offset || string(got.Key) != string(key) || (got.Key == nil) != (key == nil) ||
+		string(got.Value) != string(value) || (got.Value == nil) != (value == nil) ||
+		!got.Timestamp.Equal(want.Timestamp) || len(got.Headers) != len(want.Headers) ||
+		!slices.Equal(got.Headers[0].Value, want.Headers[0].Value) || got.Headers[1].Value != nil {
 		t.Errorf("record %d: got %+v, want %+v", offset, got, want)
 	}
 }
@@ -123,10 +130,16 @@ func TestOffsets(t *testing.T) {
 	producer, err := sarama.NewSyncProducerFromClient(client)
 	do(t, err)
 	for i := range int64(10) {
-		_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Value: sarama.StringEncoder("x"), Timestamp: time.UnixMilli(1000 + 10*i)})
+		_, _, err := producer.SendMessage(&sarama.ProducerMessage{
+			Topic: topic, Value: sarama.StringEncoder("x"),
+			Timestamp: time.UnixMilli(1000 + 10*i),
+		})
 		do(t, err)
 	}
-	for at, want := range map[int64]int64{sarama.OffsetOldest: 0, sarama.OffsetNewest: 10, 1000: 0, 1005: 1, 1050: 5, 5000: -1} {
+	for at, want := range map[int64]int64{
+		sarama.OffsetOldest: 0, sarama.OffsetNewest: 10, 1000: 0, 1005: 1,
+		1050: 5, 5000: -1,
+	} {
 		if got := offset(at); got != want {
 			t.Errorf("offset at %d: got %d, want %d", at, got, want)
 		}
@@ -148,7 +161,11 @@ func TestOffsets(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	name := unique("refused")
-	do(t, admin(t, config(t)).CreateTopic(name, &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1, ConfigEntries: entries("max.message.bytes", "2000", "cleanup.policy", "compact")}, false))
+	do(t, admin(t, config(t)).CreateTopic(name,
+		&sarama.TopicDetail{
+			NumPartitions: 1, ReplicationFactor: 1,
+			ConfigEntries: entries("max.message.bytes", "2000", "cleanup.policy", "compact"),
+		}, false))
 	conf := config(t)
 	conf.Metadata.AllowAutoTopicCreation, conf.Metadata.Retry.Max = false, 0
 	producer, err := sarama.NewSyncProducer(servers(), conf)
@@ -158,10 +175,22 @@ func TestRefusals(t *testing.T) {
 		message *sarama.ProducerMessage
 		want    sarama.KError
 	}{
-		"a batch that is too large":             {&sarama.ProducerMessage{Topic: name, Key: sarama.StringEncoder("k"), Value: sarama.StringEncoder(strings.Repeat("x", 3000))}, sarama.ErrMessageSizeTooLarge},
-		"no key on a compacted topic":           {&sarama.ProducerMessage{Topic: name, Value: sarama.StringEncoder("x")}, sarama.ErrInvalidRecord},
-		"a topic that does not exist":           {&sarama.ProducerMessage{Topic: unique("unknown"), Value: sarama.StringEncoder("x")}, sarama.ErrUnknownTopicOrPartition},
-		"a name that cannot be that of a topic": {&sarama.ProducerMessage{Topic: "not a topic", Value: sarama.StringEncoder("x")}, sarama.ErrInvalidTopic},
+		"a batch that is too large": {&sarama.ProducerMessage{
+			Topic: name, Key: sarama.StringEncoder("k"),
+			Value: sarama.StringEncoder(strings.Repeat("x", 3000)),
+		}, sarama.ErrMessageSizeTooLarge},
+		"no key on a compacted topic": {&sarama.ProducerMessage{
+			Topic: name,
+			Value: sarama.StringEncoder("x"),
+		}, sarama.ErrInvalidRecord},
+		"a topic that does not exist": {&sarama.ProducerMessage{
+			Topic: unique("unknown"),
+			Value: sarama.StringEncoder("x"),
+		}, sarama.ErrUnknownTopicOrPartition},
+		"a name that cannot be that of a topic": {&sarama.ProducerMessage{
+			Topic: "not a topic",
+			Value: sarama.StringEncoder("x"),
+		}, sarama.ErrInvalidTopic},
 	} {
 		if _, _, err := producer.SendMessage(c.message); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", what, err, c.want)

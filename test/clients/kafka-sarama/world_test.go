@@ -85,7 +85,8 @@ func admin(t *testing.T, c *sarama.Config) sarama.ClusterAdmin {
 func topic(t *testing.T, prefix string, partitions int32) string {
 	t.Helper()
 	name := unique(prefix)
-	do(t, admin(t, config(t)).CreateTopic(name, &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1}, false))
+	do(t, admin(t, config(t)).CreateTopic(name, &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1},
+		false))
 	return name
 }
 
@@ -98,7 +99,10 @@ func produce(t *testing.T, topic string, partitions int32, value string) {
 	do(t, err)
 	defer func() { _ = p.Close() }()
 	for i := range partitions {
-		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: i, Value: sarama.StringEncoder(value)})
+		_, _, err := p.SendMessage(&sarama.ProducerMessage{
+			Topic: topic, Partition: i,
+			Value: sarama.StringEncoder(value),
+		})
 		do(t, err)
 	}
 }

@@ -13,17 +13,20 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
 	topic := topic(t, c, "admin", 1, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "3600000"})
-	again, err := c.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}})
+	again, err := c.CreateTopics(ctx,
+		&kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}})
 	if err != nil || !errors.Is(again.Errors[topic], kafka.TopicAlreadyExists) {
 		t.Errorf("create again: got %+v, %v; want %v", again, err, kafka.TopicAlreadyExists)
 	}
-	grown, err := c.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}}})
+	grown, err := c.CreatePartitions(ctx,
+		&kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}}})
 	if err != nil || grown.Errors[topic] != nil {
 		t.Errorf("grow: got %+v, %v; want success", grown, err)
 	}
 	value := func(name string) string {
 		t.Helper()
-		all, err := c.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name}}}})
+		all, err := c.DescribeConfigs(ctx,
+			&kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name}}}})
 		if err != nil || len(all.Resources) != 1 || len(all.Resources[0].ConfigEntries) != 1 {
 			t.Fatalf("%s: got %+v, %v; want one entry", name, all, err)
 		}
@@ -32,15 +35,20 @@ func TestTopics(t *testing.T) {
 	if got := value("retention.ms"); got != "3600000" {
 		t.Errorf("retention.ms: got %s, want 3600000", got)
 	}
-	_, err = c.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
-		ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
-		Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "retention.ms", Value: "7200000", ConfigOperation: kafka.ConfigOperationSet}},
-	}}})
+	_, err = c.IncrementalAlterConfigs(ctx,
+		&kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{
+				Name: "retention.ms", Value: "7200000",
+				ConfigOperation: kafka.ConfigOperationSet,
+			}},
+		}}})
 	if got := value("retention.ms"); err != nil || got != "7200000" {
 		t.Errorf("retention.ms after a change: got %s, %v; want 7200000", got, err)
 	}
 	_, err = c.AlterConfigs(ctx, &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{{
-		ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, Configs: []kafka.AlterConfigRequestConfig{{Name: "max.message.bytes", Value: "200000"}},
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+		Configs: []kafka.AlterConfigRequestConfig{{Name: "max.message.bytes", Value: "200000"}},
 	}}})
 	if a, b := value("retention.ms"), value("max.message.bytes"); err != nil || a != "604800000" || b != "200000" {
 		t.Errorf("after replacing the configuration: got %s and %s, %v; want the default and 200000", a, b, err)
@@ -57,14 +65,21 @@ func TestProduceFetch(t *testing.T) {
 	c, ctx := client(t), short(t)
 	topic := topic(t, c, "fetch", 1)
 	now := time.UnixMilli(1700000000000)
-	produced, err := c.Produce(ctx, &kafka.ProduceRequest{Topic: topic, RequiredAcks: kafka.RequireAll, Compression: kafka.Zstd, Records: kafka.NewRecordReader(
-		kafka.Record{Time: now, Key: kafka.NewBytes([]byte("k")), Value: kafka.NewBytes([]byte("one"))},
-		kafka.Record{Time: now.Add(time.Second), Value: kafka.NewBytes([]byte("two"))},
-	)})
+	produced, err := c.Produce(ctx,
+		&kafka.ProduceRequest{
+			Topic: topic, RequiredAcks: kafka.RequireAll, Compression: kafka.Zstd,
+			Records: kafka.NewRecordReader(
+				kafka.Record{Time: now, Key: kafka.NewBytes([]byte("k")), Value: kafka.NewBytes([]byte("one"))},
+				kafka.Record{Time: now.Add(time.Second), Value: kafka.NewBytes([]byte("two"))},
+			),
+		})
 	if err != nil || produced.Error != nil || produced.BaseOffset != 0 {
 		t.Fatalf("produce: got %+v, %v; want offset 0", produced, err)
 	}
-	fetched, err := c.Fetch(ctx, &kafka.FetchRequest{Topic: topic, Offset: 1, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second})
+	fetched, err := c.Fetch(ctx, &kafka.FetchRequest{
+		Topic: topic, Offset: 1, MinBytes: 1, MaxBytes: 1 << 20,
+		MaxWait: time.Second,
+	})
 	if err != nil || fetched.Error != nil || fetched.HighWatermark != 2 {
 		t.Fatalf("fetch: got %+v, %v; want the watermark 2", fetched, err)
 	}
@@ -75,10 +90,17 @@ func TestProduceFetch(t *testing.T) {
 	if err != nil || record.Offset != 1 || !record.Time.Equal(now.Add(time.Second)) {
 		t.Errorf("record: got %+v, %v; want the second", record, err)
 	}
-	if beyond, err := c.Fetch(ctx, &kafka.FetchRequest{Topic: topic, Offset: 9, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second}); err != nil || !errors.Is(beyond.Error, kafka.OffsetOutOfRange) {
+	if beyond, err := c.Fetch(ctx, &kafka.FetchRequest{
+		Topic: topic, Offset: 9, MinBytes: 1, MaxBytes: 1 << 20,
+		MaxWait: time.Second,
+	}); err != nil || !errors.Is(beyond.Error, kafka.OffsetOutOfRange) {
 		t.Errorf("fetch behind the end: got %+v, %v; want %v", beyond, err, kafka.OffsetOutOfRange)
 	}
-	listed, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.FirstOffsetOf(0), kafka.LastOffsetOf(0), kafka.TimeOffsetOf(0, now.Add(time.Millisecond))}}})
+	listed, err := c.ListOffsets(ctx,
+		&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {
+			kafka.FirstOffsetOf(0),
+			kafka.LastOffsetOf(0), kafka.TimeOffsetOf(0, now.Add(time.Millisecond)),
+		}}})
 	if err != nil || listed.Topics[topic][0].FirstOffset != 0 || listed.Topics[topic][0].LastOffset != 2 {
 		t.Errorf("offsets: got %+v, %v; want 0 and 2", listed, err)
 	}
@@ -99,13 +121,17 @@ func TestGroupRequests(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
 	topic, group := topic(t, c, "group", 2), unique("group")
-	found, err := c.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{Addr: c.Addr, Key: group, KeyType: kafka.CoordinatorKeyTypeConsumer})
+	found, err := c.FindCoordinator(ctx,
+		&kafka.FindCoordinatorRequest{Addr: c.Addr, Key: group, KeyType: kafka.CoordinatorKeyTypeConsumer})
 	if err != nil || found.Error != nil || found.Coordinator == nil || found.Coordinator.NodeID != 1 {
 		t.Fatalf("coordinator: got %+v, %v; want broker 1", found, err)
 	}
 	join := &kafka.JoinGroupRequest{
 		GroupID: group, SessionTimeout: 10 * time.Second, RebalanceTimeout: 10 * time.Second, ProtocolType: "consumer",
-		Protocols: []kafka.GroupProtocol{{Name: "roundrobin", Metadata: kafka.GroupProtocolSubscription{Topics: []string{topic}}}},
+		Protocols: []kafka.GroupProtocol{{
+			Name:     "roundrobin",
+			Metadata: kafka.GroupProtocolSubscription{Topics: []string{topic}},
+		}},
 	}
 	joined, err := c.JoinGroup(ctx, join)
 	if err == nil && errors.Is(joined.Error, kafka.MemberIDRequired) {
@@ -116,19 +142,33 @@ func TestGroupRequests(t *testing.T) {
 		t.Fatalf("join: got %+v, %v; want to lead", joined, err)
 	}
 	synced, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{
-		GroupID: group, GenerationID: joined.GenerationID, MemberID: joined.MemberID, ProtocolType: "consumer", ProtocolName: "roundrobin",
-		Assignments: []kafka.SyncGroupRequestAssignment{{MemberID: joined.MemberID, Assignment: kafka.GroupProtocolAssignment{AssignedPartitions: map[string][]int{topic: {0, 1}}}}},
+		GroupID: group, GenerationID: joined.GenerationID, MemberID: joined.MemberID, ProtocolType: "consumer",
+		ProtocolName: "roundrobin",
+		Assignments: []kafka.SyncGroupRequestAssignment{{
+			MemberID:   joined.MemberID,
+			Assignment: kafka.GroupProtocolAssignment{AssignedPartitions: map[string][]int{topic: {0, 1}}},
+		}},
 	})
 	if err != nil || synced.Error != nil || len(synced.Assignment.AssignedPartitions[topic]) != 2 {
 		t.Errorf("sync: got %+v, %v; want both partitions", synced, err)
 	}
 	// (Errors of heartbeats are where this client does not look for them.)
-	if _, err := c.Heartbeat(ctx, &kafka.HeartbeatRequest{GroupID: group, GenerationID: int32(joined.GenerationID), MemberID: joined.MemberID}); err != nil {
+	if _, err := c.Heartbeat(ctx, &kafka.HeartbeatRequest{
+		GroupID: group, GenerationID: int32(joined.GenerationID),
+		MemberID: joined.MemberID,
+	}); err != nil {
 		t.Errorf("heartbeat: %v", err)
 	}
 	commit := func(generation int, member string) error {
 		t.Helper()
-		committed, err := c.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: group, GenerationID: generation, MemberID: member, Topics: map[string][]kafka.OffsetCommit{topic: {{Partition: 0, Offset: 10}, {Partition: 1, Offset: 20}}}})
+		committed, err := c.OffsetCommit(ctx,
+			&kafka.OffsetCommitRequest{
+				GroupID: group, GenerationID: generation, MemberID: member,
+				Topics: map[string][]kafka.OffsetCommit{topic: {
+					{Partition: 0, Offset: 10},
+					{Partition: 1, Offset: 20},
+				}},
+			})
 		do(t, err)
 		return committed.Topics[topic][0].Error
 	}
@@ -136,12 +176,14 @@ func TestGroupRequests(t *testing.T) {
 	if err := commit(joined.GenerationID, "somebody"); !errors.Is(err, kafka.UnknownMemberId) {
 		t.Errorf("commit of somebody else: got %v, want %v", err, kafka.UnknownMemberId)
 	}
-	left, err := c.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: joined.MemberID}}})
+	left, err := c.LeaveGroup(ctx,
+		&kafka.LeaveGroupRequest{GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: joined.MemberID}}})
 	if err != nil || left.Error != nil {
 		t.Errorf("leave: got %+v, %v; want success", left, err)
 	}
 	do(t, commit(-1, "")) // without members nobody has to be one
-	offsets, err := c.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {0, 1}}})
+	offsets, err := c.OffsetFetch(ctx,
+		&kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {0, 1}}})
 	if err != nil || offsets.Topics[topic][0].CommittedOffset != 10 || offsets.Topics[topic][1].CommittedOffset != 20 {
 		t.Errorf("offsets: got %+v, %v; want 10 and 20", offsets, err)
 	}
@@ -154,7 +196,8 @@ func TestGroupRequests(t *testing.T) {
 	if !seen {
 		t.Errorf("groups: got %+v, want %s among them", listed.Groups, group)
 	}
-	removed, err := c.OffsetDelete(ctx, &kafka.OffsetDeleteRequest{GroupID: group, Topics: map[string][]int{topic: {1}}})
+	removed, err := c.OffsetDelete(ctx,
+		&kafka.OffsetDeleteRequest{GroupID: group, Topics: map[string][]int{topic: {1}}})
 	if err != nil || removed.Error != nil {
 		t.Errorf("delete an offset: got %+v, %v; want success", removed, err)
 	}

@@ -16,7 +16,10 @@ import (
 
 func writer(t *testing.T, c *kafka.Client) *kafka.Writer {
 	t.Helper()
-	w := &kafka.Writer{Addr: c.Addr, Transport: c.Transport, RequiredAcks: kafka.RequireAll, BatchTimeout: 5 * time.Millisecond, Balancer: &kafka.Murmur2Balancer{}}
+	w := &kafka.Writer{
+		Addr: c.Addr, Transport: c.Transport, RequiredAcks: kafka.RequireAll,
+		BatchTimeout: 5 * time.Millisecond, Balancer: &kafka.Murmur2Balancer{},
+	}
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
@@ -42,7 +45,11 @@ func TestWriterReader(t *testing.T) {
 			w.Topic, w.Compression = topic, codec
 			var sent []kafka.Message
 			for i := range 40 {
-				m := kafka.Message{Key: fmt.Append(nil, "key-", i%7), Value: []byte(strings.Repeat("value ", i+1)), Time: time.UnixMilli(1700000000000 + int64(i)), Headers: []kafka.Header{{Key: "h", Value: []byte{0xff, byte(i)}}}}
+				m := kafka.Message{
+					Key: fmt.Append(nil, "key-", i%7), Value: []byte(strings.Repeat("value ", i+1)),
+					Time:    time.UnixMilli(1700000000000 + int64(i)),
+					Headers: []kafka.Header{{Key: "h", Value: []byte{0xff, byte(i)}}},
+				}
 				switch i {
 				case 1:
 					m.Key = nil
@@ -53,14 +60,19 @@ func TestWriterReader(t *testing.T) {
 			}
 			do(t, w.WriteMessages(ctx, sent...))
 			read := func(n int) (last kafka.Message) {
-				r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{address(t)}, Dialer: dialer(), GroupID: topic, Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond})
+				r := kafka.NewReader(kafka.ReaderConfig{
+					Brokers: []string{address(t)}, Dialer: dialer(), GroupID: topic,
+					Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
+				})
 				defer func() { do(t, r.Close()) }()
 				for range n {
 					got, err := r.FetchMessage(ctx)
 					do(t, err)
 					want := sent[got.Offset]
-					if string(got.Key) != string(want.Key) || (got.Key == nil) != (want.Key == nil) || string(got.Value) != string(want.Value) || (got.Value == nil) != (want.Value == nil) ||
-						!got.Time.Equal(want.Time) || len(got.Headers) != 1 || string(got.Headers[0].Value) != string(want.Headers[0].Value) {
+					if string(got.Key) != string(want.Key) || (got.Key == nil) != (want.Key == nil) ||
+						string(got.Value) != string(want.Value) || (got.Value == nil) != (want.Value == nil) ||
+						!got.Time.Equal(want.Time) || len(got.Headers) != 1 ||
+						string(got.Headers[0].Value) != string(want.Headers[0].Value) {
 						t.Errorf("record %d: got %+v, want %+v", got.Offset, got, want)
 					}
 					do(t, r.CommitMessages(ctx, got))
@@ -84,8 +96,10 @@ func TestGroupShares(t *testing.T) {
 	got := make(chan kafka.Message, 100)
 	for range 2 {
 		r := kafka.NewReader(kafka.ReaderConfig{
-			Brokers: []string{address(t)}, Dialer: dialer(), GroupID: topic, GroupTopics: []string{topic}, StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
-			HeartbeatInterval: 300 * time.Millisecond, GroupBalancers: []kafka.GroupBalancer{kafka.RoundRobinGroupBalancer{}, kafka.RangeGroupBalancer{}},
+			Brokers: []string{address(t)}, Dialer: dialer(), GroupID: topic, GroupTopics: []string{topic},
+			StartOffset: kafka.FirstOffset, MaxWait: 100 * time.Millisecond,
+			HeartbeatInterval: 300 * time.Millisecond,
+			GroupBalancers:    []kafka.GroupBalancer{kafka.RoundRobinGroupBalancer{}, kafka.RangeGroupBalancer{}},
 		})
 		done := make(chan struct{})
 		reading, cancel := context.WithCancel(ctx)
@@ -216,7 +230,8 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := connect(plain, &kafka.Dialer{SASLMechanism: bearer{"wrong"}}); !errors.Is(err, kafka.SASLAuthenticationFailed) {
+	if err := connect(plain, &kafka.Dialer{SASLMechanism: bearer{"wrong"}}); !errors.Is(err,
+		kafka.SASLAuthenticationFailed) {
 		t.Errorf("a wrong token: got %v, want %v", err, kafka.SASLAuthenticationFailed)
 	}
 	if err := connect(plain, &kafka.Dialer{}); err == nil {

@@ -26,8 +26,9 @@ func TestOrigins(t *testing.T) {
 	for name, limit := range map[string]int{"default": 0, "small": 100_000, "medium": 250_000} {
 		t.Run(name, func(t *testing.T) {
 			r := kafka.NewReader(kafka.ReaderConfig{
-				Brokers: strings.Split(address(t), ","), Dialer: dialer(), MaxWait: 100 * time.Millisecond, MaxBytes: limit,
-				GroupID: unique("origins"), GroupTopics: strings.Split(topics, ","), StartOffset: kafka.FirstOffset,
+				Brokers: strings.Split(address(t), ","), Dialer: dialer(), MaxWait: 100 * time.Millisecond,
+				MaxBytes: limit,
+				GroupID:  unique("origins"), GroupTopics: strings.Split(topics, ","), StartOffset: kafka.FirstOffset,
 			})
 			defer func() { do(t, r.Close()) }()
 			file, err := os.Create(filepath.Join(output, "segmentio-"+name))
@@ -37,7 +38,8 @@ func TestOrigins(t *testing.T) {
 			for range records {
 				got, err := r.FetchMessage(ctx)
 				do(t, err)
-				_, err = fmt.Fprintf(file, "%s %d %d %d\n%s\n", got.Topic, got.Partition, got.Offset, len(got.Value), got.Value)
+				_, err = fmt.Fprintf(file, "%s %d %d %d\n%s\n", got.Topic, got.Partition, got.Offset,
+					len(got.Value), got.Value)
 				do(t, err)
 			}
 		})

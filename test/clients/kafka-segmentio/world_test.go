@@ -73,7 +73,11 @@ func unique(prefix string) string {
 func topic(t *testing.T, c *kafka.Client, prefix string, partitions int, config ...kafka.ConfigEntry) string {
 	t.Helper()
 	name := unique(prefix)
-	made, err := c.CreateTopics(short(t), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: config}}})
+	made, err := c.CreateTopics(short(t),
+		&kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+			Topic: name, NumPartitions: partitions,
+			ReplicationFactor: 1, ConfigEntries: config,
+		}}})
 	if err != nil || made.Errors[name] != nil {
 		t.Fatalf("create: got %v, %v; want success", made, err)
 	}

@@ -67,5 +67,6 @@ func TestComposeConfig(t *testing.T) {
 		t.Skipf("NOT TESTED: docker has no compose: %s", out)
 	}
 	folder := t.TempDir()
-	run(t, folder, docker, "compose", "--file", file(t, folder, "compose.yaml", generate(t, "compose")), "config", "--quiet")
+	run(t, folder, docker, "compose", "--file", file(t, folder, "compose.yaml", generate(t, "compose")),
+		"config", "--quiet")
 }

@@ -25,7 +25,8 @@ import (
 // rules are the alert rules, as Prometheus reads them.
 func rules(t *testing.T) *rulefmt.RuleGroups {
 	t.Helper()
-	groups, problems := rulefmt.Parse([]byte(generate(t, "alerts")), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, problems := rulefmt.Parse([]byte(generate(t, "alerts")), false, model.UTF8Validation,
+		parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -58,7 +59,8 @@ func TestPromtool(t *testing.T) {
 	promtool := need(t, "promtool", "prometheus")
 	folder := t.TempDir()
 	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
-	out := run(t, folder, promtool, "check", "config", file(t, folder, "prometheus.yml", generate(t, "prometheus", "--ops", "10.0.0.5:8081")))
+	out := run(t, folder, promtool, "check", "config",
+		file(t, folder, "prometheus.yml", generate(t, "prometheus", "--ops", "10.0.0.5:8081")))
 	if !strings.Contains(out, "rules found") {
 		t.Errorf("the configuration does not load the rules:\n%s", out)
 	}
@@ -130,7 +132,8 @@ func prometheus(t *testing.T, program, ops string) string {
 	t.Helper()
 	folder := t.TempDir()
 	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
-	config := file(t, folder, "prometheus.yml", strings.ReplaceAll(generate(t, "prometheus", "--ops", ops), "interval: 15s", "interval: 1s"))
+	config := file(t, folder, "prometheus.yml",
+		strings.ReplaceAll(generate(t, "prometheus", "--ops", ops), "interval: 15s", "interval: 1s"))
 	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +143,8 @@ func prometheus(t *testing.T, program, ops string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)
+	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"),
+		"--web.listen-address="+address)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

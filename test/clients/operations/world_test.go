@@ -69,7 +69,10 @@ func living(t *testing.T) *testserver.Server {
 	t.Helper()
 	folder := t.TempDir()
 	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{
-		Stream: true, Env: []string{"FRESHET_BACKUP_DIRECTORY=" + filepath.Join(folder, "backups"), "FRESHET_BACKUP_EVERY=1h"},
+		Stream: true, Env: []string{
+			"FRESHET_BACKUP_DIRECTORY=" + filepath.Join(folder, "backups"),
+			"FRESHET_BACKUP_EVERY=1h",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +99,8 @@ func follow(t *testing.T, server *testserver.Server) {
 	defer cancel()
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(server.Stream), kgo.SASL(plain.Auth{User: "user", Pass: "token:" + server.Token}.AsMechanism()),
-		kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("followed"), kgo.ConsumeTopics("followed"), kgo.ConsumerGroup("followers"),
+		kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic("followed"), kgo.ConsumeTopics("followed"),
+		kgo.ConsumerGroup("followers"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
 	)
 	if err != nil {

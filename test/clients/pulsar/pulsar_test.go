@@ -99,7 +99,10 @@ func produce(t *testing.T, topic utils.TopicName, payload string) {
 
 func TestTenants(t *testing.T) {
 	tenants := connect(t).Tenants()
-	acme := utils.TenantData{Name: "acme-tenants", AdminRoles: []string{"boss"}, AllowedClusters: []string{"standalone"}}
+	acme := utils.TenantData{
+		Name: "acme-tenants", AdminRoles: []string{"boss"},
+		AllowedClusters: []string{"standalone"},
+	}
 	do(t, tenants.Create(acme))
 	fails(t, tenants.Create(acme), 409)
 	fails(t, tenants.Create(utils.TenantData{Name: "empty"}), 412)
@@ -143,18 +146,22 @@ func TestNamespaces(t *testing.T) {
 	}
 	fails(t, ns.SetRetention(name, utils.NewRetentionPolicies(0, 100)), 412)
 	do(t, ns.SetBacklogQuota(name, utils.NewBacklogQuota(1000, 0, utils.ProducerException), utils.DestinationStorage))
-	if q, err := ns.GetBacklogQuotaMap(name); err != nil || q[utils.DestinationStorage].LimitSize != 1000 || q[utils.DestinationStorage].Policy != utils.ProducerException {
+	if q, err := ns.GetBacklogQuotaMap(name); err != nil || q[utils.DestinationStorage].LimitSize != 1000 ||
+		q[utils.DestinationStorage].Policy != utils.ProducerException {
 		t.Errorf("quota %+v, %v", q, err)
 	}
 	do(t, ns.RemoveBacklogQuota(name))
 	partitions := 3
-	do(t, ns.SetTopicAutoCreation(*full, utils.TopicAutoCreationConfig{Allow: true, Type: utils.Partitioned, Partitions: &partitions}))
-	if a, err := ns.GetTopicAutoCreation(*full); err != nil || !a.Allow || a.Type != utils.Partitioned || *a.Partitions != 3 {
+	do(t, ns.SetTopicAutoCreation(*full,
+		utils.TopicAutoCreationConfig{Allow: true, Type: utils.Partitioned, Partitions: &partitions}))
+	if a, err := ns.GetTopicAutoCreation(*full); err != nil || !a.Allow || a.Type != utils.Partitioned ||
+		*a.Partitions != 3 {
 		t.Errorf("auto-creation %+v, %v", a, err)
 	}
 	do(t, ns.RemoveTopicAutoCreation(*full))
 	do(t, ns.SetSchemaCompatibilityStrategy(*full, utils.SchemaCompatibilityStrategyBackward))
-	if s, err := ns.GetSchemaCompatibilityStrategy(*full); err != nil || s != utils.SchemaCompatibilityStrategyBackward {
+	if s, err := ns.GetSchemaCompatibilityStrategy(*full); err != nil ||
+		s != utils.SchemaCompatibilityStrategyBackward {
 		t.Errorf("strategy %s, %v", s, err)
 	}
 	do(t, ns.SetSchemaValidationEnforced(*full, true))
@@ -177,7 +184,8 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("permissions %v, %v", p, err)
 	}
 	policies, err := ns.GetPolicies(name)
-	if err != nil || policies.RetentionPolicies.RetentionTimeInMinutes != 60 || policies.AuthPolicies.NamespaceAuth["app"] == nil ||
+	if err != nil || policies.RetentionPolicies.RetentionTimeInMinutes != 60 ||
+		policies.AuthPolicies.NamespaceAuth["app"] == nil ||
 		!*policies.DeduplicationEnabled || *policies.IsAllowAutoUpdateSchema || !policies.SchemaValidationEnforced ||
 		policies.SchemaCompatibilityStrategy != utils.SchemaCompatibilityStrategyBackward {
 		t.Errorf("policies %+v, %v", policies, err)
@@ -206,7 +214,8 @@ func TestTopics(t *testing.T) {
 	ns, err := utils.GetNamespaceName("public/pulsar-topics")
 	do(t, err)
 	partitioned, rest, err := topics.List(*ns)
-	if err != nil || !slices.Equal(partitioned, []string{wide.String()}) || len(rest) != 5 || !slices.Contains(rest, plain.String()) {
+	if err != nil || !slices.Equal(partitioned, []string{wide.String()}) || len(rest) != 5 ||
+		!slices.Contains(rest, plain.String()) {
 		t.Errorf("list %v, %v, %v", partitioned, rest, err)
 	}
 	if p, err := topics.GetProperties(plain); err != nil || p["a"] != "b" {
@@ -285,7 +294,8 @@ func TestSubscriptions(t *testing.T) {
 		produce(t, topic, fmt.Sprint(i))
 	}
 	msgs, err := subs.PeekMessages(topic, "first", 3)
-	if err != nil || len(msgs) != 3 || string(msgs[2].Payload) != "2" || msgs[2].Properties["N"] != "2" || msgs[2].MessageID.EntryID != 2 {
+	if err != nil || len(msgs) != 3 || string(msgs[2].Payload) != "2" || msgs[2].Properties["N"] != "2" ||
+		msgs[2].MessageID.EntryID != 2 {
 		t.Fatalf("peeked %v, %v", msgs, err)
 	}
 	one, err := subs.GetMessageByID(topic, msgs[1].MessageID.LedgerID, 1)
@@ -327,7 +337,8 @@ func TestSchemas(t *testing.T) {
 	const topic = "public/default/pulsar-schemas"
 	record := func(fields string) utils.PostSchemaPayload {
 		return utils.PostSchemaPayload{
-			SchemaType: "AVRO", Schema: `{"type":"record","name":"R","fields":[` + fields + `]}`, Properties: map[string]string{"k": "v"},
+			SchemaType: "AVRO", Schema: `{"type":"record","name":"R","fields":[` + fields + `]}`,
+			Properties: map[string]string{"k": "v"},
 		}
 	}
 	first := record(`{"name":"a","type":"string"}`)
@@ -340,7 +351,8 @@ func TestSchemas(t *testing.T) {
 	fails(t, schemas.CreateSchemaByPayload(topic, bad), 409)
 	fails(t, schemas.CreateSchemaByPayload(topic, utils.PostSchemaPayload{SchemaType: "AVRO", Schema: "{"}), 422)
 	latest, err := schemas.GetSchemaInfoWithVersion(topic)
-	if err != nil || latest.Version != 1 || latest.SchemaInfo.Type != "AVRO" || string(latest.SchemaInfo.Schema) != second.Schema || latest.SchemaInfo.Properties["k"] != "v" {
+	if err != nil || latest.Version != 1 || latest.SchemaInfo.Type != "AVRO" ||
+		string(latest.SchemaInfo.Schema) != second.Schema || latest.SchemaInfo.Properties["k"] != "v" {
 		t.Errorf("latest %+v, %v", latest, err)
 	}
 	if info, err := schemas.GetSchemaInfoByVersion(topic, 0); err != nil || string(info.Schema) != first.Schema {
@@ -352,7 +364,8 @@ func TestSchemas(t *testing.T) {
 	if v, err := schemas.GetVersionByPayload(topic, second); err != nil || v != 1 {
 		t.Errorf("version %d, %v", v, err)
 	}
-	if c, err := schemas.TestCompatibilityWithPostSchemaPayload(topic, bad); err != nil || c.IsCompatibility || c.SchemaCompatibilityStrategy != utils.SchemaCompatibilityStrategyFull {
+	if c, err := schemas.TestCompatibilityWithPostSchemaPayload(topic, bad); err != nil || c.IsCompatibility ||
+		c.SchemaCompatibilityStrategy != utils.SchemaCompatibilityStrategyFull {
 		t.Errorf("compatibility %+v, %v", c, err)
 	}
 	do(t, schemas.DeleteSchema(topic))

@@ -79,7 +79,8 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 				return nil, errors.Join(err, g.Close())
 			}
 			options.Env = []string{
-				"FRESHET_MEMBERS_LISTEN_INTERNAL=" + listen[0], "FRESHET_MEMBERS_LISTEN_ETCD=" + listen[1], "FRESHET_MEMBERS_LISTEN_LOG=" + listen[2],
+				"FRESHET_MEMBERS_LISTEN_INTERNAL=" + listen[0], "FRESHET_MEMBERS_LISTEN_ETCD=" + listen[1],
+				"FRESHET_MEMBERS_LISTEN_LOG=" + listen[2],
 			}
 		}
 		m, err := newMember(ctx, name, o.Binary, o.Dir, options)
@@ -99,7 +100,8 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 	}
 	for _, m := range g.Members {
 		bundle := filepath.Join(o.Dir, "group", m.Name+".bundle")
-		if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", m.options.DataDir, "--config", g.configuration(m.Name)); err != nil {
+		if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", m.options.DataDir, "--config",
+			g.configuration(m.Name)); err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
 	}

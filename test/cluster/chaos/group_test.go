@@ -91,7 +91,8 @@ func TestGroupFaults(t *testing.T) {
 		faults = append(faults, disk.Full("disk of one full", 6*time.Second))
 	}
 	if only := os.Getenv("FRESHET_FAULTS"); only != "" {
-		faults = slices.DeleteFunc(faults, func(f Fault) bool { return !slices.Contains(strings.Split(only, ","), f.Name) })
+		faults = slices.DeleteFunc(faults,
+			func(f Fault) bool { return !slices.Contains(strings.Split(only, ","), f.Name) })
 	}
 	run := &Run{
 		Members: g.Members, Load: load.Options{Token: g.Members[0].Token(), Pause: 60 * time.Millisecond},
@@ -178,8 +179,10 @@ func TestGroupFailover(t *testing.T) {
 				verdict = "GOAL MISSED"
 			}
 			worst[name] = max(worst[name], gap.Length)
-			t.Logf("%s of %s: %s without an owner (goal %s: %s; %s from %s after it on, told %v), %s until every topic was taken again (%s before)",
-				name, victim.Name, gap.Length.Round(time.Millisecond), goal, verdict, gap.Topic, gap.Began.Sub(began).Round(time.Millisecond), gap.Said,
+			t.Logf("%s of %s: %s without an owner (goal %s: %s; %s from %s after it on, told %v), %s until every "+
+				"topic was taken again (%s before)",
+				name, victim.Name, gap.Length.Round(time.Millisecond), goal, verdict, gap.Topic,
+				gap.Began.Sub(began).Round(time.Millisecond), gap.Said,
 				took.Round(time.Millisecond), before.Length.Round(time.Millisecond))
 			probe.Stop()
 			if err := victim.Start(ctx); err != nil {
@@ -187,5 +190,6 @@ func TestGroupFailover(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("longest time without an owner: %s after kill -9, %s at SIGTERM", worst["kill -9"].Round(time.Millisecond), worst["SIGTERM"].Round(time.Millisecond))
+	t.Logf("longest time without an owner: %s after kill -9, %s at SIGTERM", worst["kill -9"].Round(time.Millisecond),
+		worst["SIGTERM"].Round(time.Millisecond))
 }

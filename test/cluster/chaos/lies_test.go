@@ -29,7 +29,9 @@ type liar struct {
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := l.count.Add(1)
 	now := n%40 == 0
-	produces := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/admin/rest/topics/v1/public/default/load-") && strings.Count(r.URL.Path, "/") == 8
+	produces := r.Method == http.MethodPost &&
+		strings.HasPrefix(r.URL.Path, "/admin/rest/topics/v1/public/default/load-") &&
+		strings.Count(r.URL.Path, "/") == 8
 	switch {
 	case produces && now && strings.Contains(r.URL.Path, "load-0/"): // says that it has stored a message
 		w.Header().Set("X-Msg-Message-String-Id", "1:1000000:0:0")
@@ -57,7 +59,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body[len(body)-20] ^= 1
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.Handler.ServeHTTP(w, r)
-	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now: // forgets an acknowledgement
+	// forgets an acknowledgement
+	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now:
 		w.WriteHeader(http.StatusNoContent)
 	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // gives an id twice
 		w.Header().Set("Content-Type", "application/json")
@@ -101,9 +104,11 @@ func TestLiesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rule := range []string{
-		"every acknowledged message is delivered", "a message is stored once", "what is acknowledged is not delivered again",
+		"every acknowledged message is delivered", "a message is stored once",
+		"what is acknowledged is not delivered again",
 		"a message is delivered under its own topic and partition", "content damaged",
-		"an id is one schema's", "no key works after its revocation has returned", "some order of the calls explains all answers about a name",
+		"an id is one schema's", "no key works after its revocation has returned",
+		"some order of the calls explains all answers about a name",
 	} {
 		if !slices.ContainsFunc(result.Violations, func(v history.Violation) bool { return v.Rule == rule }) {
 			t.Errorf("a server that lies: got no violation of %q, want one", rule)

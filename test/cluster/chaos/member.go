@@ -164,7 +164,10 @@ func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
 func (m *Member) serves(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	c, err := client.New(client.Config{BaseURL: m.URL, TokenSource: client.StaticToken(m.Token()), Timeout: 5 * time.Second, MaxAttempts: 1})
+	c, err := client.New(client.Config{
+		BaseURL: m.URL, TokenSource: client.StaticToken(m.Token()),
+		Timeout: 5 * time.Second, MaxAttempts: 1,
+	})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ func (p Plan) steps(faults []Fault) iter.Seq[step] {
 				if p.Length > 0 {
 					fault = faults[order[i]]
 				}
-				if p.Length > 0 && time.Since(began) > p.Length || !yield(step{part(p.Quiet), part(fault.Hold), fault}) {
+				if p.Length > 0 && time.Since(began) > p.Length ||
+					!yield(step{part(p.Quiet), part(fault.Hold), fault}) {
 					return
 				}
 			}

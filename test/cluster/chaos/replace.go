@@ -43,7 +43,8 @@ func (g *Group) replace(ctx context.Context, m *Member, interrupts int) error {
 		return err
 	}
 	bundle := filepath.Join(dir, m.Name+"-new.bundle")
-	if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", data, "--config", g.configuration(m.Name)); err != nil {
+	if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", data, "--config",
+		g.configuration(m.Name)); err != nil {
 		return err
 	}
 	for i := range interrupts {
@@ -73,5 +74,7 @@ func (m *Member) startBriefly(ctx context.Context, after time.Duration) error {
 
 // commandAt runs freshet against a member, as its administrator.
 func (g *Group) commandAt(ctx context.Context, m *Member, args ...string) error {
-	return g.commandWith(ctx, []string{"FRESHET_SERVER=" + m.URL, "FRESHET_TOKEN_FILE=" + filepath.Join(m.options.DataDir, "admin.token")}, args...)
+	return g.commandWith(ctx,
+		[]string{"FRESHET_SERVER=" + m.URL, "FRESHET_TOKEN_FILE=" + filepath.Join(m.options.DataDir, "admin.token")},
+		args...)
 }

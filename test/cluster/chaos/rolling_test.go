@@ -108,7 +108,8 @@ func TestGroupRolling(t *testing.T) {
 			for n := 0; pause(loading, 20*time.Millisecond); n++ {
 				r.do(loading, "produce to "+name, func(c *client.Client) error {
 					value := stamp.Make(name, "rolling", n, 200)
-					_, err := c.Topic(name).Produce(loading, client.Message{Value: value, IdempotencyKey: fmt.Sprint(n)})
+					_, err := c.Topic(name).Produce(loading,
+						client.Message{Value: value, IdempotencyKey: fmt.Sprint(n)})
 					return err
 				})
 			}
@@ -117,7 +118,8 @@ func TestGroupRolling(t *testing.T) {
 			for pause(loading, 20*time.Millisecond) {
 				var received []client.Received
 				r.do(loading, "consume from "+name, func(c *client.Client) (err error) {
-					received, err = c.Topic(name).Subscription("s").Fetch(loading, 50, 200*time.Millisecond, 5*time.Second)
+					received, err = c.Topic(name).Subscription("s").Fetch(loading, 50, 200*time.Millisecond,
+						5*time.Second)
 					return err
 				})
 				ids := make([]string, len(received))

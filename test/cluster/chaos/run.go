@@ -96,7 +96,9 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 
 // inject does what the plan says, one fault after another. Each is healed before
 // the next one, and its members are there again.
-func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (injected []Spell, problems []history.Violation, err error) {
+func (r *Run) inject(ctx context.Context,
+	recorder *history.Recorder,
+) (injected []Spell, problems []history.Violation, err error) {
 	for step := range r.Plan.steps(r.Faults) {
 		if !pause(ctx, step.quiet) {
 			break
@@ -119,7 +121,8 @@ func (r *Run) inject(ctx context.Context, recorder *history.Recorder) (injected 
 		if err != nil {
 			return injected, problems, err
 		}
-		r.logf(recorder, "%s is over; members ready after %s", name, (spell.AllReady - spell.Healed).Round(time.Millisecond))
+		r.logf(recorder, "%s is over; members ready after %s", name,
+			(spell.AllReady - spell.Healed).Round(time.Millisecond))
 	}
 	pause(ctx, r.Plan.Quiet)
 	return injected, problems, ctx.Err()
@@ -150,7 +153,8 @@ func (r *Run) await(ctx context.Context, fault string) (problems []history.Viola
 
 func (r *Run) logf(recorder *history.Recorder, format string, args ...any) {
 	if r.Log != nil {
-		_, _ = fmt.Fprintf(r.Log, "%8.2fs  %s\n", recorder.Now().Seconds(), fmt.Sprintf(format, args...)) // lines for people
+		// lines for people
+		_, _ = fmt.Fprintf(r.Log, "%8.2fs  %s\n", recorder.Now().Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -178,7 +182,8 @@ func (r *Result) Print(w io.Writer) error {
 	for _, spell := range r.Faults {
 		kinds[spell.Fault]++
 	}
-	if _, err := fmt.Fprintf(w, "seed                    %d\ntime                    %s\nfaults                  %d\n", r.Seed, r.Took.Round(time.Second), len(r.Faults)); err != nil {
+	if _, err := fmt.Fprintf(w, "seed                    %d\ntime                    %s\nfaults                  %d\n",
+		r.Seed, r.Took.Round(time.Second), len(r.Faults)); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
@@ -203,7 +208,9 @@ func (r *Result) explain(w io.Writer, gap history.Gap) error {
 	lines := []string{"without owner: " + gap.String()}
 	for _, s := range r.Faults {
 		if s.Began < gap.Began+gap.Length && gap.Began < s.AllReady {
-			lines = append(lines, fmt.Sprintf("  fault: %s, %.2fs to %.2fs, all ready at %.2fs", s.Fault, s.Began.Seconds(), s.Healed.Seconds(), s.AllReady.Seconds()))
+			lines = append(lines,
+				fmt.Sprintf("  fault: %s, %.2fs to %.2fs, all ready at %.2fs", s.Fault, s.Began.Seconds(),
+					s.Healed.Seconds(), s.AllReady.Seconds()))
 		}
 	}
 	said := slices.SortedFunc(maps.Keys(gap.Said), func(a, b string) int {

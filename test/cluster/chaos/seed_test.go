@@ -32,7 +32,8 @@ func TestPlan(t *testing.T) {
 		for s := range p.steps(faults) {
 			names, holds = append(names, s.fault.Name), append(holds, s.hold)
 			if s.hold < s.fault.Hold/2 || s.hold > s.fault.Hold || s.quiet < p.Quiet/2 || s.quiet > p.Quiet {
-				t.Errorf("%s: got %s after %s, want half to all of %s and %s", s.fault.Name, s.hold, s.quiet, s.fault.Hold, p.Quiet)
+				t.Errorf("%s: got %s after %s, want half to all of %s and %s", s.fault.Name, s.hold, s.quiet,
+					s.fault.Hold, p.Quiet)
 			}
 			if len(names) == 9 {
 				break

@@ -76,8 +76,9 @@ func TestFaultSingle(t *testing.T) {
 		recovery = result.Gaps[0].Length
 	}
 	tally.Fault{
-		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: len(result.Faults), Checked: result.Total(history.OK),
-		Lost: result.Count(history.Lost), Foreign: result.Count(history.Foreign),
+		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: len(result.Faults),
+		Checked: result.Total(history.OK),
+		Lost:    result.Count(history.Lost), Foreign: result.Count(history.Foreign),
 		Wrong: result.Count(history.Wrong) + result.Count(history.Duplicated), Recovery: recovery,
 	}.Record(t)
 }

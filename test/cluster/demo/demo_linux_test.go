@@ -232,7 +232,10 @@ func TestGroupDemoWithoutATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got %v, want none:\n%s", err, out)
 	}
-	for _, want := range []string{"MEMBER PROCESS", "kill -9 of c", "c      gone", "Reviving c", "ADDRESS", "All members are ended"} {
+	for _, want := range []string{
+		"MEMBER PROCESS", "kill -9 of c", "c      gone", "Reviving c", "ADDRESS",
+		"All members are ended",
+	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("got no %q in:\n%s", want, out)
 		}

@@ -79,7 +79,8 @@ func run(ctx context.Context, dir string, length time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	interactive := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
+	interactive := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) &&
+		os.Getenv("TERM") != "dumb"
 	if length == 0 && !interactive {
 		length = 30 * time.Second
 	}
@@ -88,7 +89,10 @@ func run(ctx context.Context, dir string, length time.Duration) (err error) {
 		defer cancel()
 	}
 	w.start(ctx)
-	s := &screen{group: group, work: w, logs: logs, began: time.Now(), busy: map[string]string{}, seen: observed{shards: []string{"Asking the members…"}}}
+	s := &screen{
+		group: group, work: w, logs: logs, began: time.Now(), busy: map[string]string{},
+		seen: observed{shards: []string{"Asking the members…"}},
+	}
 	s.running.Go(func() { s.observe(ctx) })
 	defer func() {
 		cancel()

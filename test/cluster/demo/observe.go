@@ -39,7 +39,8 @@ func (s *screen) observe(ctx context.Context) {
 		o := s.look(ctx)
 		if passed := now.at.Sub(before.at).Seconds(); passed > 0 {
 			rate := func(now, before int64) float64 { return float64(now-before) / passed }
-			o.produced, o.consumed, o.failed = rate(now.produced, before.produced), rate(now.consumed, before.consumed), rate(now.failed, before.failed)
+			o.produced, o.consumed, o.failed = rate(now.produced, before.produced), rate(now.consumed, before.consumed),
+				rate(now.failed, before.failed)
 			for i := range o.members {
 				used, old := now.cpu[o.members[i].name], before.cpu[o.members[i].name]
 				if used >= old && old > 0 {
@@ -58,7 +59,10 @@ func (s *screen) observe(ctx context.Context) {
 }
 
 func (s *screen) count() figures {
-	f := figures{time.Now(), s.work.produced.Load(), s.work.consumed.Load(), s.work.failed.Load(), map[string]time.Duration{}}
+	f := figures{
+		time.Now(), s.work.produced.Load(), s.work.consumed.Load(), s.work.failed.Load(),
+		map[string]time.Duration{},
+	}
 	for _, m := range s.group.Members {
 		if pid := m.PID(); pid > 0 {
 			if used, err := process.CPU(pid); err == nil {
@@ -93,7 +97,8 @@ func (s *screen) look(ctx context.Context) observed {
 	case told != nil:
 		o.fill(told)
 	case run < majority:
-		o.shards = []string{fmt.Sprintf("%d of %d members run. Without a majority of %d nothing is served; r revives a member.", run, len(s.group.Members), majority)}
+		o.shards = []string{fmt.Sprintf("%d of %d members run. Without a majority of %d nothing is served; r "+
+			"revives a member.", run, len(s.group.Members), majority)}
 	default:
 		o.shards = []string{"No member can tell at the moment how the group is: a majority has yet to be found."}
 	}
@@ -150,14 +155,19 @@ func (o *observed) fill(a *chaos.Status) {
 			}
 		}
 		var leads []string
-		for _, role := range []struct{ name, who string }{{"controllers", a.Controller}, {"etcd", a.EtcdLeader}, {"log", a.LogLeader}} {
+		for _, role := range []struct{ name, who string }{
+			{"controllers", a.Controller},
+			{"etcd", a.EtcdLeader},
+			{"log", a.LogLeader},
+		} {
 			if role.who == r.name {
 				leads = append(leads, role.name)
 			}
 		}
 		r.leads = strings.Join(leads, ", ")
 	}
-	o.shards = []string{fmt.Sprintf("%-7s%-8s%-7s%-9s%s", "SHARD", "OWNER", "EPOCH", "LOG", "COPIES, EACH WITH ITS LAG (asked at "+a.Self+")")}
+	o.shards = []string{fmt.Sprintf("%-7s%-8s%-7s%-9s%s", "SHARD", "OWNER", "EPOCH", "LOG",
+		"COPIES, EACH WITH ITS LAG (asked at "+a.Self+")")}
 	for i := range a.Shards {
 		shard := &a.Shards[i]
 		owner := shard.Owner
@@ -172,7 +182,8 @@ func (o *observed) fill(a *chaos.Status) {
 			}
 		}
 		slices.Sort(copies)
-		line := fmt.Sprintf("%-7d%-8s%-7d%-9d%s", shard.Number, owner, shard.Epoch, shard.Log, strings.Join(copies, ", "))
+		line := fmt.Sprintf("%-7d%-8s%-7d%-9d%s", shard.Number, owner, shard.Epoch, shard.Log,
+			strings.Join(copies, ", "))
 		if shard.Problem != "" {
 			line += "; " + shard.Problem
 		}

@@ -10,7 +10,10 @@ import (
 const wide = 110
 
 // keysHelp explains every key.
-var keysHelp = []string{"Keys: a b c choose a member (>)", "k kill -9", "t stop in order", "p pause, go on", "r revive", "q quit"}
+var keysHelp = []string{
+	"Keys: a b c choose a member (>)", "k kill -9", "t stop in order", "p pause, go on",
+	"r revive", "q quit",
+}
 
 // help has the keys in as many lines as the width needs.
 func help(width int) (lines []string) {
@@ -63,7 +66,8 @@ func (s *screen) table(width int) string {
 	fmt.Fprintf(&b, "Freshet: %d members, %d topics, %s. Logs: %s\n\n",
 		len(s.group.Members), topics, time.Since(s.began).Round(time.Second), s.logs)
 	line := func(chosen string, r row) {
-		text := fmt.Sprintf("%-2s%-7s%-9s%-15s%-8s%-6s%-9s", chosen, r.name, r.process, r.health, r.owned, r.cpu, r.memory)
+		text := fmt.Sprintf("%-2s%-7s%-9s%-15s%-8s%-6s%-9s", chosen, r.name, r.process, r.health, r.owned,
+			r.cpu, r.memory)
 		if width >= wide {
 			text += fmt.Sprintf("%-25s%s", r.leads, r.address)
 		} else {
@@ -81,7 +85,8 @@ func (s *screen) table(width int) string {
 		line(mark, r)
 	}
 	b.WriteString("\n" + strings.Join(s.seen.shards, "\n") + "\n\n")
-	fmt.Fprintf(&b, "Clients: produced %.0f/s, consumed %.0f/s, failed calls %.0f/s\n", s.seen.produced, s.seen.consumed, s.seen.failed)
+	fmt.Fprintf(&b, "Clients: produced %.0f/s, consumed %.0f/s, failed calls %.0f/s\n", s.seen.produced,
+		s.seen.consumed, s.seen.failed)
 	fmt.Fprintf(&b, "         acknowledged and not consumed yet %d, delivered again %d, foreign %d\n",
 		s.work.backlog(), s.work.again.Load(), s.work.foreign.Load())
 	return b.String()

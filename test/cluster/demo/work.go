@@ -39,7 +39,10 @@ func newWork(ctx context.Context, group *chaos.Group) (*work, error) {
 	w := &work{waiting: map[string]bool{}, early: map[string]bool{}, seen: map[string]bool{}}
 	token := group.Members[0].Token()
 	for _, m := range group.Members {
-		c, err := client.New(client.Config{BaseURL: m.URL, TokenSource: client.StaticToken(token), Timeout: 3 * time.Second, MaxAttempts: 1})
+		c, err := client.New(client.Config{
+			BaseURL: m.URL, TokenSource: client.StaticToken(token),
+			Timeout: 3 * time.Second, MaxAttempts: 1,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +53,8 @@ func newWork(ctx context.Context, group *chaos.Group) (*work, error) {
 		if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
 			return nil, fmt.Errorf("making topic %s: %w", name(i), err)
 		}
-		if err := topic.Subscription("demo").Create(ctx, client.SubscriptionOptions{From: client.Earliest}); err != nil {
+		if err := topic.Subscription("demo").Create(ctx,
+			client.SubscriptionOptions{From: client.Earliest}); err != nil {
 			return nil, fmt.Errorf("making the subscription of %s: %w", name(i), err)
 		}
 	}

@@ -104,9 +104,15 @@ func TestGoodHistory(t *testing.T) {
 func TestLate(t *testing.T) {
 	t.Parallel()
 	produced := func(start, end time.Duration, id string) history.Op {
-		return history.Op{Kind: history.Produce, Outcome: history.OK, Start: start, End: end, Thing: "t", Value: id, ID: id}
+		return history.Op{
+			Kind: history.Produce, Outcome: history.OK, Start: start, End: end, Thing: "t",
+			Value: id, ID: id,
+		}
 	}
-	report := history.Check([]history.Op{produced(0, s, "1:0:0:0"), produced(2*s, 9*s, "1:1:0:0"), produced(10*s, 11*s, "1:2:0:0")}, history.Expect{})
+	report := history.Check([]history.Op{
+		produced(0, s, "1:0:0:0"), produced(2*s, 9*s, "1:1:0:0"),
+		produced(10*s, 11*s, "1:2:0:0"),
+	}, history.Expect{})
 	if len(report.Gaps) != 1 || report.Gaps[0].String() != "8s t, from 1.00s on" {
 		t.Errorf("gaps: got %v, want one of 8s of t", report.Gaps)
 	}
@@ -141,7 +147,10 @@ func TestDoctored(t *testing.T) {
 	}
 	value := func(v string) func(history.Op) bool { return func(op history.Op) bool { return op.Value == v } }
 	received := func(v, id string, start time.Duration) history.Op {
-		return history.Op{Kind: history.Receive, Outcome: history.OK, Start: start, End: start + s, Thing: "t", Subscription: "one", Value: v, ID: id}
+		return history.Op{
+			Kind: history.Receive, Outcome: history.OK, Start: start, End: start + s, Thing: "t",
+			Subscription: "one", Value: v, ID: id,
+		}
 	}
 	for name, test := range map[string]struct {
 		class  history.Class
@@ -160,7 +169,10 @@ func TestDoctored(t *testing.T) {
 			o[find(o, history.Produce, func(op history.Op) bool { return op.End == 9*s })].ID = "1:4:0:0"
 			return o
 		}},
-		"one attempt stored twice": {history.Duplicated, "a message is stored once", add(received("b", "1:5:0:0", 40*s))},
+		"one attempt stored twice": {
+			history.Duplicated, "a message is stored once",
+			add(received("b", "1:5:0:0", 40*s)),
+		},
 		"delivered under another topic": {history.Foreign, ownPlace, func(o ops) ops {
 			o[find(o, history.Receive, value("c"))].Origin = "other"
 			return o
@@ -183,18 +195,28 @@ func TestDoctored(t *testing.T) {
 		"message from the future": {history.Wrong, "no message before it was sent", func(o ops) ops {
 			return append(o, received("a", "1:0:0:0", -s))
 		}},
-		"stored before an older one": {history.Wrong, "messages are stored in the order in which they were acknowledged", add(history.Op{
-			Kind: history.Produce, Outcome: history.OK, Start: 9500 * time.Millisecond, End: 10 * s, Thing: "t", Value: "late", ID: "1:2:0:0",
-		})},
-		"delivered after its acknowledgement": {history.Duplicated, "what is acknowledged is not delivered again", add(received("a", "1:0:0:0", 40*s))},
+		"stored before an older one": {
+			history.Wrong,
+			"messages are stored in the order in which they were acknowledged", add(history.Op{
+				Kind: history.Produce, Outcome: history.OK, Start: 9500 * time.Millisecond, End: 10 * s, Thing: "t",
+				Value: "late", ID: "1:2:0:0",
+			}),
+		},
+		"delivered after its acknowledgement": {
+			history.Duplicated, "what is acknowledged is not delivered again",
+			add(received("a", "1:0:0:0", 40*s)),
+		},
 		"out of order": {history.Wrong, "a single consumer gets a partition in order", func(o ops) ops {
 			o[find(o, history.Receive, func(op history.Op) bool { return op.Outcome == history.Unknown })].Max = 0
 			return o
 		}},
-		"name that nobody gave": {history.Wrong, "some order of the calls explains all answers about a name", func(o ops) ops {
-			i := find(o, history.Create, func(op history.Op) bool { return op.Outcome == history.Unknown })
-			return slices.Delete(o, i, i+1)
-		}},
+		"name that nobody gave": {
+			history.Wrong, "some order of the calls explains all answers about a name",
+			func(o ops) ops {
+				i := find(o, history.Create, func(op history.Op) bool { return op.Outcome == history.Unknown })
+				return slices.Delete(o, i, i+1)
+			},
+		},
 		"stale look": {history.Wrong, "some order of the calls explains all answers about a name", add(history.Op{
 			Kind: history.Look, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "topic/x",
 		})},
@@ -202,7 +224,8 @@ func TestDoctored(t *testing.T) {
 			Kind: history.Read, Outcome: history.OK, Start: 40 * s, End: 41 * s, ID: "1", Value: "another",
 		})},
 		"schema with two ids": {history.Duplicated, "a schema has one id", add(history.Op{
-			Kind: history.Register, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "subject", ID: "2", Value: "schema",
+			Kind: history.Register, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "subject", ID: "2",
+			Value: "schema",
 		})},
 		"schema lost": {history.Lost, "a schema that has an id can be read", add(history.Op{
 			Kind: history.Read, Outcome: history.Refused, Start: 40 * s, End: 41 * s, ID: "1",
@@ -214,7 +237,8 @@ func TestDoctored(t *testing.T) {
 			Kind: history.Use, Outcome: history.Refused, Start: 3 * s, End: 4 * s, Thing: "key",
 		})},
 		"refused without a reason": {history.Wrong, "answers are right or honest errors", add(history.Op{
-			Kind: history.Produce, Outcome: history.Absurd, Start: 40 * s, End: 41 * s, Thing: "t", Value: "n", Note: "topic not found",
+			Kind: history.Produce, Outcome: history.Absurd, Start: 40 * s, End: 41 * s, Thing: "t", Value: "n",
+			Note: "topic not found",
 		})},
 		"position lost": {history.Lost, "a group's position is the one committed last", add(history.Op{
 			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "0",
@@ -223,7 +247,8 @@ func TestDoctored(t *testing.T) {
 			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "3",
 		})},
 		"half made": {history.Wrong, "nothing is half made for ever", add(history.Op{
-			Kind: history.Finish, Outcome: history.Refused, Start: 40 * s, End: 41 * s, Thing: "topic/y", Note: "listed and not usable",
+			Kind: history.Finish, Outcome: history.Refused, Start: 40 * s, End: 41 * s, Thing: "topic/y",
+			Note: "listed and not usable",
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,8 @@ type Op struct {
 
 // String is the operation for people.
 func (o *Op) String() string {
-	text := fmt.Sprintf("%s..%s %s: %s %s", o.Start.Round(time.Millisecond), o.End.Round(time.Millisecond), o.Client, o.Kind, o.Thing)
+	text := fmt.Sprintf("%s..%s %s: %s %s", o.Start.Round(time.Millisecond), o.End.Round(time.Millisecond), o.Client,
+		o.Kind, o.Thing)
 	for _, part := range []string{o.Subscription, o.ID, o.Value} {
 		if part != "" {
 			text += " " + part

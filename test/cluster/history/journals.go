@@ -35,7 +35,8 @@ func checkNames(r *Report, ops []*Op) {
 		switch porcupine.CheckOperationsTimeout(model, byName[name], 10*time.Second) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
-			r.add(Wrong, "answers about names can be checked", "%s: %d calls take too long to check", name, len(byName[name]))
+			r.add(Wrong, "answers about names can be checked", "%s: %d calls take too long to check", name,
+				len(byName[name]))
 		default:
 			text := ""
 			for _, call := range byName[name] {
@@ -154,7 +155,8 @@ func checkPositions(r *Report, ops []*Op) {
 		case got < lowest:
 			r.add(Lost, "a group's position is the one committed last", "%s, and %d was committed before", o, lowest)
 		case got > highest:
-			r.add(Wrong, "a group's position was committed by somebody", "%s, and %d is the highest that was", o, highest)
+			r.add(Wrong, "a group's position was committed by somebody",
+				"%s, and %d is the highest that was", o, highest)
 		}
 	}
 }

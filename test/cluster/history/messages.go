@@ -91,7 +91,8 @@ func (t *topic) check(r *Report, complete []string) {
 	for _, subscription := range complete {
 		for _, value := range slices.Sorted(maps.Keys(t.acked)) {
 			if !received[subscription][value] {
-				r.add(Lost, "every acknowledged message is delivered", "topic %s: %s with id %s never came on subscription %s", t.name, value, t.ids[value], subscription)
+				r.add(Lost, "every acknowledged message is delivered",
+					"topic %s: %s with id %s never came on subscription %s", t.name, value, t.ids[value], subscription)
 			}
 		}
 	}
@@ -144,7 +145,8 @@ func (t *topic) checkAppends(r *Report) {
 				byEnd = byEnd[1:]
 			}
 			if highest != nil && t.places[o.ID].Entry <= t.places[highest.ID].Entry {
-				r.add(Wrong, "messages are stored in the order in which they were acknowledged", "topic %s: %s, behind %s", t.name, o, highest)
+				r.add(Wrong, "messages are stored in the order in which they were acknowledged",
+					"topic %s: %s, behind %s", t.name, o, highest)
 			}
 		}
 	}
@@ -161,7 +163,8 @@ func (t *topic) checkAcknowledged(r *Report) {
 		case o.Kind == Ack && done[key] == nil:
 			done[key] = o
 		case o.Kind == Receive && done[key] != nil && o.Start > done[key].End:
-			r.add(Duplicated, "what is acknowledged is not delivered again", "topic %s: %s, after %s", t.name, o, done[key])
+			r.add(Duplicated, "what is acknowledged is not delivered again", "topic %s: %s, after %s",
+				t.name, o, done[key])
 		}
 	}
 }

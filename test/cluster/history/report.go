@@ -92,7 +92,8 @@ const maxShown = 5
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "operations              %d: %d done, %d refused, %d unknown\n", r.Total(""), r.Total(OK), r.Total(Refused), r.Total(Unknown))
+	fmt.Fprintf(&b, "operations              %d: %d done, %d refused, %d unknown\n", r.Total(""), r.Total(OK),
+		r.Total(Refused), r.Total(Unknown))
 	for _, kind := range slices.Sorted(maps.Keys(r.Operations)) {
 		by := r.Operations[kind]
 		fmt.Fprintf(&b, "  %-22s%d done, %d refused, %d unknown\n", kind, by[OK], by[Refused], by[Unknown])

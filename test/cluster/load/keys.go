@@ -32,7 +32,8 @@ func (w *worker) useKeys(ctx context.Context) {
 		ref := resources.Ref{Kind: resources.APIKeys, Organization: organization, Name: name}
 		for done := false; !done && w.pause(ctx); {
 			m, start = w.any(), w.recorder.Now()
-			_, err := m.resources.Patch(ctx, ref, map[string]any{"spec": map[string]any{"revoke": true}}, resources.WriteOptions{})
+			_, err := m.resources.Patch(ctx, ref, map[string]any{"spec": map[string]any{"revoke": true}},
+				resources.WriteOptions{})
 			w.recorder.Add(start, w.op(m, history.Revoke, name, err, client.ErrConflict))
 			done = err == nil
 		}

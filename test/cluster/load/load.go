@@ -118,7 +118,10 @@ func New(ctx context.Context, recorder *history.Recorder, members []Member, o Op
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Second
 	}
-	l := &Load{o: o, recorder: recorder, acked: map[place]bool{}, seen: map[place]bool{}, made: map[string]bool{}, ids: map[string]string{}}
+	l := &Load{
+		o: o, recorder: recorder, acked: map[place]bool{}, seen: map[place]bool{}, made: map[string]bool{},
+		ids: map[string]string{},
+	}
 	for _, m := range members {
 		c, err := client.New(client.Config{
 			BaseURL: m.URL, TokenSource: client.StaticToken(o.Token), Timeout: o.Timeout, MaxAttempts: 1,
@@ -127,7 +130,8 @@ func New(ctx context.Context, recorder *history.Recorder, members []Member, o Op
 		if err != nil {
 			return nil, err
 		}
-		l.members = append(l.members, &member{Member: m, client: c, registry: schemas.New(c), resources: resources.New(c)})
+		l.members = append(l.members,
+			&member{Member: m, client: c, registry: schemas.New(c), resources: resources.New(c)})
 	}
 	return l, l.setUp(ctx)
 }
@@ -140,7 +144,8 @@ func (l *Load) setUp(ctx context.Context) error {
 			return fmt.Errorf("making topic %s: %w", name, err)
 		}
 		for _, subscription := range []string{shared, alone} {
-			if err := c.Topic(name).Subscription(subscription).Create(ctx, client.SubscriptionOptions{From: client.Earliest}); err != nil {
+			if err := c.Topic(name).Subscription(subscription).Create(ctx,
+				client.SubscriptionOptions{From: client.Earliest}); err != nil {
 				return fmt.Errorf("making subscription %s of %s: %w", subscription, name, err)
 			}
 		}
@@ -160,8 +165,12 @@ func (l *Load) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	account := map[string]any{"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount", "metadata": map[string]any{"name": robot}}
-	if _, err := l.members[0].resources.Create(ctx, resources.ServiceAccounts, organization, account, resources.WriteOptions{}); err != nil {
+	account := map[string]any{
+		"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount",
+		"metadata": map[string]any{"name": robot},
+	}
+	if _, err := l.members[0].resources.Create(ctx, resources.ServiceAccounts, organization, account,
+		resources.WriteOptions{}); err != nil {
 		return fmt.Errorf("making account %s: %w", robot, err)
 	}
 	return nil
@@ -193,14 +202,17 @@ func (l *Load) Start(ctx context.Context) {
 	}
 	for _, topic := range l.topics {
 		run(writing, &l.writing, topic+" plain", func(w *worker, ctx context.Context) { w.produce(ctx, topic, false) })
-		run(writing, &l.writing, topic+" idempotent", func(w *worker, ctx context.Context) { w.produce(ctx, topic, true) })
+		run(writing, &l.writing, topic+" idempotent",
+			func(w *worker, ctx context.Context) { w.produce(ctx, topic, true) })
 		run(reading, &l.reading, topic+" alone", func(w *worker, ctx context.Context) { w.consume(ctx, topic, alone) })
 		for i := range 2 {
-			run(reading, &l.reading, fmt.Sprintf("%s shared %d", topic, i), func(w *worker, ctx context.Context) { w.consume(ctx, topic, shared) })
+			run(reading, &l.reading, fmt.Sprintf("%s shared %d", topic, i),
+				func(w *worker, ctx context.Context) { w.consume(ctx, topic, shared) })
 		}
 	}
 	for _, s := range l.streams {
-		run(writing, &l.writing, s.topic+" producer", func(w *worker, ctx context.Context) { w.produceStream(ctx, reading, s) })
+		run(writing, &l.writing, s.topic+" producer",
+			func(w *worker, ctx context.Context) { w.produceStream(ctx, reading, s) })
 	}
 	if len(l.streams) > 0 {
 		run(reading, &l.reading, reader, (*worker).readAtOnce)
@@ -209,7 +221,8 @@ func (l *Load) Start(ctx context.Context) {
 		run(reading, &l.reading, team+" 1", (*worker).readInTeam)
 		for i := range 4 {
 			group := fmt.Sprintf("group-%d", i)
-			run(writing, &l.writing, group, func(w *worker, ctx context.Context) { w.commit(ctx, group, l.streams[0].topic) })
+			run(writing, &l.writing, group,
+				func(w *worker, ctx context.Context) { w.commit(ctx, group, l.streams[0].topic) })
 		}
 	}
 	for i := range 3 {

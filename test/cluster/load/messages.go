@@ -90,7 +90,8 @@ func produceOnce(ctx context.Context, c *client.Client, topic string, message cl
 		return produced.StringID, err
 	}
 	response, err := c.Do(ctx, &client.Request{
-		Method: http.MethodPost, Path: "/admin/rest/topics/v1/public/default/" + topic + "/message", Body: message.Value,
+		Method: http.MethodPost, Path: "/admin/rest/topics/v1/public/default/" + topic + "/message",
+		Body:   message.Value,
 		Header: http.Header{"Content-Type": {"application/octet-stream"}, "X-Msg-Partition-Key": {message.Key}},
 	})
 	if err != nil {

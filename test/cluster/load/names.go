@@ -53,7 +53,10 @@ func (w *worker) lookTopic(ctx context.Context, m *member, name string) history.
 func (w *worker) nameAccounts(ctx context.Context) {
 	for w.rest(ctx) {
 		name := fmt.Sprintf("account-%d", w.next)
-		object := map[string]any{"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount", "metadata": map[string]any{"name": name}}
+		object := map[string]any{
+			"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount",
+			"metadata": map[string]any{"name": name},
+		}
 		w.note(accountThing + name)
 		m := w.any()
 		start := w.recorder.Now()
@@ -67,7 +70,8 @@ func (w *worker) nameAccounts(ctx context.Context) {
 }
 
 func (w *worker) lookAccount(ctx context.Context, m *member, name string) history.Op {
-	_, err := m.resources.Get(ctx, resources.Ref{Kind: resources.ServiceAccounts, Organization: organization, Name: name})
+	_, err := m.resources.Get(ctx,
+		resources.Ref{Kind: resources.ServiceAccounts, Organization: organization, Name: name})
 	return w.op(m, history.Look, accountThing+name, err, client.ErrNotFound)
 }
 

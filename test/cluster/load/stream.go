@@ -183,7 +183,8 @@ func (w *worker) commit(ctx context.Context, group, topic string) {
 		start := w.recorder.Now()
 		var offsets kadm.Offsets
 		offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: int64(w.next)})
-		err := bounded(ctx, w.o.Timeout, func(ctx context.Context) error { return admin.CommitAllOffsets(ctx, group, offsets) })
+		err := bounded(ctx, w.o.Timeout,
+			func(ctx context.Context) error { return admin.CommitAllOffsets(ctx, group, offsets) })
 		op.Outcome, op.Note = streamOutcome(err)
 		w.recorder.Add(start, op)
 

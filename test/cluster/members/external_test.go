@@ -69,8 +69,10 @@ func ownNATS(t *testing.T) (servers []*natsd.Server, clients, monitoring []strin
 			t.Fatal(err)
 		}
 		o := &natsd.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: natsd.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: natsd.RANDOM_PORT,
-			NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: i < 2, MaxPayload: natsserver.MinMaxPayload,
+			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: natsd.RANDOM_PORT, HTTPHost: "127.0.0.1",
+			HTTPPort: natsd.RANDOM_PORT,
+			NoSigs:   true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: i < 2,
+			MaxPayload:        natsserver.MinMaxPayload,
 			JetStreamMaxStore: 4 << 30, Routes: routes,
 			Cluster: natsd.ClusterOpts{Name: "own", Host: host},
 		}
@@ -86,7 +88,8 @@ func ownNATS(t *testing.T) (servers []*natsd.Server, clients, monitoring []strin
 		if !server.ReadyForConnections(10 * time.Second) {
 			t.Fatal("got a NATS server that is not ready, want one")
 		}
-		servers, clients, monitoring = append(servers, server), append(clients, server.ClientURL()), append(monitoring, "http://"+server.MonitorAddr().String())
+		servers, clients, monitoring = append(servers, server), append(clients, server.ClientURL()),
+			append(monitoring, "http://"+server.MonitorAddr().String())
 	}
 	return servers, clients, monitoring
 }
@@ -126,13 +129,18 @@ func TestFaultExternal(t *testing.T) {
 
 	// It is said that writes are not synced.
 	await(t, "the condition", 30*time.Second, func() bool {
-		return bytes.Contains(must(t, c, http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/messagingclusters", ""), []byte("SyncNotAlways"))
+		return bytes.Contains(must(t, c, http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/messagingclusters", ""),
+			[]byte("SyncNotAlways"))
 	})
 	if log := a.Log(); !strings.Contains(log, "does not sync every write") {
 		t.Error("got no line about it in the log, want one")
 	}
-	out, _ := exec.CommandContext(t.Context(), binary, "doctor", "--config", filepath.Join(dir, "a.yaml")).CombinedOutput()
-	for _, want := range []string{`(?m)^ok    nats .*version 2\.\d+`, `(?m)^warn  nats .*does not sync every write`, `(?m)^ok    etcd `} {
+	out, _ := exec.CommandContext(t.Context(), binary, "doctor", "--config",
+		filepath.Join(dir, "a.yaml")).CombinedOutput()
+	for _, want := range []string{
+		`(?m)^ok    nats .*version 2\.\d+`, `(?m)^warn  nats .*does not sync every write`,
+		`(?m)^ok    etcd `,
+	} {
 		if !regexp.MustCompile(want).Match(out) {
 			t.Errorf("doctor: got no line %s in\n%s", want, out)
 		}

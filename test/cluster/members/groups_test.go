@@ -19,7 +19,8 @@ func TestAllConsumerGroups(t *testing.T) {
 	for i := range 12 {
 		await(t, "a group", time.Minute, func() bool { // owners may still change after the start
 			m := g.Members[i%3]
-			status, answer := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i), `{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
+			status, answer := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i),
+				`{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
 			if status != http.StatusNoContent && status != http.StatusServiceUnavailable {
 				t.Fatalf("a group: got %d %s, want 204, or 503 while owners change", status, answer)
 			}
@@ -86,7 +87,8 @@ func wholeStatistics(t *testing.T, g *group) {
 				} `json:"groups"`
 				Incomplete bool `json:"groupsIncomplete"`
 			}
-			status, answer := call(t.Context(), m, m.Token(), http.MethodGet, "/admin/v2/persistent/public/default/orders/stats", "")
+			status, answer := call(t.Context(), m, m.Token(), http.MethodGet,
+				"/admin/v2/persistent/public/default/orders/stats", "")
 			if status == http.StatusServiceUnavailable {
 				return false
 			}

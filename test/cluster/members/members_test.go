@@ -133,7 +133,8 @@ func controller(t *testing.T, asked *chaos.Member) string {
 	var status struct {
 		Controller string `json:"controller"`
 	}
-	if code, answer := call(t.Context(), asked, asked.Token(), http.MethodGet, "/system/v1alpha1/members", ""); code == http.StatusOK {
+	if code, answer := call(t.Context(), asked, asked.Token(), http.MethodGet, "/system/v1alpha1/members",
+		""); code == http.StatusOK {
 		if err := json.Unmarshal(answer, &status); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,8 @@ func TestFaultController(t *testing.T) {
 	must(t, a, http.MethodPost, cloud+"serviceaccounts", account("first"))
 	must(t, b, http.MethodGet, cloud+"serviceaccounts/first", "") // at once
 	must(t, c, http.MethodPatch, cloud+"serviceaccounts/first", `{"metadata":{"labels":{"at":"c"}}}`)
-	if answer := must(t, a, http.MethodGet, cloud+"serviceaccounts/first", ""); !bytes.Contains(answer, []byte(`"at": "c"`)) && !bytes.Contains(answer, []byte(`"at":"c"`)) {
+	if answer := must(t, a, http.MethodGet, cloud+"serviceaccounts/first", ""); !bytes.Contains(answer,
+		[]byte(`"at": "c"`)) && !bytes.Contains(answer, []byte(`"at":"c"`)) {
 		t.Errorf("a does not have what c wrote: %s", answer)
 	}
 	await(t, "credentials", 20*time.Second, func() bool { return ready(t, b, "first") })
@@ -191,7 +193,8 @@ func TestFaultController(t *testing.T) {
 		fault.Injected++
 		name := fmt.Sprintf("after-%d", i)
 		await(t, "a write", 30*time.Second, func() bool {
-			status, _ := call(t.Context(), other, other.Token(), http.MethodPost, cloud+"serviceaccounts", account(name))
+			status, _ := call(t.Context(), other, other.Token(), http.MethodPost, cloud+"serviceaccounts",
+				account(name))
 			return status == http.StatusCreated || status == http.StatusConflict
 		})
 		await(t, "its controllers work", 30*time.Second, func() bool { return ready(t, other, name) })
@@ -295,7 +298,8 @@ func TestAttackRevokedKey(t *testing.T) {
 	}
 	began := time.Now()
 	await(t, "revocation with a paused member", time.Minute, func() bool { // its leader may be the paused one
-		status, _ := call(t.Context(), g.Members[0], g.Members[0].Token(), http.MethodPatch, cloud+"apikeys/paused", `{"spec":{"revoke":true}}`)
+		status, _ := call(t.Context(), g.Members[0], g.Members[0].Token(), http.MethodPatch, cloud+"apikeys/paused",
+			`{"spec":{"revoke":true}}`)
 		return status == http.StatusOK
 	})
 	t.Logf("a revocation with a paused member took %s", time.Since(began))
@@ -325,20 +329,25 @@ func TestFaultNoMajority(t *testing.T) {
 		status, _ := call(t.Context(), a, a.Token(), http.MethodGet, cloud+"serviceaccounts/robot", "")
 		return status == http.StatusServiceUnavailable
 	})
-	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/admin/v2/persistent/public/default": 503, "/subjects": 503, cloud + "apikeys": 503} {
+	for path, want := range map[string]int{
+		"/livez": 200, "/readyz": 503, "/admin/v2/persistent/public/default": 503,
+		"/subjects": 503, cloud + "apikeys": 503,
+	} {
 		fault.Checked++
 		if status, answer := call(t.Context(), a, a.Token(), http.MethodGet, path, ""); status != want {
 			fault.Wrong++
 			t.Errorf("GET %s of a member that is alone: got %d %s, want %d", path, status, answer, want)
 		}
 	}
-	if _, answer := call(t.Context(), a, "", http.MethodGet, "/readyz", ""); !bytes.Contains(answer, []byte("majority")) {
+	if _, answer := call(t.Context(), a, "", http.MethodGet, "/readyz", ""); !bytes.Contains(answer,
+		[]byte("majority")) {
 		t.Errorf("/readyz says %q, want a word about the majority", answer)
 	}
 	a.Kill()
 	started := make(chan error, 1)
 	go func() { started <- a.Start(t.Context()) }()
-	await(t, "it starts, and turns clients of the stream protocol away", 20*time.Second, func() bool { return resets(t, a.Stream) })
+	await(t, "it starts, and turns clients of the stream protocol away", 20*time.Second,
+		func() bool { return resets(t, a.Stream) })
 	began := time.Now()
 	if err := errors.Join(b.Start(t.Context()), <-started); err != nil {
 		t.Fatal(err)
@@ -398,7 +407,8 @@ func TestFaultReplacedMember(t *testing.T) {
 	if out, err := freshet("cluster", "status"); err == nil || !strings.Contains(out, "Problem: member c") {
 		t.Errorf("status with a lost member: got %v\n%s", err, out)
 	}
-	if out, err := freshet("cluster", "join", filepath.Join(g.dir, "group", "c-new.bundle"), "--data-dir", filepath.Join(g.dir, "c"), "--config", filepath.Join(g.dir, "c.yaml")); err != nil {
+	if out, err := freshet("cluster", "join", filepath.Join(g.dir, "group", "c-new.bundle"), "--data-dir",
+		filepath.Join(g.dir, "c"), "--config", filepath.Join(g.dir, "c.yaml")); err != nil {
 		t.Fatalf("join: %v\n%s", err, out)
 	}
 	if err := c.Start(t.Context()); err != nil {

@@ -33,13 +33,15 @@ func TestQuietLog(t *testing.T) {
 	}
 	c.Kill()
 	for _, m := range g.Members[:2] {
-		await(t, "the news that c is lost", 30*time.Second, func() bool { return lostLine.MatchString(whole(t, m)[said[m.Name]:]) })
+		await(t, "the news that c is lost", 30*time.Second,
+			func() bool { return lostLine.MatchString(whole(t, m)[said[m.Name]:]) })
 	}
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range g.Members[:2] {
-		await(t, "the news that c is back", 20*time.Second, func() bool { return thereLine.MatchString(whole(t, m)[said[m.Name]:]) })
+		await(t, "the news that c is back", 20*time.Second,
+			func() bool { return thereLine.MatchString(whole(t, m)[said[m.Name]:]) })
 		log := whole(t, m)[said[m.Name]:]
 		quiet(t, "without c", m.Name, log)
 		away := log[:thereLine.FindStringIndex(log)[0]]
@@ -70,7 +72,8 @@ func quiet(t *testing.T, when, member, log string) {
 		}
 	}
 	if len(loud) > 2 {
-		t.Errorf("%s: got %d warnings of libraries at member %s, want at most 2:\n%s", when, len(loud), member, strings.Join(loud, "\n"))
+		t.Errorf("%s: got %d warnings of libraries at member %s, want at most 2:\n%s", when, len(loud), member,
+			strings.Join(loud, "\n"))
 	}
 	if double := regexp.MustCompile(`(?m)^.* (cluster|shard)=\S+ .*\b(cluster|shard)=.*$`); double.MatchString(log) {
 		for _, line := range double.FindAllString(log, -1) {

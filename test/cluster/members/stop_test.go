@@ -48,5 +48,8 @@ func TestFaultLastStops(t *testing.T) {
 	if err := b.Stop(time.Minute); err != nil {
 		t.Errorf("stopping the last member: got %v, want a good end\n%s", err, b.Log())
 	}
-	tally.Fault{Name: "last member stopped while another is silent", Injected: 1, Checked: 1, Recovery: time.Since(began)}.Record(t)
+	tally.Fault{
+		Name: "last member stopped while another is silent", Injected: 1, Checked: 1,
+		Recovery: time.Since(began),
+	}.Record(t)
 }

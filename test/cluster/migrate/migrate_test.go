@@ -54,7 +54,8 @@ func filled(t *testing.T, dir string) (*world, string) {
 	s, at := alone(t, dir, data)
 	w := &world{t: t, admin: s.Token, clientID: s.ClientID, clientSecret: s.ClientSecret}
 	w.fill(at)
-	if out, err := freshet(t, dir, "migrate", "--from", data, "--config", os.DevNull); err == nil || !strings.Contains(out, "in use by another freshet process") {
+	if out, err := freshet(t, dir, "migrate", "--from", data, "--config", os.DevNull); err == nil ||
+		!strings.Contains(out, "in use by another freshet process") {
 		t.Errorf("migrating a server that runs: got %v %s", err, out)
 	}
 	if err := s.Stop(time.Minute); err != nil {
@@ -155,7 +156,8 @@ func TestFaultMigrate(t *testing.T) {
 		fault.Wrong++
 		t.Error("the old data directory was changed")
 	}
-	if again, err := freshet(t, dir, "migrate", "--from", old, "--config", config("a")); err != nil || !strings.Contains(again, "Nothing is left to do") {
+	if again, err := freshet(t, dir, "migrate", "--from", old, "--config", config("a")); err != nil ||
+		!strings.Contains(again, "Nothing is left to do") {
 		t.Errorf("migrating again: got %v %s", err, again)
 	}
 	if err := os.WriteFile(filepath.Join(other, "admin.token"), []byte(w.admin), 0o600); err != nil {
@@ -208,7 +210,8 @@ func TestGroup(t *testing.T) {
 	for i, m := range g.Members {
 		w.check(place{m.URL, m.Stream}, 2)
 		text, err := os.ReadFile(m.LogFile())
-		if got := strings.Contains(string(text), "is new to its group and joins its etcd"); err != nil || got != (i > 0) {
+		if got := strings.Contains(string(text), "is new to its group and joins its etcd"); err != nil ||
+			got != (i > 0) {
 			t.Errorf("member %s says that it joins: got %v %v, want %v", m.Name, got, err, i > 0)
 		}
 	}
@@ -220,7 +223,8 @@ func TestGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if out, err := freshet(t, dir, "backup", "--data-dir", filepath.Join(dir, "b"), filepath.Join(dir, "backups")); err != nil {
+	if out, err := freshet(t, dir, "backup", "--data-dir", filepath.Join(dir, "b"),
+		filepath.Join(dir, "backups")); err != nil {
 		t.Fatalf("backup: %v\n%s", err, out)
 	}
 	for _, m := range g.Members {
@@ -230,7 +234,8 @@ func TestGroup(t *testing.T) {
 	}
 	back := filepath.Join(dir, "back")
 	out, err := freshet(t, dir, "restore", filepath.Join(dir, "backups"), "--data-dir", back)
-	if err != nil || !strings.Contains(out, "cluster default/default (1 of 1): making one store of 6 shards\ncluster default/default (1 of 1): comparing\n") {
+	if err != nil || !strings.Contains(out, "cluster default/default (1 of 1): making one store of 6 "+
+		"shards\ncluster default/default (1 of 1): comparing\n") {
 		t.Fatalf("restore: got %v, want it to say what it does\n%s", err, out)
 	}
 	s, at := alone(t, dir, back)
@@ -259,6 +264,7 @@ func (w *world) awaitCheck(at place) {
 			}
 		}
 	}
-	w.t.Logf("another member serves every topic %s after the loss of the first", time.Since(began).Round(100*time.Millisecond))
+	w.t.Logf("another member serves every topic %s after the loss of the first",
+		time.Since(began).Round(100*time.Millisecond))
 	w.check(at, 2)
 }

@@ -101,7 +101,10 @@ func (w *world) must(at place, method, path, body string) map[string]any {
 
 func (w *world) client(at place) *client.Client {
 	w.t.Helper()
-	c, err := client.New(client.Config{BaseURL: at.url, TokenSource: client.StaticToken(w.admin), Timeout: 20 * time.Second})
+	c, err := client.New(client.Config{
+		BaseURL: at.url, TokenSource: client.StaticToken(w.admin),
+		Timeout: 20 * time.Second,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -153,23 +156,30 @@ func (w *world) fill(at place) {
 	}
 	w.fillStream(at)
 	w.schemas = map[int]int{}
-	for version, schema := range []string{`{"type":"record","name":"o","fields":[]}`, `{"type":"record","name":"o","fields":[{"name":"a","type":"int","default":0}]}`} {
+	for version, schema := range []string{
+		`{"type":"record","name":"o","fields":[]}`,
+		`{"type":"record","name":"o","fields":[{"name":"a","type":"int","default":0}]}`,
+	} {
 		text, err := json.Marshal(map[string]string{"schema": schema})
 		w.ok(err)
-		w.schemas[version+1] = int(w.must(at, http.MethodPost, "/subjects/orders-value/versions", string(text))["id"].(float64))
+		w.schemas[version+1] = int(w.must(at, http.MethodPost, "/subjects/orders-value/versions",
+			string(text))["id"].(float64))
 	}
 }
 
 func (w *world) fillResources(at place) {
 	w.t.Helper()
-	w.must(at, http.MethodPost, cloud+"serviceaccounts", `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":"robot"}}`)
+	w.must(at, http.MethodPost, cloud+"serviceaccounts",
+		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":"robot"}}`)
 	for name, into := range map[string]*string{"good": &w.key, "over": &w.revoked} {
-		made := w.must(at, http.MethodPost, cloud+"apikeys", fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},"spec":{"serviceAccountName":"robot"}}`, name))
+		made := w.must(at, http.MethodPost, cloud+"apikeys",
+			fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},"spec":{"serviceAccountName":"robot"}}`, name))
 		*into = made["status"].(map[string]any)["token"].(string)
 	}
 	w.must(at, http.MethodPatch, cloud+"apikeys/over", `{"spec":{"revoke":true}}`)
 	deadline := time.Now().Add(20 * time.Second)
-	for !bytes.Contains(fmt.Append(nil, w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")), []byte("privateKeyData")) {
+	for !bytes.Contains(fmt.Append(nil, w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")),
+		[]byte("privateKeyData")) {
 		if time.Now().After(deadline) {
 			w.t.Fatal("the account got no credentials")
 		}
@@ -242,18 +252,22 @@ func (w *world) check(at place, some int) {
 		if name == "account" { // whose token is for the cluster
 			path = "/admin/v2/persistent/public/default"
 		}
-		if status, answer := w.call(at, token, http.MethodGet, path, ""); status != http.StatusOK && status != http.StatusForbidden {
+		if status, answer := w.call(at, token, http.MethodGet, path, ""); status != http.StatusOK &&
+			status != http.StatusForbidden {
 			w.t.Errorf("%s: got %d %s, want to be known", name, status, answer)
 		}
 	}
-	if status, _ := w.call(at, w.revoked, http.MethodGet, cloud+"serviceaccounts/robot", ""); status != http.StatusUnauthorized {
+	if status, _ := w.call(at, w.revoked, http.MethodGet, cloud+"serviceaccounts/robot",
+		""); status != http.StatusUnauthorized {
 		w.t.Errorf("revoked key: got %d, want 401", status)
 	}
-	if got := w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")["metadata"].(map[string]any)["uid"]; got != w.account {
+	if got := w.must(at, http.MethodGet, cloud+"serviceaccounts/robot",
+		"")["metadata"].(map[string]any)["uid"]; got != w.account {
 		w.t.Errorf("account: got uid %v, want %s", got, w.account)
 	}
 	for version, id := range w.schemas {
-		if got := w.must(at, http.MethodGet, fmt.Sprintf("/subjects/orders-value/versions/%d", version), "")["id"]; got != float64(id) {
+		if got := w.must(at, http.MethodGet, fmt.Sprintf("/subjects/orders-value/versions/%d", version),
+			"")["id"]; got != float64(id) {
 			w.t.Errorf("version %d of a schema: got id %v, want %d", version, got, id)
 		}
 	}
@@ -271,7 +285,8 @@ func (w *world) check(at place, some int) {
 			IdempotencyKey: fmt.Sprintf("%s/%d", topic, last),
 		})
 		if err != nil || again.StringID != w.produced[topic] {
-			w.t.Errorf("%s: produced again: got %s %v, want %s as before", topic, again.StringID, err, w.produced[topic])
+			w.t.Errorf("%s: produced again: got %s %v, want %s as before", topic, again.StringID, err,
+				w.produced[topic])
 		}
 	}
 	w.checkStream(at)
@@ -280,7 +295,9 @@ func (w *world) check(at place, some int) {
 // token has the operator's account sign in with the secret that it always had.
 func (w *world) token(at place) string {
 	w.t.Helper()
-	status, answer := w.call(at, "", http.MethodPost, "/oauth/token", fmt.Sprintf(`{"grant_type":"client_credentials","client_id":%q,"client_secret":%q,"audience":%q}`, w.clientID, w.clientSecret, identity.InstanceAudience("default", "default")))
+	status, answer := w.call(at, "", http.MethodPost, "/oauth/token",
+		fmt.Sprintf(`{"grant_type":"client_credentials","client_id":%q,"client_secret":%q,"audience":%q}`, w.clientID,
+			w.clientSecret, identity.InstanceAudience("default", "default")))
 	var out struct {
 		Token string `json:"access_token"`
 	}

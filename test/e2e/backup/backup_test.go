@@ -37,8 +37,10 @@ func TestBackupUnderLoad(t *testing.T) {
 	beforeTar := work.now()
 	tarBackup(t, server, archive)
 	ever := work.end()
-	if n := before[1].count(); len(before[1].sent) == 0 || len(before[1].acked) == 0 || len(before[1].schemas) == 0 || len(before[1].accounts) == 0 {
-		t.Fatalf("got %d acknowledged operations, want some of each kind: %d messages, %d acknowledgements, %d schemas, %d accounts",
+	if n := before[1].count(); len(before[1].sent) == 0 || len(before[1].acked) == 0 || len(before[1].schemas) == 0 ||
+		len(before[1].accounts) == 0 {
+		t.Fatalf("got %d acknowledged operations, want some of each kind: %d messages, %d acknowledgements, %d "+
+			"schemas, %d accounts",
 			n, len(before[1].sent), len(before[1].acked), len(before[1].schemas), len(before[1].accounts))
 	}
 	checkPrivate(t, target)
@@ -56,7 +58,8 @@ func TestBackupUnderLoad(t *testing.T) {
 			})
 			check(t, again, c.before, ever)
 			keys.check(t, again)
-			must(t, again, http.MethodPut, "/clusters/acme/prod/admin/v2/persistent/public/default/new/subscription/s", "")
+			must(t, again, http.MethodPut, "/clusters/acme/prod/admin/v2/persistent/public/default/new/subscription/s",
+				"")
 			if name == "first" {
 				missesStore(t, again, uid)
 			}
@@ -86,7 +89,8 @@ func forgetStore(t *testing.T, dir, uid string) {
 	if text, err = json.Marshal(stores); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "clusters", uid)), os.WriteFile(list, text, 0o600)); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "clusters", uid)),
+		os.WriteFile(list, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +106,8 @@ func missesStore(t *testing.T, server *testserver.Server, uid string) {
 		t.Fatal(err)
 	}
 	again := start(t, testserver.Options{DataDir: server.DataDir, Unready: true})
-	status, _, text, err := call(t.Context(), again, again.Token, http.MethodGet, "/clusters/acme/prod/admin/v2/persistent/public/default", "")
+	status, _, text, err := call(t.Context(), again, again.Token, http.MethodGet,
+		"/clusters/acme/prod/admin/v2/persistent/public/default", "")
 	if err != nil || status != http.StatusServiceUnavailable {
 		t.Errorf("a cluster whose store is lost: got %d %s, %v, want 503", status, text, err)
 	}
@@ -153,13 +158,15 @@ func makeKeys(t *testing.T, server *testserver.Server) issued {
 				Token string `json:"token"`
 			} `json:"status"`
 		}
-		text := must(t, server, http.MethodPost, objects+"/apikeys", fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"serviceAccountName":"app","instanceName":"default"}}`, name))
+		text := must(t, server, http.MethodPost, objects+"/apikeys",
+			fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"serviceAccountName":"app","instanceName":"default"}}`, name))
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Status.Token == "" {
 			t.Fatalf("%v in %s", err, text)
 		}
 		return answer.Status.Token
 	}
-	must(t, server, http.MethodPost, "/admin/v2/namespaces/public/default/permissions/app@default", `["produce","consume"]`)
+	must(t, server, http.MethodPost, "/admin/v2/namespaces/public/default/permissions/app@default",
+		`["produce","consume"]`)
 	keys := issued{token("good"), token("bad")}
 	revoke(t, server, "bad")
 	if status := keys.use(t, server, keys.good); status != http.StatusCreated {
@@ -173,7 +180,8 @@ func makeKeys(t *testing.T, server *testserver.Server) issued {
 
 func revoke(t *testing.T, server *testserver.Server, name string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL+objects+"/apikeys/"+name, strings.NewReader(`{"spec":{"revoke":true}}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL+objects+"/apikeys/"+name,
+		strings.NewReader(`{"spec":{"revoke":true}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +200,8 @@ func revoke(t *testing.T, server *testserver.Server, name string) {
 func (issued) use(t *testing.T, server *testserver.Server, token string) int {
 	t.Helper()
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/keys/subscription/s", "")
-	status, _, text, err := call(t.Context(), server, token, http.MethodPost, "/admin/rest/topics/v1/public/default/keys/message", "by key")
+	status, _, text, err := call(t.Context(), server, token, http.MethodPost,
+		"/admin/rest/topics/v1/public/default/keys/message", "by key")
 	if err != nil {
 		t.Fatalf("%v %s", err, text)
 	}
@@ -214,7 +223,8 @@ func makeCluster(t *testing.T, server *testserver.Server) (uid string) {
 	t.Helper()
 	acme := "/apis/cloud.vendor.io/v1alpha1/namespaces/acme"
 	must(t, server, http.MethodPost, acme+"/messaginginstances", `{"metadata":{"name":"prod"}}`)
-	text := must(t, server, http.MethodPost, acme+"/messagingclusters", `{"metadata":{"name":"prod"},"spec":{"instanceName":"prod","location":"local","broker":{"replicas":1}}}`)
+	text := must(t, server, http.MethodPost, acme+"/messagingclusters",
+		`{"metadata":{"name":"prod"},"spec":{"instanceName":"prod","location":"local","broker":{"replicas":1}}}`)
 	var made struct {
 		Metadata struct {
 			UID string `json:"uid"`
@@ -224,7 +234,8 @@ func makeCluster(t *testing.T, server *testserver.Server) (uid string) {
 		t.Fatalf("%v in %s", err, text)
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
-		status, _, _, err := call(t.Context(), server, server.Token, http.MethodPut, "/clusters/acme/prod/admin/v2/persistent/public/default/t/subscription/s", "")
+		status, _, _, err := call(t.Context(), server, server.Token, http.MethodPut,
+			"/clusters/acme/prod/admin/v2/persistent/public/default/t/subscription/s", "")
 		if err == nil && status < http.StatusBadRequest {
 			return made.Metadata.UID
 		}
@@ -287,7 +298,8 @@ func TestBackupOfLittleChange(t *testing.T) {
 	if list := freshet(t, "backup", "list", target); strings.Count(list, "with keys") != 2 {
 		t.Errorf("got the list\n%s\nwant two backups", list)
 	}
-	if out := freshet(t, "backup", target, "--data-dir", server.DataDir, "--keep", "1"); strings.Count(out, "removed ") != 2 {
+	if out := freshet(t, "backup", target, "--data-dir", server.DataDir, "--keep", "1"); strings.Count(out,
+		"removed ") != 2 {
 		t.Errorf("got\n%s\nwant two old backups removed", out)
 	}
 	freshet(t, "backup", "verify", target)
@@ -297,7 +309,10 @@ func TestBackupOfLittleChange(t *testing.T) {
 func TestBackupOnSchedule(t *testing.T) {
 	t.Parallel()
 	target := filepath.Join(t.TempDir(), "backups")
-	server := start(t, testserver.Options{Env: []string{"FRESHET_BACKUP_DIRECTORY=" + target, "FRESHET_BACKUP_EVERY=1h", "FRESHET_BACKUP_WITHOUT_KEYS=true"}})
+	server := start(t, testserver.Options{Env: []string{
+		"FRESHET_BACKUP_DIRECTORY=" + target, "FRESHET_BACKUP_EVERY=1h",
+		"FRESHET_BACKUP_WITHOUT_KEYS=true",
+	}})
 	deadline := time.After(time.Minute)
 	for {
 		if _, code := try(t, "backup", "verify", target); code == 0 {
@@ -311,10 +326,13 @@ func TestBackupOnSchedule(t *testing.T) {
 	}
 	checkPrivate(t, target)
 	dir := filepath.Join(t.TempDir(), "restored")
-	if out, code := try(t, "restore", target, "--data-dir", dir); code == 0 || !strings.Contains(out, "--encryption-key") {
-		t.Errorf("restoring a backup without keys: got exit code %d\n%s\nwant a refusal that names --encryption-key", code, out)
+	if out, code := try(t, "restore", target, "--data-dir", dir); code == 0 ||
+		!strings.Contains(out, "--encryption-key") {
+		t.Errorf("restoring a backup without keys: got exit code %d\n%s\nwant a refusal that names --encryption-key",
+			code, out)
 	}
-	freshet(t, "restore", target, "--data-dir", dir, "--encryption-key", filepath.Join(server.DataDir, "encryption.key"))
+	freshet(t, "restore", target, "--data-dir", dir, "--encryption-key",
+		filepath.Join(server.DataDir, "encryption.key"))
 	start(t, testserver.Options{DataDir: dir})
 	if out, code := try(t, "restore", target, "--data-dir", dir); code != 5 || !strings.Contains(out, "not empty") {
 		t.Errorf("restoring over data: got exit code %d\n%s\nwant 5 and that it is not empty", code, out)

@@ -38,7 +38,10 @@ func TestFaultKilledDuringBackup(t *testing.T) {
 	if tally.Long() {
 		rounds = 8
 	}
-	w := &cutting{server: start(t, testserver.Options{}), target: filepath.Join(t.TempDir(), "backups"), fault: &tally.Fault{Name: "kill -9 during a backup"}}
+	w := &cutting{
+		server: start(t, testserver.Options{}), target: filepath.Join(t.TempDir(), "backups"),
+		fault: &tally.Fault{Name: "kill -9 during a backup"},
+	}
 	must(t, w.server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/big", "")
 	body := strings.Repeat("x", 1<<20)
 	for range 8 {

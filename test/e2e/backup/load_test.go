@@ -30,7 +30,10 @@ type facts struct {
 }
 
 func (f *facts) clone() *facts {
-	return &facts{maps.Clone(f.sent), maps.Clone(f.acked), maps.Clone(f.tried), maps.Clone(f.schemas), maps.Clone(f.accounts)}
+	return &facts{
+		maps.Clone(f.sent), maps.Clone(f.acked), maps.Clone(f.tried), maps.Clone(f.schemas),
+		maps.Clone(f.accounts),
+	}
 }
 
 func (f *facts) count() int { return len(f.sent) + len(f.acked) + len(f.schemas) + len(f.accounts) }
@@ -57,7 +60,8 @@ func startLoad(t *testing.T, server *testserver.Server, name string, messages in
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/witness", "")
 	ctx, stop := context.WithCancel(t.Context())
 	l := &load{t: t, server: server, name: name, stop: stop, room: make(chan struct{}, messages), facts: facts{
-		sent: map[string]bool{}, acked: map[string]bool{}, tried: map[string]bool{}, schemas: map[string]int{}, accounts: map[string]bool{},
+		sent: map[string]bool{}, acked: map[string]bool{}, tried: map[string]bool{}, schemas: map[string]int{},
+		accounts: map[string]bool{},
 	}}
 	for id := range 3 {
 		l.done.Go(func() { l.each(ctx, id, l.produce) })
@@ -123,14 +127,16 @@ func (l *load) consume(ctx context.Context, _ string) bool {
 		return true
 	}
 	l.note(func(f *facts) { f.tried[payload] = true })
-	if status, _, _ := l.call(ctx, http.MethodPut, topic+"/worker/message", header.Get("X-Msg-Message-Id")); status/100 == 2 {
+	if status, _, _ := l.call(ctx, http.MethodPut, topic+"/worker/message",
+		header.Get("X-Msg-Message-Id")); status/100 == 2 {
 		l.note(func(f *facts) { f.acked[payload] = true })
 	}
 	return true
 }
 
 func (l *load) register(ctx context.Context, n string) bool {
-	status, _, text := l.call(ctx, http.MethodPost, "/subjects/"+n+"/versions", fmt.Sprintf(`{"schema": "{\"type\":\"fixed\",\"size\":4,\"name\":\"f%d\"}"}`, len(n)))
+	status, _, text := l.call(ctx, http.MethodPost, "/subjects/"+n+"/versions",
+		fmt.Sprintf(`{"schema": "{\"type\":\"fixed\",\"size\":4,\"name\":\"f%d\"}"}`, len(n)))
 	var answer struct {
 		ID int `json:"id"`
 	}
@@ -183,7 +189,8 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 		}
 	}
 	for subject, id := range before.schemas {
-		status, _, text, err := call(t.Context(), server, server.Token, http.MethodGet, "/subjects/"+subject+"/versions/1", "")
+		status, _, text, err := call(t.Context(), server, server.Token, http.MethodGet,
+			"/subjects/"+subject+"/versions/1", "")
 		var answer struct {
 			ID int `json:"id"`
 		}
@@ -223,7 +230,9 @@ func drain(t *testing.T, server *testserver.Server, subscription string) map[str
 	for range 8 {
 		all.Go(func() {
 			for {
-				status, header, payload, err := call(t.Context(), server, server.Token, http.MethodPost, topic+"/"+subscription+"/message", `{"timeoutMillis":1}`)
+				status, header, payload,
+					err := call(t.Context(), server, server.Token, http.MethodPost, topic+"/"+subscription+"/message",
+					`{"timeoutMillis":1}`)
 				if err != nil || (status != http.StatusOK && status != http.StatusNoContent) {
 					t.Errorf("consuming from %s: %d %v %s", subscription, status, err, payload)
 					return
@@ -234,7 +243,8 @@ func drain(t *testing.T, server *testserver.Server, subscription string) map[str
 				mu.Lock()
 				got[payload] = true
 				mu.Unlock()
-				_, _, _, _ = call(t.Context(), server, server.Token, http.MethodPut, topic+"/"+subscription+"/message", header.Get("X-Msg-Message-Id"))
+				_, _, _, _ = call(t.Context(), server, server.Token, http.MethodPut, topic+"/"+subscription+"/message",
+					header.Get("X-Msg-Message-Id"))
 			}
 		})
 	}

@@ -96,7 +96,9 @@ func restored(t *testing.T, backup string, change func(dataDir string)) *testser
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 
 // call sends a request with a token and returns the answer.
-func call(ctx context.Context, server *testserver.Server, token, method, path, body string) (int, http.Header, string, error) {
+func call(ctx context.Context, server *testserver.Server, token, method, path,
+	body string,
+) (int, http.Header, string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, server.URL+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, "", err

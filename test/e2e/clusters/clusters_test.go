@@ -95,7 +95,8 @@ func (w world) create(organization, resource string, object map[string]any) stri
 	if err != nil {
 		w.Fatal(err)
 	}
-	got := w.call(http.MethodPost, w.URL+api+organization+"/"+resource, w.Token, string(text), "Content-Type: application/json")
+	got := w.call(http.MethodPost, w.URL+api+organization+"/"+resource, w.Token, string(text),
+		"Content-Type: application/json")
 	if got.status != http.StatusCreated {
 		w.Fatalf("create %s in %s: got %d, want 201\n%s", resource, organization, got.status, got.body)
 	}
@@ -107,15 +108,19 @@ type fields = map[string]any
 // cluster makes an instance of a type and a cluster prod of it, and waits for it.
 func (w world) cluster(organization, instanceType string) *v1alpha1.MessagingCluster {
 	w.Helper()
-	w.create(organization, "messaginginstances", fields{"metadata": fields{"name": "main"}, "spec": fields{"type": instanceType}})
+	w.create(organization, "messaginginstances",
+		fields{"metadata": fields{"name": "main"}, "spec": fields{"type": instanceType}})
 	w.create(organization, "messagingclusters", fields{
-		"metadata": fields{"name": "prod"}, "spec": fields{"instanceName": "main", "location": "local", "broker": fields{}},
+		"metadata": fields{"name": "prod"},
+		"spec":     fields{"instanceName": "main", "location": "local", "broker": fields{}},
 	})
 	return w.until(organization, "prod", "ready", ready)
 }
 
 // until follows a cluster until it is as wanted.
-func (w world) until(organization, name, what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
+func (w world) until(organization, name, what string,
+	good func(*v1alpha1.MessagingCluster) bool,
+) *v1alpha1.MessagingCluster {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 	defer cancel()
@@ -143,7 +148,8 @@ func (w world) until(organization, name, what string, good func(*v1alpha1.Messag
 
 func ready(cluster *v1alpha1.MessagingCluster) bool {
 	return slices.ContainsFunc(cluster.Status.Conditions, func(c v1alpha1.Condition) bool {
-		return c.Type == v1alpha1.ConditionReady && c.Status == v1alpha1.ConditionTrue && c.ObservedGeneration == cluster.Generation
+		return c.Type == v1alpha1.ConditionReady && c.Status == v1alpha1.ConditionTrue &&
+			c.ObservedGeneration == cluster.Generation
 	})
 }
 

@@ -30,10 +30,12 @@ func TestByPath(t *testing.T) {
 
 	t.Run("produce and consume", func(t *testing.T) {
 		w := world{t, w.Server}
-		if got := w.call(http.MethodPut, admin+"/persistent/public/default/orders/subscription/me", owner, ""); got.status/100 != 2 {
+		if got := w.call(http.MethodPut, admin+"/persistent/public/default/orders/subscription/me", owner,
+			""); got.status/100 != 2 {
 			t.Fatalf("subscribe: got %d, want 2xx\n%s", got.status, got.body)
 		}
-		if got := w.call(http.MethodPost, messages+"/message", owner, "hello", "Content-Type: application/octet-stream"); got.status != http.StatusCreated {
+		if got := w.call(http.MethodPost, messages+"/message", owner, "hello",
+			"Content-Type: application/octet-stream"); got.status != http.StatusCreated {
 			t.Fatalf("produce: got %d, want 201\n%s", got.status, got.body)
 		}
 		got := w.call(http.MethodPost, messages+"/me/message", owner, "")
@@ -55,7 +57,8 @@ func TestByPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, err := client.CreateSchema(t.Context(), "persistent://public/default/orders", sr.Schema{Schema: `"string"`})
+			made, err := client.CreateSchema(t.Context(), "persistent://public/default/orders",
+				sr.Schema{Schema: `"string"`})
 			if err != nil || made.Version != 1 {
 				t.Fatalf("%s: got %+v, %v, want version 1", url, made, err)
 			}
@@ -134,13 +137,20 @@ func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.
 // asByHost: what a surface answers does not depend on the address.
 func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token string) {
 	t.Helper()
-	prefix, host := endpoint(t, cluster, v1alpha1.EndpointService).PathURL, "Host: "+cluster.Spec.ServiceEndpoints[0].DNSName
+	prefix, host := endpoint(t, cluster, v1alpha1.EndpointService).PathURL,
+		"Host: "+cluster.Spec.ServiceEndpoints[0].DNSName
 	for _, path := range []string{
-		"/", "", "/subjects", "/stream/subjects", "/stream/", "/stream", "/stream//subjects", "/stream/nothing", "//subjects", "/admin", "/admin/v2/tenants", "/admin/v2/x",
-		"/admin/rest/topics/v1/x", "/admin/rest/openapi.yaml", "/rest-stream/admin/v1/topics", "/stream/subjects/persistent%3A%2F%2Fa%2Fb%2Fc/versions",
-		"/stream/subjects/x%20y", "/stream/schemas/ids/99999?deleted=x", "/%73tream/subjects", "/stream/config?defaultToGlobal=true",
+		"/", "", "/subjects", "/stream/subjects", "/stream/", "/stream", "/stream//subjects", "/stream/nothing",
+		"//subjects", "/admin", "/admin/v2/tenants", "/admin/v2/x",
+		"/admin/rest/topics/v1/x", "/admin/rest/openapi.yaml", "/rest-stream/admin/v1/topics",
+		"/stream/subjects/persistent%3A%2F%2Fa%2Fb%2Fc/versions",
+		"/stream/subjects/x%20y", "/stream/schemas/ids/99999?deleted=x", "/%73tream/subjects",
+		"/stream/config?defaultToGlobal=true",
 	} {
-		for _, auth := range []string{"Authorization: Bearer " + token, basic(token), basic("wrong"), "X-Nothing: here"} {
+		for _, auth := range []string{
+			"Authorization: Bearer " + token, basic(token), basic("wrong"),
+			"X-Nothing: here",
+		} {
 			named := w.call(http.MethodGet, w.URL+path, "", "", host, auth)
 			got := w.call(http.MethodGet, prefix+path, "", "", auth)
 			for _, r := range []*reply{&named, &got} {
@@ -151,7 +161,8 @@ func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token s
 			a, _ := json.Marshal(named.header)
 			b, _ := json.Marshal(got.header)
 			if got.status != named.status || got.body != named.body || string(a) != string(b) {
-				t.Errorf("GET %s, %.24s: got %d %s %.300s, want as by host %d %s %.300s", path, auth, got.status, b, got.body, named.status, a, named.body)
+				t.Errorf("GET %s, %.24s: got %d %s %.300s, want as by host %d %s %.300s", path, auth, got.status, b,
+					got.body, named.status, a, named.body)
 			}
 		}
 	}

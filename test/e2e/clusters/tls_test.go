@@ -52,7 +52,8 @@ func TestNamesOverTLS(t *testing.T) {
 		if res.StatusCode != http.StatusOK {
 			t.Errorf("got %d, want 200", res.StatusCode)
 		}
-		if _, err := client.Get("https://" + net.JoinHostPort("bank.example", port) + "/"); err == nil || !strings.Contains(err.Error(), "certificate") {
+		if _, err := client.Get("https://" + net.JoinHostPort("bank.example", port) + "/"); err == nil ||
+			!strings.Contains(err.Error(), "certificate") {
 			t.Errorf("somebody else's name: got %v, want a certificate that does not fit", err)
 		}
 	})
@@ -63,9 +64,13 @@ func TestNamesOverTLS(t *testing.T) {
 		for _, args := range [][]string{
 			{"--resolve", host + ":" + port + ":127.0.0.1", url},
 			{w.HTTPS + "/clusters/later/prod/stream/subjects"},
-			{"--resolve", "localhost:" + port + ":127.0.0.1", "https://localhost:" + port + "/clusters/later/prod/stream/subjects"},
+			{
+				"--resolve", "localhost:" + port + ":127.0.0.1",
+				"https://localhost:" + port + "/clusters/later/prod/stream/subjects",
+			},
 		} {
-			args = append([]string{"-sS", "--fail-with-body", "--cacert", ca, "-H", "Authorization: Bearer " + w.Token}, args...)
+			args = append([]string{"-sS", "--fail-with-body", "--cacert", ca, "-H", "Authorization: Bearer " + w.Token},
+				args...)
 			out, err := exec.CommandContext(t.Context(), "curl", args...).CombinedOutput()
 			if err != nil || strings.TrimSpace(string(out)) != "[]" {
 				t.Errorf("curl %s: got %v, %s, want []", args[len(args)-1], err, out)

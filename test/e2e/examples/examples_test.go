@@ -92,7 +92,8 @@ func TestTypeScript(t *testing.T) {
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	npm.Dir = folder
 	if out, err := npm.CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: npm cannot fetch the TypeScript compiler, so examples/consume.ts was not run: %v\n%s", err, out)
+		t.Skipf("NOT TESTED: npm cannot fetch the TypeScript compiler, so examples/consume.ts was not run: %v\n%s", err,
+			out)
 	}
 	tsc := exec.CommandContext(t.Context(), "node", "node_modules/typescript/bin/tsc")
 	tsc.Dir = folder
@@ -139,7 +140,8 @@ func consume(t *testing.T, program ...string) {
 	defer front.Close()
 
 	cmd := exec.CommandContext(ctx, program[0], append(program[1:], "jobs", "workers", fmt.Sprint(len(jobs)))...)
-	cmd.Env = append(os.Environ(), "FRESHET_URL="+front.URL, "FRESHET_CREDENTIALS_FILE="+filepath.Join(server.DataDir, "admin.json"), "LEASE=1")
+	cmd.Env = append(os.Environ(), "FRESHET_URL="+front.URL,
+		"FRESHET_CREDENTIALS_FILE="+filepath.Join(server.DataDir, "admin.json"), "LEASE=1")
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.Output()

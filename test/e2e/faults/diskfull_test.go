@@ -39,7 +39,8 @@ var disks = []disk{
 // running server and before a start. Whatever was acknowledged can be read,
 // consumed and deleted all the time, and the server stops when it is told to.
 func TestFaultDiskFull(t *testing.T) {
-	t.Setenv("FRESHET_QUOTAS_STORED_BYTES", "10Gi") // by itself three quarters of the disk, which may be full before or after that
+	// by itself three quarters of the disk, which may be full before or after that
+	t.Setenv("FRESHET_QUOTAS_STORED_BYTES", "10Gi")
 	for _, d := range disks {
 		t.Run(d.kind+" of "+strconv.Itoa(d.size>>20)+" MiB", func(t *testing.T) {
 			if d.long && !tally.Long() {
@@ -96,7 +97,8 @@ func (d disk) fault(t *testing.T) {
 	usable(t, s, &fault)
 	refused(t, s, mount)
 	for _, path := range []string{
-		"/admin/v2/persistent/public/default/big/subscription/reader", "/admin/v2/persistent/public/default/big?force=true",
+		"/admin/v2/persistent/public/default/big/subscription/reader",
+		"/admin/v2/persistent/public/default/big?force=true",
 		"/subjects/kept/versions/1", "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts/kept",
 	} {
 		if status, text := call(t, s, http.MethodDelete, path, ""); status/100 != 2 {
@@ -192,7 +194,8 @@ func fillFromInside(t *testing.T, s *testserver.Server, mount string, size int) 
 	status, text := http.StatusCreated, ""
 	for i := range 4 * size / (900 << 10) { // they become smaller when they are compacted
 		big := string(stamp.Make(bigTopic, "filler", i, stampSize)) + bigRest
-		if status, text = call(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/big/message", big); status/100 != 2 {
+		if status, text = call(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/big/message",
+			big); status/100 != 2 {
 			break
 		}
 	}
@@ -279,7 +282,8 @@ func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 			fault.Foreign++
 		} else if _, err := stamp.Parse([]byte(head)); err != nil || rest != bigRest {
 			fault.Wrong++
-			t.Logf("consume on a full disk: got %d bytes that begin with %.60q, want a message of %s", len(text), text, bigTopic)
+			t.Logf("consume on a full disk: got %d bytes that begin with %.60q, want a message of %s", len(text),
+				text, bigTopic)
 		}
 	}
 }

@@ -37,11 +37,13 @@ func TestEveryReleasedFormatOpens(t *testing.T) {
 				t.Errorf("readyz: got %d %s, want 200", status, text)
 			}
 			for i := range 5 {
-				if text := must(t, s, http.MethodGet, peek+strconv.Itoa(i+1), ""); !strings.Contains(text, fmt.Sprintf(`"message %d"`, i)) {
+				if text := must(t, s, http.MethodGet, peek+strconv.Itoa(i+1), ""); !strings.Contains(text,
+					fmt.Sprintf(`"message %d"`, i)) {
 					t.Errorf("message %d: got %s, want it", i, text)
 				}
 			}
-			if text := must(t, s, http.MethodGet, "/subjects/kept/versions/1", ""); !strings.Contains(text, `"subject":"kept"`) {
+			if text := must(t, s, http.MethodGet, "/subjects/kept/versions/1", ""); !strings.Contains(text,
+				`"subject":"kept"`) {
 				t.Errorf("schema: got %s, want it", text)
 			}
 			must(t, s, http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts/kept", "")
@@ -64,7 +66,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := start(t, data)
-	if err == nil || !strings.Contains(err.Error(), "was written by a newer version of the server; start that version") {
+	if err == nil || !strings.Contains(err.Error(),
+		"was written by a newer version of the server; start that version") {
 		t.Errorf("start: got %v, want a refusal with the remedy", err)
 	}
 	if text, err := os.ReadFile(format); err != nil || string(text) != newer {

@@ -45,7 +45,8 @@ func run(m *testing.M) int {
 // that nothing is broken in.
 func start(t *testing.T, data string, args ...string) (*testserver.Server, error) {
 	t.Helper()
-	s, err := testserver.Start(t.Context(), binary, t.TempDir(), testserver.Options{DataDir: data, Unready: true, Args: args})
+	s, err := testserver.Start(t.Context(), binary, t.TempDir(),
+		testserver.Options{DataDir: data, Unready: true, Args: args})
 	if err == nil {
 		t.Cleanup(s.Kill)
 	}
@@ -108,5 +109,6 @@ func fill(t *testing.T, s *testserver.Server) {
 		must(t, s, http.MethodPost, topic+"/message", payload(i))
 	}
 	must(t, s, http.MethodPost, "/subjects/kept/versions", `{"schema":"\"string\""}`)
-	must(t, s, http.MethodPost, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts", `{"metadata":{"name":"kept"}}`)
+	must(t, s, http.MethodPost, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts",
+		`{"metadata":{"name":"kept"}}`)
 }

@@ -103,7 +103,8 @@ func run(t *testing.T, binary string, server *testserver.Server, page string) st
 	if err := os.Symlink(binary, filepath.Join(folder, "freshet")); err != nil {
 		t.Fatal(err)
 	}
-	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir, "FRESHET_DATA_DIR="+server.DataDir,
+	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir,
+		"FRESHET_DATA_DIR="+server.DataDir,
 		"FRESHET_BACKUPS="+filepath.Join(folder, "backups"), "FRESHET_DRILL_PORT="+freePort(t))
 }
 
@@ -193,7 +194,8 @@ func TestReadme(t *testing.T) {
 	}
 	script = strings.ReplaceAll(script, address, server.URL)
 	folder := t.TempDir()
-	if err := errors.Join(os.Symlink(server.DataDir, filepath.Join(folder, "freshet-data")), os.Symlink(binary, filepath.Join(folder, "freshet"))); err != nil {
+	if err := errors.Join(os.Symlink(server.DataDir, filepath.Join(folder, "freshet-data")),
+		os.Symlink(binary, filepath.Join(folder, "freshet"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, curl := range []string{
@@ -201,7 +203,10 @@ func TestReadme(t *testing.T) {
 		"", // the second time the subscription is there, and it says so
 	} {
 		out := shell(t, curl+script, folder, "HOME="+folder)
-		for _, want := range []string{"hello, stream", "hello, schema", `"schema":`, "messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders"} {
+		for _, want := range []string{
+			"hello, stream", "hello, schema", `"schema":`,
+			"messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is not in the output\n%s", want, out)
 			}

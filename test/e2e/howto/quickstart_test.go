@@ -49,7 +49,8 @@ func TestQuickStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{DataDir: filepath.Join(folder, "freshet-data")})
+	server, err := testserver.Start(t.Context(), binary, folder,
+		testserver.Options{DataDir: filepath.Join(folder, "freshet-data")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func TestQuickStart(t *testing.T) {
 		}
 	}
 	person := total + time.Duration(len(steps)+1)*perStep
-	t.Logf("%6.2f s  altogether, in %d steps; with %s for each, a person is through after %s", total.Seconds(), len(steps)+1, perStep, person.Round(time.Second))
+	t.Logf("%6.2f s  altogether, in %d steps; with %s for each, a person is through after %s", total.Seconds(),
+		len(steps)+1, perStep, person.Round(time.Second))
 	if person > 5*time.Minute || total > time.Minute {
 		t.Errorf("%s of a person's time, %s of the machine's: want under five minutes and one", person, total)
 	}

@@ -46,7 +46,8 @@ func TestScreen(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(other), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const elsewhere = "current: other\ncontexts: [{name: other, server: 'http://127.0.0.1:1', organization: default, credential: {tokenFile: /nowhere}}]\n"
+	const elsewhere = "current: other\ncontexts: [{name: other, server: 'http://127.0.0.1:1', organization: " +
+		"default, credential: {tokenFile: /nowhere}}]\n"
 	if err := os.WriteFile(other, []byte(elsewhere), 0o600); err != nil {
 		t.Fatal(err)
 	}

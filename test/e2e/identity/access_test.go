@@ -25,7 +25,10 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 		{method: http.MethodDelete, path: "users"},
 		{method: http.MethodDelete, path: "serviceaccounts/nobody"},
 		{method: http.MethodPatch, path: "serviceaccounts/nobody", kind: "application/merge-patch+json", body: "{}"},
-		{method: http.MethodPatch, path: "serviceaccounts/nobody/status", kind: "application/merge-patch+json", body: "{}"},
+		{
+			method: http.MethodPatch, path: "serviceaccounts/nobody/status",
+			kind: "application/merge-patch+json", body: "{}",
+		},
 	} {
 		c.as = nobody
 		r := w.do(c).want(403)
@@ -37,7 +40,8 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 	// permission that is missing.
 	r := w.do(call{path: "apikeys", as: nobody})
 	for _, part := range []string{
-		`apikeys.cloud.vendor.io is forbidden: User "nobody@` + w.org, `cannot list resource "apikeys" in API group "cloud.vendor.io" in the namespace "` + w.org + `"`,
+		`apikeys.cloud.vendor.io is forbidden: User "nobody@` + w.org,
+		`cannot list resource "apikeys" in API group "cloud.vendor.io" in the namespace "` + w.org + `"`,
 		"lacks permission cloud.apikeys.list on organization/" + w.org,
 	} {
 		if !strings.Contains(r.text("message"), part) {
@@ -63,8 +67,10 @@ func TestOwnKeysCanBeRead(t *testing.T) {
 	w.do(call{path: "apikeys/mine", as: key}).want(200)
 	w.do(call{path: "apikeys/mine/status", as: key}).want(200)
 	// What is not theirs looks like what is not there.
-	theirs, nobodys := w.do(call{path: "apikeys/theirs", as: robot}).want(403), w.do(call{path: "apikeys/nobodys", as: robot}).want(403)
-	if a, b := strings.ReplaceAll(theirs.text("message"), "theirs", "X"), strings.ReplaceAll(nobodys.text("message"), "nobodys", "X"); a != b {
+	theirs, nobodys := w.do(call{path: "apikeys/theirs", as: robot}).want(403),
+		w.do(call{path: "apikeys/nobodys", as: robot}).want(403)
+	if a, b := strings.ReplaceAll(theirs.text("message"), "theirs", "X"),
+		strings.ReplaceAll(nobodys.text("message"), "nobodys", "X"); a != b {
 		t.Errorf("the answers are\n%s\n%s\nwant the same", a, b)
 	}
 	w.do(call{path: "apikeys", as: key}).want(403)
@@ -89,11 +95,14 @@ func shared(t *testing.T) (w *world, users map[string]string) {
 		role        string
 		restriction map[string]any
 	}{
-		"owner":    {"instance-owner", in("prod")},
-		"reader":   {"instance-readonly", in("prod")},
-		"pattern":  {"instance-readonly", in("t*")},
-		"cluster":  {"cluster-owner", map[string]any{"common": map[string]any{"instance": "prod", "cluster": "prod-b"}}},
-		"hr":       {"account-admin", map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "w-*"}}}},
+		"owner":   {"instance-owner", in("prod")},
+		"reader":  {"instance-readonly", in("prod")},
+		"pattern": {"instance-readonly", in("t*")},
+		"cluster": {"cluster-owner", map[string]any{"common": map[string]any{"instance": "prod", "cluster": "prod-b"}}},
+		"hr": {
+			"account-admin",
+			map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "w-*"}}},
+		},
 		"everyone": {"org-readonly", nil},
 	} {
 		users[name] = w.user(name, false)
@@ -165,9 +174,18 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 		{"owner", "DELETE", "messagingclusters/test-a", nil, 403},
 		{"owner", "DELETE", "messagingclusters/none", nil, 403},
 		{"owner", "DELETE", "messaginginstances/test", nil, 403},
-		{"owner", "POST", "messagingclusters?dryRun=All", object("n", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}}), 201},
-		{"owner", "POST", "messagingclusters?dryRun=All", object("n", map[string]any{"instanceName": "test", "location": "local", "broker": map[string]any{}}), 403},
-		{"cluster", "POST", "messagingclusters?dryRun=All", object("n", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}}), 403},
+		{
+			"owner", "POST", "messagingclusters?dryRun=All",
+			object("n", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}}), 201,
+		},
+		{
+			"owner", "POST", "messagingclusters?dryRun=All",
+			object("n", map[string]any{"instanceName": "test", "location": "local", "broker": map[string]any{}}), 403,
+		},
+		{
+			"cluster", "POST", "messagingclusters?dryRun=All",
+			object("n", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}}), 403,
+		},
 		{"owner", "POST", "messaginginstances?dryRun=All", object("new", nil), 403},
 		{"hr", "POST", "serviceaccounts?dryRun=All", object("w-1", nil), 201},
 		{"hr", "POST", "serviceaccounts?dryRun=All", object("x-1", nil), 403},
@@ -176,15 +194,20 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 		if c.method == http.MethodPatch {
 			kind = "application/merge-patch+json"
 		}
-		if r := w.do(call{method: c.method, path: c.path, as: users[c.user], body: c.body, kind: kind}); r.status != c.want {
+		if r := w.do(call{
+			method: c.method, path: c.path, as: users[c.user], body: c.body,
+			kind: kind,
+		}); r.status != c.want {
 			t.Errorf("%s, %s: %d, want %d: %s", c.user, r.what, r.status, c.want, r.body)
 		}
 	}
 	// An apply that would create needs the right to create, there.
 	apply := func(instance string) int {
 		return w.do(call{
-			method: http.MethodPatch, path: "messagingclusters/applied?fieldManager=me&dryRun=All", as: users["owner"], kind: "application/apply-patch+yaml",
-			body: "{apiVersion: cloud.vendor.io/v1alpha1, kind: MessagingCluster, metadata: {name: applied}, spec: {instanceName: " + instance + ", location: local, broker: {}}}",
+			method: http.MethodPatch, path: "messagingclusters/applied?fieldManager=me&dryRun=All", as: users["owner"],
+			kind: "application/apply-patch+yaml",
+			body: "{apiVersion: cloud.vendor.io/v1alpha1, kind: MessagingCluster, metadata: {name: applied}, spec: " +
+				"{instanceName: " + instance + ", location: local, broker: {}}}",
 		}).status
 	}
 	if a, b := apply("prod"), apply("test"); a != 201 || b != 403 {
@@ -286,12 +309,15 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 	}
 	for _, role := range []string{"org-admin", "org-readonly", "instance-owner", "topic-producer", "schema-reader"} {
 		r := grant("up", role, nil).want(403)
-		if !strings.Contains(r.text("message"), "nobody can grant what they do not have") || !strings.Contains(r.text("message"), "lacks permission") {
-			t.Errorf("%s: %s, want nobody can grant what they do not have and lacks permission", role, r.text("message"))
+		if !strings.Contains(r.text("message"), "nobody can grant what they do not have") ||
+			!strings.Contains(r.text("message"), "lacks permission") {
+			t.Errorf("%s: %s, want nobody can grant what they do not have and lacks permission", role,
+				r.text("message"))
 		}
 	}
 	grant("same", "account-admin", nil).want(201)
-	grant("less", "account-admin", map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "x"}}}).want(201)
+	grant("less", "account-admin",
+		map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "x"}}}).want(201)
 	// Nor by changing a binding that somebody else made.
 	w.bind("given", "org-admin", "robot", nil)
 	w.do(call{
@@ -309,7 +335,8 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 	})
 	w.do(call{method: http.MethodPost, path: "rolebindings", as: hr, body: old}).want(403)
 	w.post("rolebindings", old).want(201)
-	w.eventually("rolebindings/legacy", "ready", func(r reply) bool { return r.conditions() == "Ready=True(AllConditionStatusTrue)" })
+	w.eventually("rolebindings/legacy", "ready",
+		func(r reply) bool { return r.conditions() == "Ready=True(AllConditionStatusTrue)" })
 }
 
 func TestBindingsAreInForceWhenTheCallReturns(t *testing.T) {

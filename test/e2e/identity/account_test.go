@@ -18,12 +18,16 @@ func TestAccountLives(t *testing.T) {
 	}
 	c := w.credentialsOf("robot")
 	host := strings.TrimPrefix(w.server.URL, "http://")
-	if c.Type != "vendor_service_account" || c.ClientEmail != "robot@"+w.org+"."+host || c.IssuerURL != w.server.URL || c.ClientID == "" {
-		t.Errorf("credentials file: type %q, e-mail %q, issuer %q, client %q", c.Type, c.ClientEmail, c.IssuerURL, c.ClientID)
+	if c.Type != "vendor_service_account" || c.ClientEmail != "robot@"+w.org+"."+host || c.IssuerURL != w.server.URL ||
+		c.ClientID == "" {
+		t.Errorf("credentials file: type %q, e-mail %q, issuer %q, client %q", c.Type, c.ClientEmail,
+			c.IssuerURL, c.ClientID)
 	}
 	r := w.do(call{path: "serviceaccounts/robot", secret: true})
-	if r.text("status.privateKeyType") != "TYPE_VENDOR_CREDENTIALS_FILE" || r.conditions() != "Ready=True(Provisioned)" {
-		t.Errorf("status: %s %s, want TYPE_VENDOR_CREDENTIALS_FILE, Ready=True(Provisioned)", r.text("status.privateKeyType"), r.conditions())
+	if r.text("status.privateKeyType") != "TYPE_VENDOR_CREDENTIALS_FILE" ||
+		r.conditions() != "Ready=True(Provisioned)" {
+		t.Errorf("status: %s %s, want TYPE_VENDOR_CREDENTIALS_FILE, Ready=True(Provisioned)",
+			r.text("status.privateKeyType"), r.conditions())
 	}
 	// A change does not make new credentials.
 	w.do(call{
@@ -70,7 +74,10 @@ func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
 		}
 	}
 	// Lists and watches hide the same; do checks that no other secret comes along.
-	for _, query := range []string{"", "?watch=true&timeoutSeconds=1", "?limit=1", "?fieldSelector=metadata.name%3Dboss"} {
+	for _, query := range []string{
+		"", "?watch=true&timeoutSeconds=1", "?limit=1",
+		"?fieldSelector=metadata.name%3Dboss",
+	} {
 		w.do(call{path: "serviceaccounts" + query, as: reader, own: "reader"}).want(200)
 	}
 }
@@ -104,7 +111,10 @@ func TestNobodyTouchesTheSystemAdministrator(t *testing.T) {
 	home := &world{T: t, server: w.server, org: "default"}
 	boss := home.user("boss-of-default", true)
 	home.do(call{method: http.MethodDelete, path: "serviceaccounts/admin", as: boss}).want(403)
-	home.do(call{method: http.MethodPost, path: "apikeys", as: boss, body: object("crown", map[string]any{"serviceAccountName": "admin"})}).want(403)
+	home.do(call{
+		method: http.MethodPost, path: "apikeys", as: boss,
+		body: object("crown", map[string]any{"serviceAccountName": "admin"}),
+	}).want(403)
 	r := home.do(call{path: "serviceaccounts/admin", as: boss}).want(200)
 	if r.at("status.privateKeyData") != nil {
 		t.Error("an organization's administrator reads the system administrator's secret")
@@ -136,7 +146,8 @@ func TestDeletingAnAccountEndsEverythingOfIt(t *testing.T) {
 				t.Errorf("the answer knows of no deletion: %s", r.body)
 			}
 			w.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", body: map[string]string{
-				"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": w.server.URL,
+				"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
+				"audience": w.server.URL,
 			}}).want(401)
 			w.eventuallyGone("serviceaccounts/robot")
 			// What belonged to it went before it.
@@ -181,7 +192,10 @@ func TestAccountInItsGracePeriodLives(t *testing.T) {
 func TestServiceAccountBinding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	spec := map[string]any{"serviceAccountName": "robot", "poolMemberRef": map[string]any{"namespace": "default", "name": "local"}}
+	spec := map[string]any{
+		"serviceAccountName": "robot",
+		"poolMemberRef":      map[string]any{"namespace": "default", "name": "local"},
+	}
 	w.post("serviceaccountbindings", object("robot.default.local", spec)).want(201)
 	w.eventually("serviceaccountbindings/robot.default.local", "waiting for its account", func(r reply) bool {
 		return r.conditions() == "IAMAccountReady=True(NotRequired) Ready=False(ServiceAccountNotFound)"

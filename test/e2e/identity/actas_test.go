@@ -19,8 +19,14 @@ func TestAttackActingAsAnAccount(t *testing.T) {
 		"tenant": {method: http.MethodPost, path: "/admin/v2/tenants/public", body: map[string]any{
 			"adminRoles": []any{"VICTIM"}, "allowedClusters": []any{"east"},
 		}},
-		"namespace": {method: http.MethodPost, path: "/admin/v2/namespaces/public/default/permissions/VICTIM", body: []any{"consume"}},
-		"topic":     {method: http.MethodPost, path: "/admin/v2/persistent/public/default/hello/permissions/VICTIM", body: []any{"produce"}},
+		"namespace": {
+			method: http.MethodPost, path: "/admin/v2/namespaces/public/default/permissions/VICTIM",
+			body: []any{"consume"},
+		},
+		"topic": {
+			method: http.MethodPost, path: "/admin/v2/persistent/public/default/hello/permissions/VICTIM",
+			body: []any{"produce"},
+		},
 	} {
 		w := newWorld(t)
 		w.instance("prod")
@@ -33,10 +39,14 @@ func TestAttackActingAsAnAccount(t *testing.T) {
 		w.bind("mallory-accounts", "account-admin", "mallory", nil)
 
 		attempts += 2
-		key := call{method: http.MethodPost, path: "apikeys", as: mallory, secret: true, body: object("key", map[string]any{"serviceAccountName": "victim"})}
+		key := call{
+			method: http.MethodPost, path: "apikeys", as: mallory, secret: true,
+			body: object("key", map[string]any{"serviceAccountName": "victim"}),
+		}
 		if r := w.do(key); r.status != http.StatusForbidden {
 			successes++
-			t.Errorf("%s: making a key of an account with more permissions: %d, want 403: %.300s", name, r.status, r.body)
+			t.Errorf("%s: making a key of an account with more permissions: %d, want 403: %.300s", name,
+				r.status, r.body)
 		}
 		read := call{path: "serviceaccounts/victim", as: mallory, secret: true}
 		if r := w.do(read).want(200); r.text("status.privateKeyData") != "" {

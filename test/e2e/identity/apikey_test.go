@@ -63,7 +63,10 @@ func open(t testing.TB, r reply) string {
 // key makes an API key with an encryption key and returns its answer.
 func (w *world) key(name, account, instance string, more ...any) reply {
 	w.Helper()
-	spec := map[string]any{"serviceAccountName": account, "encryptionKey": map[string]any{"pem": publicPEM(&pair().PublicKey)}}
+	spec := map[string]any{
+		"serviceAccountName": account,
+		"encryptionKey":      map[string]any{"pem": publicPEM(&pair().PublicKey)},
+	}
 	if instance != "" {
 		spec["instanceName"] = instance
 	}
@@ -102,10 +105,12 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 		t.Fatalf("conditions from the first answer on: %s, want %v", r.conditions(), issued)
 	}
 	if r.text("status.keyId") == "" || r.text("status.issuedAt") == "" ||
-		r.text("status.expiresAt") != r.text("spec.expirationTime") || r.at("status.revokedAt") != nil || r.at("status.token") != nil {
+		r.text("status.expiresAt") != r.text("spec.expirationTime") || r.at("status.revokedAt") != nil ||
+		r.at("status.token") != nil {
 		t.Errorf("status: %s", r.body)
 	}
-	if r.text("metadata.ownerReferences.0.kind") != "ServiceAccount" || r.text("metadata.ownerReferences.0.name") != "robot" ||
+	if r.text("metadata.ownerReferences.0.kind") != "ServiceAccount" ||
+		r.text("metadata.ownerReferences.0.name") != "robot" ||
 		r.at("metadata.ownerReferences.0.controller") != true {
 		t.Errorf("owner: %s", r.body)
 	}
@@ -129,7 +134,8 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	if a, b := w.onMessages(token, host), w.onRegistry(token, host); a != 401 || b != 401 {
 		t.Errorf("revoked, on messages %d, on the registry %d; want 401 each", a, b)
 	}
-	if done.conditions() != revoked || done.text("status.revokedAt") == "" || done.text("status.conditions.2.lastTransitionTime") == "" ||
+	if done.conditions() != revoked || done.text("status.revokedAt") == "" ||
+		done.text("status.conditions.2.lastTransitionTime") == "" ||
 		done.text("status.conditions.2.message") == "" || done.text("status.encryptedToken.jwe") != jwe {
 		t.Errorf("revoked: %s", done.body)
 	}
@@ -148,15 +154,20 @@ func TestKeyOfAWholeOrganization(t *testing.T) {
 	w.instance("prod")
 	host := w.cluster("east", "prod")
 	token := open(t, w.key("k", "robot", "").want(201))
-	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 200 || b != 201 || c != 200 {
+	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 200 ||
+		b != 201 || c != 200 {
 		t.Errorf("on resources %d, messages %d, registry %d; want 200, 201, 200", a, b, c)
 	}
 	other := newWorld(t)
 	if got := other.onResources(token); got != 403 {
 		t.Errorf("in another organization: %d, want 403", got)
 	}
-	w.do(call{method: http.MethodPatch, path: "apikeys/k", as: token, kind: "application/merge-patch+json", body: `{"spec":{"revoke":true}}`}).want(200)
-	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 401 || b != 401 || c != 401 {
+	w.do(call{
+		method: http.MethodPatch, path: "apikeys/k", as: token, kind: "application/merge-patch+json",
+		body: `{"spec":{"revoke":true}}`,
+	}).want(200)
+	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 401 ||
+		b != 401 || c != 401 {
 		t.Errorf("revoked by itself: on resources %d, messages %d, registry %d; want 401 each", a, b, c)
 	}
 }
@@ -239,7 +250,10 @@ func TestKeysThatAreNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(pair())}))
+	private := string(pem.EncodeToMemory(&pem.Block{
+		Type:  "RSA PRIVATE KEY",
+		Bytes: x509.MarshalPKCS1PrivateKey(pair()),
+	}))
 	keep("the client's private key", strings.Split(private, "\n")[12])
 	for _, tc := range []struct {
 		name  string
@@ -253,10 +267,15 @@ func TestKeysThatAreNone(t *testing.T) {
 		{"small JWK", map[string]any{"jwk": publicJWK(&small.PublicKey)}, "spec.encryptionKey.jwk"},
 		{"curve JWK", map[string]any{"jwk": publicJWK(&curve.PublicKey)}, "spec.encryptionKey.jwk"},
 		{"no JWK", map[string]any{"jwk": "{}"}, "spec.encryptionKey.jwk"},
-		{"both", map[string]any{"pem": publicPEM(&pair().PublicKey), "jwk": publicJWK(&pair().PublicKey)}, "spec.encryptionKey"},
+		{
+			"both",
+			map[string]any{"pem": publicPEM(&pair().PublicKey), "jwk": publicJWK(&pair().PublicKey)},
+			"spec.encryptionKey",
+		},
 		{"neither", map[string]any{}, "spec.encryptionKey"},
 	} {
-		r := w.post("apikeys", object("bad", map[string]any{"serviceAccountName": "robot", "encryptionKey": tc.key})).want(422)
+		r := w.post("apikeys",
+			object("bad", map[string]any{"serviceAccountName": "robot", "encryptionKey": tc.key})).want(422)
 		if r.text("reason") != "Invalid" || r.text("details.causes.0.field") != tc.field {
 			t.Errorf("%s: %s, want Invalid and %v", tc.name, r.body, tc.field)
 		}
@@ -302,7 +321,10 @@ func TestPlainTokenIsShownOnce(t *testing.T) {
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"description": "x"}}).want(200)
 	watch.next()
 	// A dry run shows no token that would work.
-	r := w.do(call{method: http.MethodPost, path: "apikeys?dryRun=All", body: object("dry", map[string]any{"serviceAccountName": "robot"})}).want(201)
+	r := w.do(call{
+		method: http.MethodPost, path: "apikeys?dryRun=All",
+		body: object("dry", map[string]any{"serviceAccountName": "robot"}),
+	}).want(201)
 	if r.at("status.token") != nil {
 		t.Errorf("a dry run made a token: %s, want none", r.body)
 	}
@@ -383,14 +405,18 @@ func TestKeysMakeNobodyMoreThanTheyAre(t *testing.T) {
 	w.bind("hr", "account-admin", "hr", nil)
 	make := func(account string) reply {
 		t.Helper()
-		return w.do(call{method: http.MethodPost, path: "apikeys", as: hr, secret: true, body: object("of-"+account, map[string]any{
-			"serviceAccountName": account, "encryptionKey": map[string]any{"pem": publicPEM(&pair().PublicKey)},
-		})})
+		return w.do(call{
+			method: http.MethodPost, path: "apikeys", as: hr, secret: true,
+			body: object("of-"+account, map[string]any{
+				"serviceAccountName": account, "encryptionKey": map[string]any{"pem": publicPEM(&pair().PublicKey)},
+			}),
+		})
 	}
 	make("worker").want(201)
 	make("hr").want(201)
 	for _, account := range []string{"boss", "reader", "yet-to-come"} {
-		if r := make(account).want(403); r.text("reason") != "Forbidden" || !strings.Contains(r.text("message"), "permission") {
+		if r := make(account).want(403); r.text("reason") != "Forbidden" ||
+			!strings.Contains(r.text("message"), "permission") {
 			t.Errorf("a key of %s: %s, want Forbidden and permission", account, r.body)
 		}
 	}
@@ -403,20 +429,32 @@ func TestRevocationReachesThoseWhoWait(t *testing.T) {
 	host := func() string { w.instance("prod"); return w.cluster("east", "prod") }()
 	token := open(t, w.key("k", "robot", "prod").want(201))
 	topic := "/admin/rest/topics/v1/public/default/slow/"
-	w.do(call{method: http.MethodPut, path: "/admin/v2/persistent/public/default/slow/subscription/s", host: host}).want(204)
+	w.do(call{
+		method: http.MethodPut, path: "/admin/v2/persistent/public/default/slow/subscription/s",
+		host: host,
+	}).want(204)
 	waiting := make(chan reply, 1)
 	go func() {
-		waiting <- w.do(call{method: http.MethodPost, path: topic + "s/message", as: token, host: host, body: map[string]any{"timeoutMillis": 15000}})
+		waiting <- w.do(call{
+			method: http.MethodPost, path: topic + "s/message", as: token, host: host,
+			body: map[string]any{"timeoutMillis": 15000},
+		})
 	}()
 	// Once it waits, end its key, then send what it waits for.
 	w.eventually("/admin/v2/persistent/public/default/slow/stats", "waited on", func(reply) bool { return true })
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
-	w.do(call{method: http.MethodPost, path: topic + "message", host: host, body: "for the living", kind: "application/octet-stream"}).want(201)
+	w.do(call{
+		method: http.MethodPost, path: topic + "message", host: host, body: "for the living",
+		kind: "application/octet-stream",
+	}).want(201)
 	if r := <-waiting; r.status == 200 {
 		t.Errorf("a call that waited with a revoked key got a message: %s", r.body)
 	}
 	// Nothing is lost by it.
-	r := w.do(call{method: http.MethodPost, path: topic + "s/message", host: host, body: map[string]any{"timeoutMillis": 10000}}).want(200)
+	r := w.do(call{
+		method: http.MethodPost, path: topic + "s/message", host: host,
+		body: map[string]any{"timeoutMillis": 10000},
+	}).want(200)
 	if string(r.body) != "for the living" {
 		t.Errorf("the message: %q, want for the living", r.body)
 	}

@@ -21,7 +21,8 @@ import (
 // own starts a server for one test.
 func own(t *testing.T, dataDir string) *testserver.Server {
 	t.Helper()
-	s, err := testserver.Start(t.Context(), binary, folder, testserver.Options{DataDir: dataDir, Args: []string{"--log-level", "debug"}})
+	s, err := testserver.Start(t.Context(), binary, folder,
+		testserver.Options{DataDir: dataDir, Args: []string{"--log-level", "debug"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,8 @@ func TestSecretsAtRest(t *testing.T) {
 	second := freshet(t, "admin", "encryption-key", "rotate", "--data-dir", dir)
 	awaitLog(t, s, "every secret is sealed", second)
 	// Whoever had a token or a key notices nothing.
-	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
+	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 ||
+		b != 200 || c != 200 {
 		t.Errorf("after the rotation: token %d, keys %d and %d; want 200 each", a, b, c)
 	}
 	freshet(t, "admin", "encryption-key", "retire", first, "--data-dir", dir)
@@ -141,7 +143,8 @@ func TestSecretsAtRest(t *testing.T) {
 
 	s = own(t, dir)
 	w.server = s
-	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 || b != 200 || c != 200 {
+	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 ||
+		b != 200 || c != 200 {
 		t.Errorf("after the restart without the old key: token %d, keys %d and %d; want 200 each", a, b, c)
 	}
 	stop(t, s)
@@ -175,7 +178,8 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 	count := map[string]int{}
 	for _, kv := range all.Kvs {
 		path := string(kv.Key)
-		secret := strings.Contains(path, "/serviceaccounts/") || strings.Contains(path, "/apikeys/") || strings.HasSuffix(path, "/signing-keys") ||
+		secret := strings.Contains(path, "/serviceaccounts/") || strings.Contains(path, "/apikeys/") ||
+			strings.HasSuffix(path, "/signing-keys") ||
 			strings.HasPrefix(path, "/freshet/signin/")
 		sealed := identity.Sealed(kv.Value)
 		switch {
@@ -214,7 +218,10 @@ func TestRestart(t *testing.T) {
 	w.instance("prod")
 	host := w.cluster("east", "prod")
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/hello/subscription/s", host: host}).want(204)
-	w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: host, body: "still here", kind: "application/octet-stream"}).want(201)
+	w.do(call{
+		method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: host,
+		body: "still here", kind: "application/octet-stream",
+	}).want(201)
 	before := administrator(t, dir)
 	for _, path := range []string{"messagingclusters/default", "messaginginstances/default"} {
 		home.delete(path).want(200, 202)
@@ -238,7 +245,8 @@ func TestRestart(t *testing.T) {
 		t.Errorf("accounts in default: %q, want admin", got)
 	}
 	home.get("messaginginstances/default").want(404)
-	if after := administrator(t, dir); after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
+	if after := administrator(t, dir); after.ClientID != before.ClientID ||
+		after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
 		t.Error("the administrator's credentials changed")
 	}
 	if info, err := os.Stat(filepath.Join(dir, "admin.json")); err != nil || info.Mode().Perm() != 0o600 {

@@ -40,17 +40,35 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 	dataToken := w.token(c, w.audience("prod"))
 	principal := "robot@" + w.org + "." + strings.TrimPrefix(w.server.URL, "http://")
 
-	w.do(call{method: "POST", path: "users", as: robot, body: object("ann", map[string]any{"email": "ann@example.org"})}).want(201)
-	w.do(call{method: "POST", path: "users", as: robot, body: object("ann", map[string]any{"email": "ann@example.org"})}).want(409)
-	w.do(call{method: "POST", path: "users?dryRun=All", as: robot, body: object("dry", map[string]any{"email": "ann@example.org"})}).want(201)
+	w.do(call{
+		method: "POST", path: "users", as: robot,
+		body: object("ann", map[string]any{"email": "ann@example.org"}),
+	}).want(201)
+	w.do(call{
+		method: "POST", path: "users", as: robot,
+		body: object("ann", map[string]any{"email": "ann@example.org"}),
+	}).want(409)
+	w.do(call{
+		method: "POST", path: "users?dryRun=All", as: robot,
+		body: object("dry", map[string]any{"email": "ann@example.org"}),
+	}).want(201)
 	w.do(call{path: "users", as: robot}).want(200)
 	w.do(call{path: "users/ann", as: robot}).want(200)
-	w.do(call{method: "POST", path: "users/ann", as: robot, body: object("ann", map[string]any{"email": "a@example.org"})}).want(200)
+	w.do(call{
+		method: "POST", path: "users/ann", as: robot,
+		body: object("ann", map[string]any{"email": "a@example.org"}),
+	}).want(200)
 	w.do(call{path: "messaginginstances", as: robot}).want(403)
 	w.do(call{method: "DELETE", path: "messagingclusters/east", as: robot}).want(403)
 	w.do(call{method: "DELETE", path: "users", as: robot}).want(200)
-	w.do(call{method: "PUT", path: "/admin/v2/tenants/mine", as: dataToken, host: host, body: map[string]any{}}).want(403)
-	w.do(call{method: "PUT", path: "/stream/config/s", as: dataToken, host: host, body: map[string]any{"compatibility": "NONE"}}).want(403)
+	w.do(call{
+		method: "PUT", path: "/admin/v2/tenants/mine", as: dataToken, host: host,
+		body: map[string]any{},
+	}).want(403)
+	w.do(call{
+		method: "PUT", path: "/stream/config/s", as: dataToken, host: host,
+		body: map[string]any{"compatibility": "NONE"},
+	}).want(403)
 	w.do(call{method: "PUT", path: "/stream/config/s", host: host, body: map[string]any{"compatibility": "NONE"}})
 	w.do(call{path: "users", as: "not-a-token"}).want(401)
 
@@ -58,7 +76,8 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 	has := func(what string, want line, status int) {
 		t.Helper()
 		for _, r := range w.trail(url.Values{"limit": {"1000"}}) {
-			if r.Surface == want.surface && r.Verb == want.verb && r.Resource == want.resource && r.Decision == want.decision &&
+			if r.Surface == want.surface && r.Verb == want.verb && r.Resource == want.resource &&
+				r.Decision == want.decision &&
 				r.Status == status && r.Scope == want.scope && r.Role == want.role {
 				if r.Source == "" || r.RequestID == "" || (r.Principal == "" && status != 401) {
 					t.Errorf("%s: %+v", what, r)
@@ -75,7 +94,8 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 	has("a denied list", line{"resources", "list", "messaginginstances", "deny", in, ""}, 403)
 	has("a denied delete", line{"resources", "delete", "messagingclusters", "deny", in + "/cluster/east", ""}, 403)
 	has("a deletecollection", line{"resources", "deletecollection", "users", "allow", in, "account-admin"}, 200)
-	has("a denied call of administration", line{"messages", "create", "tenants", "deny", in + "/instance/prod/cluster/east/tenant/mine", ""}, 403)
+	has("a denied call of administration",
+		line{"messages", "create", "tenants", "deny", in + "/instance/prod/cluster/east/tenant/mine", ""}, 403)
 	has("a stranger", line{"resources", "list", "users", "deny", in, ""}, 401)
 	denied := w.trail(url.Values{"surface": {"registry"}, "decision": {"deny"}})
 	if len(denied) != 1 || denied[0].Principal != principal || denied[0].Permission != "schema.subjects.update" {
@@ -86,7 +106,8 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 		t.Errorf("tokens: %+v, want 2, %v", tokens, principal)
 	}
 	for _, r := range w.trail(url.Values{"limit": {"1000"}}) {
-		if r.Verb == "get" || r.Verb == "watch" || (r.Verb == "list" && r.Decision == "allow") || strings.Contains(r.Scope, "/dry") {
+		if r.Verb == "get" || r.Verb == "watch" || (r.Verb == "list" && r.Decision == "allow") ||
+			strings.Contains(r.Scope, "/dry") {
 			t.Errorf("a read or a dry run is on the trail: %+v", r)
 		}
 	}

@@ -26,15 +26,21 @@ func gifts() map[string][]gift {
 	bindings := []gift{}
 	for _, role := range access.Roles() {
 		bindings = append(bindings, gift{"role " + role.Name, object("gift", map[string]any{
-			"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": role.Name},
-			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "victim"}},
+			"roleRef": map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": role.Name},
+			"subjects": []any{map[string]any{
+				"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount",
+				"name": "victim",
+			}},
 		}), role.Permissions(), ""})
 	}
 	roles, ownBindings := ownRoles()
 	return map[string][]gift{
-		"rolebindings":    append(bindings, ownBindings...),
-		"roles":           roles,
-		"serviceaccounts": {{"an administrator", object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all, ""}},
+		"rolebindings": append(bindings, ownBindings...),
+		"roles":        roles,
+		"serviceaccounts": {{
+			"an administrator",
+			object("gift", nil, "annotations.cloud.vendor.io/service-account-role", "admin"), all, "",
+		}},
 		"apikeys": {
 			{"a key of an administrator", object("gift", map[string]any{"serviceAccountName": "boss"}), all, ""},
 			{"a key of an account to come", object("gift", map[string]any{"serviceAccountName": "absent"}), all, ""},
@@ -89,12 +95,16 @@ func TestAttackGrantingByResources(t *testing.T) {
 		for kind, list := range known {
 			for _, g := range list {
 				attempts++
-				r := w.do(call{method: http.MethodPost, path: cmp.Or(g.path, kind) + "?dryRun=All", as: token, body: g.body, secret: true})
+				r := w.do(call{
+					method: http.MethodPost, path: cmp.Or(g.path, kind) + "?dryRun=All", as: token,
+					body: g.body, secret: true,
+				})
 				if r.status == http.StatusCreated && !holdsAll(held, g.conveys) {
 					successes++
 					t.Errorf("%s could create %s: %.200s", role.Name, g.name, r.body)
 				}
-				if may := slices.Contains(held, access.Permission(fmt.Sprintf("cloud.%s.create", kind))); may && holdsAll(held, g.conveys) {
+				if may := slices.Contains(held, access.Permission(fmt.Sprintf("cloud.%s.create", kind))); may &&
+					holdsAll(held, g.conveys) {
 					r.want(http.StatusCreated, http.StatusUnprocessableEntity)
 				}
 			}

@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	components = "MetadataReady=True(Deploy) StorageReady=True(Deploy) BrokerReady=True(Deploy) ProxyReady=True(Deploy) "
-	allReady   = components + "AsRequested=False(PoolMemberLimits) Ready=True(AllConditionStatusTrue)"
+	components = "MetadataReady=True(Deploy) StorageReady=True(Deploy) BrokerReady=True(Deploy) " +
+		"ProxyReady=True(Deploy) "
+	allReady = components + "AsRequested=False(PoolMemberLimits) Ready=True(AllConditionStatusTrue)"
 )
 
 func TestInstanceLives(t *testing.T) {
@@ -16,25 +17,31 @@ func TestInstanceLives(t *testing.T) {
 	made := w.post("messaginginstances", object("prod", map[string]any{
 		"availabilityMode": "zonal", "auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 600}},
 	})).want(201)
-	if made.at("status.auth") != nil || made.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
-		t.Errorf("created: %s, want no status.auth and finalizer messaginginstance.finalizers.cloud.vendor.io", made.body)
+	if made.at("status.auth") != nil ||
+		made.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
+		t.Errorf("created: %s, want no status.auth and finalizer messaginginstance.finalizers.cloud.vendor.io",
+			made.body)
 	}
 	// Tokens can be had at once, for as long as the instance says.
 	c := w.account("robot", true)
 	r := w.do(call{method: "POST", path: "/oauth/token", as: "-", secret: true, body: map[string]string{
-		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": w.audience("prod"),
+		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
+		"audience": w.audience("prod"),
 	}}).want(200)
 	if left, ok := r.at("expires_in").(float64); !ok || left < 595 || left > 600 {
 		t.Errorf("token: expires in %v", r.at("expires_in"))
 	}
 	r = w.eventuallyReady("messaginginstances/prod")
-	if want := "SubscriptionReady=True(Created) ResourceServerReady=True(Created) ServiceAccountReady=True(Created) Ready=True(AllConditionStatusTrue)"; r.conditions() != want {
+	if want := "SubscriptionReady=True(Created) ResourceServerReady=True(Created) ServiceAccountReady=True(Created) " +
+		"Ready=True(AllConditionStatusTrue)"; r.conditions() != want {
 		t.Errorf("conditions: %s, want %v", r.conditions(), want)
 	}
-	if r.text("status.auth.type") != "oauth2" || r.text("status.auth.oauth2.issuerURL") != w.server.URL || r.text("status.auth.oauth2.audience") != w.audience("prod") {
+	if r.text("status.auth.type") != "oauth2" || r.text("status.auth.oauth2.issuerURL") != w.server.URL ||
+		r.text("status.auth.oauth2.audience") != w.audience("prod") {
 		t.Errorf("status.auth: %s, want oauth2, %v and %v", r.body, w.server.URL, w.audience("prod"))
 	}
-	r = w.patch("messaginginstances/prod", map[string]any{"spec": map[string]any{"auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 60}}}}).want(200)
+	r = w.patch("messaginginstances/prod",
+		map[string]any{"spec": map[string]any{"auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 60}}}}).want(200)
 	if r.at("metadata.generation") != 2.0 {
 		t.Errorf("generation: %v, want 2", r.at("metadata.generation"))
 	}
@@ -44,7 +51,8 @@ func TestInstanceLives(t *testing.T) {
 	w.delete("messaginginstances/prod").want(200, 202)
 	// No new tokens for what is on its way out.
 	w.do(call{method: "POST", path: "/oauth/token", as: "-", body: map[string]string{
-		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": w.audience("prod"),
+		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
+		"audience": w.audience("prod"),
 	}}).want(403)
 	w.eventuallyGone("messaginginstances/prod")
 }
@@ -52,8 +60,10 @@ func TestInstanceLives(t *testing.T) {
 func TestInstanceInAPoolThatIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.post("messaginginstances", object("lost", map[string]any{"poolRef": map[string]any{"namespace": "default", "name": "moon"}})).want(201)
-	r := w.eventually("messaginginstances/lost", "refused", func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(PoolNotFound)") })
+	w.post("messaginginstances",
+		object("lost", map[string]any{"poolRef": map[string]any{"namespace": "default", "name": "moon"}})).want(201)
+	r := w.eventually("messaginginstances/lost", "refused",
+		func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(PoolNotFound)") })
 	if !strings.HasPrefix(r.conditions(), "SubscriptionReady=False") || r.at("status.auth") != nil {
 		t.Errorf("status: %s", r.body)
 	}
@@ -65,7 +75,11 @@ func TestClusterLives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	// Before its instance, in the order that clients rely on.
-	w.post("messagingclusters", object("east", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{"replicas": 5}})).want(201)
+	w.post("messagingclusters",
+		object("east", map[string]any{
+			"instanceName": "prod", "location": "local",
+			"broker": map[string]any{"replicas": 5},
+		})).want(201)
 	waiting := strings.ReplaceAll(components, "True", "False") + "Ready=False(InstanceNotFound)"
 	w.eventually("messagingclusters/east", "waiting", func(r reply) bool { return r.conditions() == waiting })
 	w.instance("prod")
@@ -74,10 +88,12 @@ func TestClusterLives(t *testing.T) {
 		t.Errorf("conditions: %s, want %v", r.conditions(), allReady)
 	}
 	// What runs is one process, whatever was asked for.
-	if r.at("spec.broker.replicas") != 5.0 || r.at("status.broker.replicas") != 1.0 || r.at("status.broker.readyReplicas") != 1.0 || r.at("status.storage.readyReplicas") != 1.0 {
+	if r.at("spec.broker.replicas") != 5.0 || r.at("status.broker.replicas") != 1.0 ||
+		r.at("status.broker.readyReplicas") != 1.0 || r.at("status.storage.readyReplicas") != 1.0 {
 		t.Errorf("replicas: %s", r.body)
 	}
-	if r.text("metadata.ownerReferences.0.kind") != "MessagingInstance" || r.at("metadata.ownerReferences.0.blockOwnerDeletion") != true {
+	if r.text("metadata.ownerReferences.0.kind") != "MessagingInstance" ||
+		r.at("metadata.ownerReferences.0.blockOwnerDeletion") != true {
 		t.Errorf("owner: %s, want MessagingInstance as the controller", r.body)
 	}
 	// An update is announced, done, and said to be done.
@@ -88,7 +104,8 @@ func TestClusterLives(t *testing.T) {
 		t.Errorf("just changed: %s, want 2 and 1", r.body)
 	}
 	w.eventually("messagingclusters/east", "up to date", func(r reply) bool {
-		return r.at("status.observedGeneration") == 2.0 && strings.HasSuffix(r.conditions(), "Ready=True(AllConditionStatusTrue)")
+		return r.at("status.observedGeneration") == 2.0 &&
+			strings.HasSuffix(r.conditions(), "Ready=True(AllConditionStatusTrue)")
 	})
 	if !watch.saw("Updating") {
 		t.Error("the watch did not report the update")
@@ -115,7 +132,9 @@ func TestPartsComeUpOneByOne(t *testing.T) {
 	w := newWorld(t)
 	w.instance("prod")
 	watch := w.watch("messagingclusters", "")
-	w.post("messagingclusters", object("east", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}})).want(201)
+	w.post("messagingclusters",
+		object("east", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}})).want(
+		201)
 	most := -1
 	for watch.lines.Scan() {
 		text := watch.lines.Text()
@@ -154,7 +173,8 @@ func TestInstanceWithClusters(t *testing.T) {
 	}
 	protect("messagingclusters/b", "true")
 	w.delete("messagingclusters/b").want(409)
-	if r := w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409); !strings.Contains(r.text("message"), "protected: b") {
+	if r := w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409); !strings.Contains(
+		r.text("message"), "protected: b") {
 		t.Errorf("with a protected cluster: %s, want protected: b", r.body)
 	}
 	protect("messagingclusters/b", "false")
@@ -162,7 +182,11 @@ func TestInstanceWithClusters(t *testing.T) {
 	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(409)
 	protect("messaginginstances/prod", "false")
 	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(200, 202)
-	if r := w.post("messagingclusters", object("late", map[string]any{"instanceName": "prod", "location": "local", "broker": map[string]any{}})); r.status == 201 {
+	if r := w.post("messagingclusters",
+		object("late", map[string]any{
+			"instanceName": "prod", "location": "local",
+			"broker": map[string]any{},
+		})); r.status == 201 {
 		// The instance was gone already; then the cluster waits for another.
 		w.get("messaginginstances/prod").want(404)
 	}
@@ -204,9 +228,13 @@ func TestDataPlanesAreApart(t *testing.T) {
 	w := newWorld(t)
 	w.instance("prod")
 	east, west := w.cluster("east", "prod"), w.cluster("west", "prod")
-	w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: east, body: "only east", kind: "application/octet-stream"}).want(201)
+	w.do(call{
+		method: "POST", path: "/admin/rest/topics/v1/public/default/hello/message", host: east, body: "only east",
+		kind: "application/octet-stream",
+	}).want(201)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/there", host: east}).want(204)
-	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: west}).want(200); strings.Contains(string(r.body), "there") {
+	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: west}).want(200); strings.Contains(
+		string(r.body), "there") {
 		t.Errorf("west sees east's topics: %s", r.body)
 	}
 	// A cluster that is made again starts empty.
@@ -214,7 +242,8 @@ func TestDataPlanesAreApart(t *testing.T) {
 	w.eventuallyGone("messagingclusters/east")
 	w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(404)
 	east = w.cluster("east", "prod")
-	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(200); strings.Contains(string(r.body), "there") {
+	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(200); strings.Contains(
+		string(r.body), "there") {
 		t.Errorf("a new cluster has the old one's topics: %s", r.body)
 	}
 }
@@ -234,7 +263,8 @@ func TestFinalizerTakenOffByHand(t *testing.T) {
 		"finalizers": []any{"messagingcluster.finalizers.cloud.vendor.io", "example.org/hold"},
 	}}).want(200)
 	w.delete("messagingclusters/east").want(200, 202)
-	w.eventually("messagingclusters/east", "held", func(r reply) bool { return r.text("metadata.finalizers.0") == "example.org/hold" })
+	w.eventually("messagingclusters/east", "held",
+		func(r reply) bool { return r.text("metadata.finalizers.0") == "example.org/hold" })
 	w.do(call{path: "/admin/v2/persistent/public/default", host: host}).want(404)
 	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"finalizers": nil}}).want(200)
 	w.eventuallyGone("messagingclusters/east")

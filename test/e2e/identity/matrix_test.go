@@ -26,12 +26,15 @@ type operation struct {
 // every role finds the same.
 func resourceOperations() []operation {
 	bodies := map[string]map[string]any{
-		"serviceaccounts":        nil,
-		"serviceaccountbindings": {"serviceAccountName": "thing", "poolMemberRef": map[string]any{"namespace": "default", "name": "local"}},
-		"users":                  {"email": "thing@example.org"},
-		"messaginginstances":     {},
-		"messagingclusters":      {"instanceName": "thing", "location": "local", "broker": map[string]any{}},
-		"apikeys":                {"serviceAccountName": "thing"},
+		"serviceaccounts": nil,
+		"serviceaccountbindings": {
+			"serviceAccountName": "thing",
+			"poolMemberRef":      map[string]any{"namespace": "default", "name": "local"},
+		},
+		"users":              {"email": "thing@example.org"},
+		"messaginginstances": {},
+		"messagingclusters":  {"instanceName": "thing", "location": "local", "broker": map[string]any{}},
+		"apikeys":            {"serviceAccountName": "thing"},
 		// Nobody grants what they do not have, so this grants what those have who may grant.
 		"rolebindings": {"roleRef": map[string]any{"kind": "ClusterRole", "name": "account-admin"}},
 		"roles":        {"permissions": []any{"cloud.roles.create"}},
@@ -47,16 +50,37 @@ func resourceOperations() []operation {
 			operation{call: call{path: kind + "/thing"}, needs: permission("describe")},
 			operation{call: call{path: kind + "/absent"}, needs: permission("describe")},
 			operation{call: call{path: kind + "/thing/status"}, needs: permission("describe")},
-			operation{call: call{method: "POST", path: kind + "?dryRun=All", body: object("new", spec)}, needs: permission("create")},
-			operation{call: call{method: "PUT", path: kind + "/thing?dryRun=All", body: object("thing", spec)}, needs: permission("update")},
-			operation{call: call{method: "POST", path: kind + "/thing?dryRun=All", body: object("thing", spec)}, needs: permission("update")},
-			operation{call: call{method: "PATCH", path: kind + "/thing?dryRun=All", kind: merge, body: none}, needs: permission("update")},
-			operation{call: call{method: "PATCH", path: kind + "/absent?dryRun=All", kind: merge, body: none}, needs: permission("update")},
+			operation{
+				call:  call{method: "POST", path: kind + "?dryRun=All", body: object("new", spec)},
+				needs: permission("create"),
+			},
+			operation{
+				call:  call{method: "PUT", path: kind + "/thing?dryRun=All", body: object("thing", spec)},
+				needs: permission("update"),
+			},
+			operation{
+				call:  call{method: "POST", path: kind + "/thing?dryRun=All", body: object("thing", spec)},
+				needs: permission("update"),
+			},
+			operation{
+				call:  call{method: "PATCH", path: kind + "/thing?dryRun=All", kind: merge, body: none},
+				needs: permission("update"),
+			},
+			operation{
+				call:  call{method: "PATCH", path: kind + "/absent?dryRun=All", kind: merge, body: none},
+				needs: permission("update"),
+			},
 			operation{call: call{method: "DELETE", path: kind + "/thing?dryRun=All"}, needs: permission("delete")},
 			operation{call: call{method: "DELETE", path: kind + "/absent?dryRun=All"}, needs: permission("delete")},
 			operation{call: call{method: "DELETE", path: kind + "?dryRun=All"}, needs: permission("delete")},
-			operation{call: call{method: "PUT", path: kind + "/thing/status?dryRun=All", body: object("thing", spec)}, needs: "-"},
-			operation{call: call{method: "PATCH", path: kind + "/thing/status?dryRun=All", kind: merge, body: none}, needs: "-"},
+			operation{
+				call:  call{method: "PUT", path: kind + "/thing/status?dryRun=All", body: object("thing", spec)},
+				needs: "-",
+			},
+			operation{
+				call:  call{method: "PATCH", path: kind + "/thing/status?dryRun=All", kind: merge, body: none},
+				needs: "-",
+			},
 			operation{call: call{path: api + "/" + kind}, needs: "-"},
 			operation{call: call{path: api + "/namespaces/elsewhere/" + kind}, needs: "-"},
 		)
@@ -76,7 +100,10 @@ func resourceOperations() []operation {
 		operation{call: call{method: "POST", path: rulesReviews, body: map[string]any{}}},
 		operation{call: call{path: "/audit/v1alpha1/records?limit=1"}, needs: "cloud.auditrecords.list"},
 		operation{call: call{path: "/audit/v1alpha1/records?organization=elsewhere"}, needs: "-"},
-		operation{call: call{path: "serviceaccounts/thing", secret: true}, needs: "cloud.credentials.describe", shows: `"privateKeyData":`},
+		operation{
+			call: call{path: "serviceaccounts/thing", secret: true}, needs: "cloud.credentials.describe",
+			shows: `"privateKeyData":`,
+		},
 	)
 }
 
@@ -151,7 +178,8 @@ func messageOperations() []operation {
 	add("POST", "/admin/v2/schemas/public/default/absent/schema", "messaging.topics.create", map[string]any{})
 	add("DELETE", "/admin/v2/schemas/public/default/absent/schema", "messaging.schemas.delete", nil)
 	add("POST", schema+"/compatibility", "messaging.schemas.describe messaging.schemas.create", map[string]any{})
-	add("POST", "/rest-stream/admin/v1/topics", "messaging.topics.create", map[string]any{"topic_name": "persistent://public/default/s-{role}"})
+	add("POST", "/rest-stream/admin/v1/topics", "messaging.topics.create",
+		map[string]any{"topic_name": "persistent://public/default/s-{role}"})
 	add("POST", message+"message", produce, "hi")
 	add("POST", message+"messages", produce, map[string]any{})
 	add("POST", message+"s/message", consume, map[string]any{"timeoutMillis": 1})
@@ -165,7 +193,10 @@ func messageOperations() []operation {
 	add("POST", message+"s/message/nack", consume, map[string]any{})
 	add("POST", message+"s/message/extend", consume, map[string]any{})
 	add("PUT", message+"s/message/cumulative", consume, map[string]any{})
-	return append(list, operation{call: call{path: "/rest-stream/admin/v1/topics"}, plane: true, needs: sees, shows: "thing"})
+	return append(list, operation{
+		call: call{path: "/rest-stream/admin/v1/topics"}, plane: true, needs: sees,
+		shows: "thing",
+	})
 }
 
 // registryOperations are the calls of docs/spec/registry.md.
@@ -212,14 +243,21 @@ func TestEveryRoleAndEveryOperation(t *testing.T) {
 	w.account("thing", false)
 	w.instance("thing")
 	host := w.cluster("thing", "thing")
-	w.post("serviceaccountbindings", object("thing", map[string]any{"serviceAccountName": "thing", "poolMemberRef": map[string]any{"namespace": "default", "name": "local"}})).want(201)
+	w.post("serviceaccountbindings",
+		object("thing", map[string]any{
+			"serviceAccountName": "thing",
+			"poolMemberRef":      map[string]any{"namespace": "default", "name": "local"},
+		})).want(201)
 	w.post("users", object("thing", map[string]any{"email": "thing@example.org"})).want(201)
 	w.plainKey("thing", "thing", "")
 	w.bind("thing", "account-admin", "thing-nobody", nil)
 	w.post("roles", role("thing", "cloud.roles.create")).want(201)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing", host: host}).want(204)
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/thing/subscription/s", host: host}).want(204)
-	id := w.do(call{method: "POST", path: "/stream/subjects/thing/versions", host: host, body: map[string]any{"schema": `"int"`}}).want(200).at("id")
+	id := w.do(call{
+		method: "POST", path: "/stream/subjects/thing/versions", host: host,
+		body: map[string]any{"schema": `"int"`},
+	}).want(200).at("id")
 	// A cluster of an empty instance can be deleted for real by a dry run only;
 	// the instance has a cluster, which docs/spec/resources.md#r8 answers with
 	// 409, behind the gate.

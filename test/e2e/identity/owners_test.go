@@ -19,7 +19,8 @@ func references(w *world, live map[string]any) [][]any {
 	w.Helper()
 	dead := func(kind string) map[string]any {
 		return map[string]any{
-			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": kind, "name": "gone", "uid": "00000000-0000-0000-0000-000000000001",
+			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": kind, "name": "gone",
+			"uid": "00000000-0000-0000-0000-000000000001",
 		}
 	}
 	blocking := dead("User")
@@ -27,7 +28,12 @@ func references(w *world, live map[string]any) [][]any {
 	other := dead("MessagingInstance")
 	other["name"] = "prod"
 	return [][]any{
-		{dead("User")}, {blocking}, {dead("MessagingInstance")}, {other}, {dead("ServiceAccount"), dead("User")}, {live},
+		{dead("User")},
+		{blocking},
+		{dead("MessagingInstance")},
+		{other},
+		{dead("ServiceAccount"), dead("User")},
+		{live},
 	}
 }
 
@@ -43,7 +49,10 @@ func TestAttackOwnerReferences(t *testing.T) {
 	w.bind("mallory-accounts", "account-admin", "mallory", nil)
 	w.post("users", object("pawn", map[string]any{"email": "pawn@example.org"})).want(201)
 	pawn := w.get("users/pawn").want(200)
-	live := map[string]any{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "name": "pawn", "uid": pawn.text("metadata.uid")}
+	live := map[string]any{
+		"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "name": "pawn",
+		"uid": pawn.text("metadata.uid"),
+	}
 
 	attempts, successes := 0, 0
 	for plural, name := range map[string]string{"messaginginstances": "prod", "messagingclusters": "east"} {
@@ -57,7 +66,8 @@ func TestAttackOwnerReferences(t *testing.T) {
 				r := w.do(c)
 				if after := ownersOf(w, path); !slices.Equal(after, before) {
 					successes++
-					t.Errorf("%s %s %s: %d, and the owners are %v, want %v", c.kind, c.method, path, r.status, after, before)
+					t.Errorf("%s %s %s: %d, and the owners are %v, want %v", c.kind, c.method, path, r.status,
+						after, before)
 				}
 			}
 		}
@@ -92,8 +102,15 @@ func ownerWrites(w *world, path string, refs []any) []call {
 	return []call{
 		{method: http.MethodPatch, path: path, body: list, kind: "application/merge-patch+json"},
 		{method: http.MethodPatch, path: path, body: list, kind: "application/strategic-merge-patch+json"},
-		{method: http.MethodPatch, path: path, body: []any{map[string]any{"op": "add", "path": "/metadata/ownerReferences", "value": refs}}, kind: "application/json-patch+json"},
-		{method: http.MethodPatch, path: path + "?fieldManager=mallory&force=true", body: applied, kind: "application/apply-patch+yaml"},
+		{
+			method: http.MethodPatch, path: path,
+			body: []any{map[string]any{"op": "add", "path": "/metadata/ownerReferences", "value": refs}},
+			kind: "application/json-patch+json",
+		},
+		{
+			method: http.MethodPatch, path: path + "?fieldManager=mallory&force=true", body: applied,
+			kind: "application/apply-patch+yaml",
+		},
 		{method: http.MethodPut, path: path, body: stored},
 		{method: http.MethodPost, path: path, body: stored},
 		{method: http.MethodPatch, path: path + "/status", body: list, kind: "application/merge-patch+json"},
@@ -137,7 +154,8 @@ func TestAttackOwnersOfTheProtected(t *testing.T) {
 		}
 	}
 	attempt("messaginginstances/prod", "it has clusters")
-	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
+	w.patch("messagingclusters/east",
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
 	attempt("messagingclusters/east", "it is protected")
 	tally.Attack(t, "get around a delete guard by an owner", attempts, successes)
 

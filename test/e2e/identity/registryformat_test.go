@@ -13,7 +13,8 @@ func TestRegistryFormatIsHonouredWhereTheClusterSays(t *testing.T) {
 	w.instance("formats")
 	for name, custom := range map[string]map[string]any{"plain": {}, "honours": {"registry.format": "honour"}} {
 		w.post("messagingclusters", object(name, map[string]any{
-			"instanceName": "formats", "location": "local", "broker": map[string]any{}, "config": map[string]any{"custom": custom},
+			"instanceName": "formats", "location": "local", "broker": map[string]any{},
+			"config": map[string]any{"custom": custom},
 		})).want(201)
 		host := w.eventuallyReady("messagingclusters/" + name).text("spec.serviceEndpoints.0.dnsName")
 		w.do(call{method: "POST", path: "/stream/subjects/p/versions", host: host, body: map[string]any{

@@ -25,8 +25,10 @@ func TestWhoAmI(t *testing.T) {
 	w := newWorld(t)
 	boss := w.user("boss", true)
 	r := w.ask(userReviews, boss, nil)
-	if r.text("kind") != "SelfSubjectUserReview" || r.text("status.users.0.kind") != "ServiceAccount" || r.text("status.users.0.name") != "boss" ||
-		r.text("status.users.0.organization") != w.org || r.at("status.administrator") != true || r.at("status.systemAdministrator") != nil ||
+	if r.text("kind") != "SelfSubjectUserReview" || r.text("status.users.0.kind") != "ServiceAccount" ||
+		r.text("status.users.0.name") != "boss" ||
+		r.text("status.users.0.organization") != w.org || r.at("status.administrator") != true ||
+		r.at("status.systemAdministrator") != nil ||
 		r.text("status.expirationTime") == "" || !strings.HasPrefix(r.text("status.principal"), "boss@"+w.org+".") {
 		t.Errorf("an access token: %s, want service account boss, administrator of its organization", r.body)
 	}
@@ -58,9 +60,11 @@ func TestWhatMayIDo(t *testing.T) {
 		permissions, _ := r.at(at + "permissions").([]any)
 		switch r.text(at + "by") {
 		case "role binding":
-			found[r.text(at+"role")+" by "+r.text(at+"binding")+" in "+r.text(at+"restrictions.0.instance")] = len(permissions) > 0
+			found[r.text(at+"role")+" by "+r.text(at+"binding")+" in "+
+				r.text(at+"restrictions.0.instance")] = len(permissions) > 0
 		case "own account":
-			found["own"] = slices.Contains(permissions, any("cloud.apikeys.describe")) && r.text(at+"restrictions.0.serviceAccount") == "robot"
+			found["own"] = slices.Contains(permissions, any("cloud.apikeys.describe")) &&
+				r.text(at+"restrictions.0.serviceAccount") == "robot"
 		}
 	}
 	for _, want := range []string{"org-readonly by viewer in ", "instance-owner by owner in prod", "own"} {
@@ -109,7 +113,8 @@ func TestMayIDoThis(t *testing.T) {
 			t.Errorf("%s, %s %s %s: %s; want %v", c.user, c.verb, c.resource, c.name, r.body, c.want)
 		}
 	}
-	r := w.ask(canI, users["reader"], map[string]any{"nonResourceAttributes": map[string]any{"path": "/apis", "verb": "get"}})
+	r := w.ask(canI, users["reader"],
+		map[string]any{"nonResourceAttributes": map[string]any{"path": "/apis", "verb": "get"}})
 	if r.at("status.allowed") != true {
 		t.Errorf("discovery: %s, want %v", r.body, true)
 	}
@@ -159,7 +164,10 @@ func TestKubectlAsksAboutItself(t *testing.T) {
 	if out := run("auth", "can-i", "--list"); !strings.Contains(out, "messagingclusters.cloud.vendor.io") {
 		t.Errorf("can-i --list: %s, want messagingclusters.cloud.vendor.io", out)
 	}
-	for _, kind := range []string{"apikey.spec.encryptionKey", "selfsubjectrulesreviews.authorization.vendor.io.status.rules"} {
+	for _, kind := range []string{
+		"apikey.spec.encryptionKey",
+		"selfsubjectrulesreviews.authorization.vendor.io.status.rules",
+	} {
 		if out := run("explain", kind); !strings.Contains(out, "FIELDS:") {
 			t.Errorf("explain %s: %s, want FIELDS:", kind, out)
 		}

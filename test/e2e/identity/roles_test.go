@@ -18,7 +18,8 @@ func role(name string, permissions ...string) map[string]any {
 func gives(name, role string, accounts ...string) map[string]any {
 	subjects := []any{}
 	for _, account := range accounts {
-		subjects = append(subjects, map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": account})
+		subjects = append(subjects,
+			map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": account})
 	}
 	return object(name, map[string]any{
 		"roleRef": map[string]any{"apiGroup": "cloud.vendor.io", "kind": "Role", "name": role}, "subjects": subjects,
@@ -65,7 +66,8 @@ func TestCustomRoles(t *testing.T) {
 			t.Errorf("%s: the review says %v, want %v", when, got, lists)
 		}
 		rules := string(w.ask(rulesReviews, control, nil).body)
-		if got := strings.Contains(rules, "messaging.topics.produce"); got != produces || strings.Contains(rules, `"role":"shop"`) != (lists || produces) {
+		if got := strings.Contains(rules, "messaging.topics.produce"); got != produces ||
+			strings.Contains(rules, `"role":"shop"`) != (lists || produces) {
 			t.Errorf("%s: the review of rules is %s", when, rules)
 		}
 	}
@@ -78,35 +80,50 @@ func TestCustomRoles(t *testing.T) {
 	expect("one permission more", true, true)
 	as("PUT", "roles/shop", role("shop", produce)).want(200)
 	expect("one permission less", false, true)
-	w.eventually("rolebindings/robot", "ready", func(r reply) bool { return strings.HasPrefix(r.conditions(), "Ready=True(") })
-	if got := w.eventually("roles/shop", "ready", func(r reply) bool { return strings.HasPrefix(r.conditions(), "Ready=True(") }); got.text("spec.description") != "made by a test" {
+	w.eventually("rolebindings/robot", "ready",
+		func(r reply) bool { return strings.HasPrefix(r.conditions(), "Ready=True(") })
+	if got := w.eventually("roles/shop", "ready",
+		func(r reply) bool {
+			return strings.HasPrefix(r.conditions(),
+				"Ready=True(")
+		}); got.text("spec.description") != "made by a test" {
 		t.Errorf("the role is %s", got.body)
 	}
 
 	as("DELETE", "roles/shop", nil).want(200)
 	expect("a deleted role", false, false)
-	gone := w.eventually("rolebindings/robot", "without a role", func(r reply) bool { return r.conditions() == "Ready=False(RoleNotFound)" })
-	if message := gone.text("status.conditions.0.message"); !strings.Contains(message, "shop") || !strings.Contains(message, "grants nothing") {
+	gone := w.eventually("rolebindings/robot", "without a role",
+		func(r reply) bool { return r.conditions() == "Ready=False(RoleNotFound)" })
+	if message := gone.text("status.conditions.0.message"); !strings.Contains(message, "shop") ||
+		!strings.Contains(message, "grants nothing") {
 		t.Errorf("the binding of a deleted role says %q", message)
 	}
 	// What it would grant cannot be known, so it is not changed; words are.
 	as("PATCH", "rolebindings/robot", map[string]any{"spec": map[string]any{"subjects": []any{}}}).want(422)
-	as("PATCH", "rolebindings/robot", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}).want(200)
+	as("PATCH", "rolebindings/robot",
+		map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}).want(200)
 	as("POST", "roles", role("shop", list)).want(201)
 	expect("a role that came back", true, false)
-	w.eventually("rolebindings/robot", "ready again", func(r reply) bool { return strings.HasPrefix(r.conditions(), "Ready=True(") })
+	w.eventually("rolebindings/robot", "ready again",
+		func(r reply) bool { return strings.HasPrefix(r.conditions(), "Ready=True(") })
 
 	for name, tc := range map[string]struct {
 		body  map[string]any
 		wrong string
 	}{
-		"a predefined name":    {role("org-admin", list), "metadata.name"},
-		"an older name":        {role("read-only", list), "metadata.name"},
-		"no such permission":   {role("r", "cloud.users.rule"), "spec.permissions[0]"},
-		"a pattern":            {role("r", "cloud.*.list"), "spec.permissions[0]"},
-		"a permission twice":   {role("r", list, list), "spec.permissions[1]"},
-		"a long description":   {object("r", map[string]any{"description": strings.Repeat("x", 1025)}), "spec.description"},
-		"a restriction in one": {object("r", map[string]any{"permissions": []string{list}, "instance": "prod"}), "instance"},
+		"a predefined name":  {role("org-admin", list), "metadata.name"},
+		"an older name":      {role("read-only", list), "metadata.name"},
+		"no such permission": {role("r", "cloud.users.rule"), "spec.permissions[0]"},
+		"a pattern":          {role("r", "cloud.*.list"), "spec.permissions[0]"},
+		"a permission twice": {role("r", list, list), "spec.permissions[1]"},
+		"a long description": {
+			object("r", map[string]any{"description": strings.Repeat("x", 1025)}),
+			"spec.description",
+		},
+		"a restriction in one": {
+			object("r", map[string]any{"permissions": []string{list}, "instance": "prod"}),
+			"instance",
+		},
 	} {
 		if r := as("POST", "roles?dryRun=All", tc.body).want(400, 422); !strings.Contains(string(r.body), tc.wrong) {
 			t.Errorf("%s is refused with %s, which does not name %s", name, r.body, tc.wrong)
@@ -117,7 +134,10 @@ func TestCustomRoles(t *testing.T) {
 	other.post("rolebindings", gives("b", "shop", "robot")).want(422)
 	w.do(call{path: api + "/namespaces/" + other.org + "/roles", as: boss}).want(403)
 	w.do(call{path: api + "/roles", as: boss}).want(403)
-	w.do(call{method: "PATCH", path: "roles/shop/status", as: boss, kind: "application/merge-patch+json", body: `{}`}).want(403)
+	w.do(call{
+		method: "PATCH", path: "roles/shop/status", as: boss, kind: "application/merge-patch+json",
+		body: `{}`,
+	}).want(403)
 }
 
 // TestAttackRoles lets an account that may write roles and bindings, and has one
@@ -138,7 +158,8 @@ func TestAttackRoles(t *testing.T) {
 	patch := func(path, kind, body string) call {
 		return call{method: "PATCH", path: path, kind: kind, body: body}
 	}
-	const merge, jsonPatch, apply, strategic = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml", "application/strategic-merge-patch+json"
+	const merge, jsonPatch, apply, strategic = "application/merge-patch+json", "application/json-patch+json",
+		"application/apply-patch+yaml", "application/strategic-merge-patch+json"
 	typed := func(kind string, o map[string]any) map[string]any {
 		o["apiVersion"], o["kind"] = "cloud.vendor.io/v1alpha1", kind
 		return o
@@ -152,20 +173,34 @@ func TestAttackRoles(t *testing.T) {
 		{method: "PUT", path: "roles/strong", body: role("strong", "messaging.topics.produce")},
 		patch("roles/harmless", merge, `{"spec":{"permissions":["messaging.topics.produce"]}}`),
 		patch("roles/harmless", strategic, `{"spec":{"permissions":["messaging.topics.produce"]}}`),
-		patch("roles/harmless", jsonPatch, `[{"op":"add","path":"/spec/permissions/-","value":"messaging.topics.produce"}]`),
-		{method: "PATCH", path: "roles/harmless?fieldManager=m&force=true", kind: apply, body: typed("Role", role("harmless", "messaging.topics.produce"))},
-		{method: "PATCH", path: "roles/fresh?fieldManager=m", kind: apply, body: typed("Role", role("fresh", "messaging.topics.produce"))},
+		patch("roles/harmless", jsonPatch,
+			`[{"op":"add","path":"/spec/permissions/-","value":"messaging.topics.produce"}]`),
+		{
+			method: "PATCH", path: "roles/harmless?fieldManager=m&force=true", kind: apply,
+			body: typed("Role", role("harmless", "messaging.topics.produce")),
+		},
+		{
+			method: "PATCH", path: "roles/fresh?fieldManager=m", kind: apply,
+			body: typed("Role", role("fresh", "messaging.topics.produce")),
+		},
 		{method: "POST", path: "roles", body: role("org-admin", list)},
 		{method: "POST", path: "rolebindings", body: gives("mine", "strong", "mallory")},
 		{method: "POST", path: "rolebindings", body: gives("mine", "passing", "mallory")},
 		{method: "PUT", path: "rolebindings/boss", body: gives("boss", "strong", "chief", "mallory")},
 		{method: "PUT", path: "rolebindings/dangling", body: gives("dangling", "passing", "chief", "mallory")},
-		patch("rolebindings/dangling", jsonPatch, `[{"op":"add","path":"/spec/subjects/-","value":{"kind":"ServiceAccount","name":"mallory"}}]`),
+		patch("rolebindings/dangling", jsonPatch,
+			`[{"op":"add","path":"/spec/subjects/-","value":{"kind":"ServiceAccount","name":"mallory"}}]`),
 		patch("rolebindings/has", merge, `{"spec":{"roleRef":{"name":"strong"}}}`),
-		{method: "PATCH", path: "rolebindings/mine?fieldManager=m", kind: apply, body: typed("RoleBinding", gives("mine", "strong", "mallory"))},
+		{
+			method: "PATCH", path: "rolebindings/mine?fieldManager=m", kind: apply,
+			body: typed("RoleBinding", gives("mine", "strong", "mallory")),
+		},
 		patch("roles/harmless/status", merge, `{"status":{"conditions":[]}}`),
 		{method: "POST", path: api + "/clusterroles", body: role("mine", "messaging.topics.produce")},
-		{method: "PUT", path: api + "/clusterroles/account-admin", body: role("account-admin", "messaging.topics.produce")},
+		{
+			method: "PUT", path: api + "/clusterroles/account-admin",
+			body: role("account-admin", "messaging.topics.produce"),
+		},
 		{method: "POST", path: api + "/namespaces/elsewhere/roles", body: role("mine", list)},
 	}
 	successes := 0
@@ -186,7 +221,10 @@ func TestAttackRoles(t *testing.T) {
 	for _, c := range []call{
 		{method: "POST", path: "roles", body: role("fair", list, "cloud.users.list")},
 		{method: "POST", path: "rolebindings", body: gives("fair", "harmless", "friend")},
-		{method: "PUT", path: "roles/harmless", body: object("harmless", map[string]any{"description": "words", "permissions": []string{list}})},
+		{
+			method: "PUT", path: "roles/harmless",
+			body: object("harmless", map[string]any{"description": "words", "permissions": []string{list}}),
+		},
 		{method: "DELETE", path: "roles/strong"},
 	} {
 		c.as = mallory
@@ -198,8 +236,12 @@ func TestAttackRoles(t *testing.T) {
 // that is there (ownName).
 func ownRoles() (defined, given []gift) {
 	for _, predefined := range access.Roles() {
-		defined = append(defined, gift{"a role like " + predefined.Name, role("gift", texts(predefined)...), predefined.Permissions(), ""})
-		given = append(given, gift{"own role like " + predefined.Name, gives("gift-own", ownName(predefined), "victim"), predefined.Permissions(), ""})
+		defined = append(defined,
+			gift{"a role like " + predefined.Name, role("gift", texts(predefined)...), predefined.Permissions(), ""})
+		given = append(given, gift{
+			"own role like " + predefined.Name, gives("gift-own", ownName(predefined), "victim"),
+			predefined.Permissions(), "",
+		})
 	}
 	return defined, given
 }

@@ -54,17 +54,22 @@ func TestRotation(t *testing.T) {
 	old := w.token(first, w.server.URL)
 	r := w.rotate("robot", "", nil).want(201)
 	second := r.file()
-	if second.ClientID == first.ClientID || second.ClientEmail != first.ClientEmail || second.ClientSecret == first.ClientSecret {
-		t.Errorf("got client %s of %s after %s of %s, want new credentials of the same account", second.ClientID, second.ClientEmail, first.ClientID, first.ClientEmail)
+	if second.ClientID == first.ClientID || second.ClientEmail != first.ClientEmail ||
+		second.ClientSecret == first.ClientSecret {
+		t.Errorf("got client %s of %s after %s of %s, want new credentials of the same account", second.ClientID,
+			second.ClientEmail, first.ClientID, first.ClientEmail)
 	}
 	ends, err := time.Parse(time.RFC3339, r.text("status.replaced.expirationTime"))
-	if left := time.Until(ends); err != nil || left < 23*time.Hour || left > 24*time.Hour || r.text("status.replaced.clientID") != first.ClientID {
-		t.Errorf("got %s replaced until %s (%v), want %s in a day", r.text("status.replaced.clientID"), ends, err, first.ClientID)
+	if left := time.Until(ends); err != nil || left < 23*time.Hour || left > 24*time.Hour ||
+		r.text("status.replaced.clientID") != first.ClientID {
+		t.Errorf("got %s replaced until %s (%v), want %s in a day", r.text("status.replaced.clientID"), ends, err,
+			first.ClientID)
 	}
 	if got := w.credentialsOf("robot"); got != second {
 		t.Errorf("the account has client %s, want %s", got.ClientID, second.ClientID)
 	}
-	if data := w.do(call{path: "serviceaccounts/robot", secret: true}).text("status.privateKeyData"); strings.Contains(decoded(t, data), first.ClientSecret) {
+	if data := w.do(call{path: "serviceaccounts/robot", secret: true}).text("status.privateKeyData"); strings.Contains(
+		decoded(t, data), first.ClientSecret) {
 		t.Error("the replaced secret can be read")
 	}
 	if a, b := w.signIn(first), w.signIn(second); a != 200 || b != 200 {
@@ -82,7 +87,8 @@ func TestRotation(t *testing.T) {
 			t.Errorf("after the second rotation, %s: %d, want %d", name, tc.got, tc.want)
 		}
 	}
-	if r := w.rotate("robot", "", map[string]any{"endReplaced": true}).want(201); r.at("status.privateKeyData") != nil || r.at("status.replaced") != nil {
+	if r := w.rotate("robot", "", map[string]any{"endReplaced": true}).want(201); r.at(
+		"status.privateKeyData") != nil || r.at("status.replaced") != nil {
 		t.Errorf("ending the replaced credentials made new ones: %s", r.body)
 	}
 	if a, b, c := w.signIn(second), w.onResources(fresh), w.signIn(third); a != 401 || b != 401 || c != 200 {
@@ -146,7 +152,10 @@ func TestAttackOwnCredentials(t *testing.T) {
 	other := w.account("other", false)
 	stolen := map[string]string{
 		"token": w.token(c, w.server.URL),
-		"key": w.do(call{method: http.MethodPost, path: "apikeys", secret: true, body: object("leaked", map[string]any{"serviceAccountName": "robot"})}).
+		"key": w.do(call{
+			method: http.MethodPost, path: "apikeys", secret: true,
+			body: object("leaked", map[string]any{"serviceAccountName": "robot"}),
+		}).
 			want(201).text("status.token"),
 	}
 	keep("a leaked key", stolen["key"])
@@ -160,22 +169,28 @@ func TestAttackOwnCredentials(t *testing.T) {
 	}
 	for name, as := range stolen {
 		for what, read := range map[string]call{
-			"get":        {path: "serviceaccounts/robot"},
-			"status":     {path: "serviceaccounts/robot/status"},
-			"list":       {path: "serviceaccounts"},
-			"watch":      {path: "serviceaccounts?watch=true&timeoutSeconds=1&resourceVersion=0"},
-			"watch one":  {path: "serviceaccounts?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Drobot"},
-			"other":      {path: "serviceaccounts/other"},
-			"patch":      {method: http.MethodPatch, path: "serviceaccounts/robot", kind: "application/merge-patch+json", body: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}},
+			"get":       {path: "serviceaccounts/robot"},
+			"status":    {path: "serviceaccounts/robot/status"},
+			"list":      {path: "serviceaccounts"},
+			"watch":     {path: "serviceaccounts?watch=true&timeoutSeconds=1&resourceVersion=0"},
+			"watch one": {path: "serviceaccounts?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Drobot"},
+			"other":     {path: "serviceaccounts/other"},
+			"patch": {
+				method: http.MethodPatch, path: "serviceaccounts/robot",
+				kind: "application/merge-patch+json",
+				body: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}},
+			},
 			"delete dry": {method: http.MethodDelete, path: "serviceaccounts/robot?dryRun=All"},
 		} {
 			read.as, read.secret = as, true
 			r := w.do(read)
-			try(name+" "+what, r, strings.Contains(string(r.body), `"privateKeyData":"`) || strings.Contains(string(r.body), c.ClientSecret))
+			try(name+" "+what, r, strings.Contains(string(r.body), `"privateKeyData":"`) ||
+				strings.Contains(string(r.body), c.ClientSecret))
 		}
 		for what, spec := range map[string]map[string]any{
 			"rotate": nil, "rotate at once": {"overlapSeconds": 0}, "end": {"endReplaced": true},
-			"guess": {"clientSecret": "guess"}, "another's secret": {"clientSecret": other.ClientSecret}, "empty": {"clientSecret": ""},
+			"guess": {"clientSecret": "guess"}, "another's secret": {"clientSecret": other.ClientSecret},
+			"empty": {"clientSecret": ""},
 		} {
 			r := w.rotate("robot", as, spec)
 			try(name+" "+what, r, r.status < 400)
@@ -201,7 +216,10 @@ func TestRevocationTellsWhatElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("boss", true)
-	r := w.do(call{method: http.MethodPost, path: "apikeys", secret: true, body: object("boss", map[string]any{"serviceAccountName": "boss"})}).want(201)
+	r := w.do(call{
+		method: http.MethodPost, path: "apikeys", secret: true,
+		body: object("boss", map[string]any{"serviceAccountName": "boss"}),
+	}).want(201)
 	keep("a key of boss", r.text("status.token"))
 	r = w.patch("apikeys/boss", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	got := strings.Join(r.header.Values("Warning"), " ")

@@ -29,7 +29,10 @@ func (w *world) person() *person {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &person{w, &http.Client{Jar: jar, Timeout: client.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &person{w, &http.Client{
+		Jar: jar, Timeout: client.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 var formToken = regexp.MustCompile(`name="proof" value="([^"]*)"`)
@@ -82,7 +85,8 @@ func (p *person) accept(link, password string) {
 	p.Helper()
 	keep("an invitation", tokenOf(link))
 	keep("a password", password)
-	status, _ := p.submit(link, "/oauth/invite", map[string]string{"token": tokenOf(link), "password": password, "repeated": password})
+	status, _ := p.submit(link, "/oauth/invite",
+		map[string]string{"token": tokenOf(link), "password": password, "repeated": password})
 	if status != http.StatusSeeOther {
 		p.Fatalf("setting a password: got %d, want 303", status)
 	}
@@ -108,7 +112,8 @@ func (p *person) console() tokens {
 	redirect := p.server.URL + "/console/"
 	_, location, _ := p.open("/oauth/authorize?" + url.Values{
 		"client_id": {"freshet-console"}, "redirect_uri": {redirect}, "response_type": {"code"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "state": {"x"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"state": {"x"},
 	}.Encode())
 	back, err := url.Parse(location)
 	if err != nil || back.Query().Get("code") == "" {
@@ -123,11 +128,17 @@ func (p *person) console() tokens {
 // exchange calls the token endpoint.
 func (p *person) exchange(want int, form url.Values) (t tokens) {
 	p.Helper()
-	r := p.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", body: form.Encode(), kind: "application/x-www-form-urlencoded", secret: true}).want(want)
+	r := p.do(call{
+		method: http.MethodPost, path: "/oauth/token", as: "-", body: form.Encode(),
+		kind: "application/x-www-form-urlencoded", secret: true,
+	}).want(want)
 	if err := json.Unmarshal(r.body, &t); err != nil {
 		p.Fatal(err)
 	}
-	for name, secret := range map[string]string{"an access token": t.Access, "a refresh token": t.Refresh, "an id token": t.ID} {
+	for name, secret := range map[string]string{
+		"an access token": t.Access, "a refresh token": t.Refresh,
+		"an id token": t.ID,
+	} {
 		if secret != "" {
 			keep(name, secret)
 		}
@@ -139,7 +150,8 @@ func (p *person) exchange(want int, form url.Values) (t tokens) {
 func (w *world) invited(name, email string) *person {
 	w.Helper()
 	w.post("users", object(name, map[string]any{"email": email})).want(201)
-	link := w.do(call{method: http.MethodPost, path: "users/" + name + "/invite", secret: true}).want(201).text("status.url")
+	link := w.do(call{method: http.MethodPost, path: "users/" + name + "/invite", secret: true}).want(
+		201).text("status.url")
 	p := w.person()
 	p.accept(link, "a long password of "+name)
 	return p
@@ -152,16 +164,24 @@ func TestPeopleSignIn(t *testing.T) {
 	w := newWorld(t)
 	w.instance("i")
 	host := w.cluster("c", "i")
-	w.post("users", object("ann", map[string]any{"email": "ann@example.org", "name": map[string]any{"first": "Ann", "last": "Lee"}})).want(201)
-	link := w.do(call{method: http.MethodPost, path: "users/ann/invite", body: map[string]any{"spec": map[string]any{"lifetimeSeconds": 3600}}, secret: true}).want(201).text("status.url")
-	w.eventually("users/ann", "invited", func(r reply) bool { return r.conditions() == "Active=False(Invited) Ready=False(Invited)" })
+	w.post("users", object("ann",
+		map[string]any{"email": "ann@example.org", "name": map[string]any{"first": "Ann", "last": "Lee"}})).want(201)
+	link := w.do(call{
+		method: http.MethodPost, path: "users/ann/invite",
+		body: map[string]any{"spec": map[string]any{"lifetimeSeconds": 3600}}, secret: true,
+	}).want(
+		201).text("status.url")
+	w.eventually("users/ann", "invited",
+		func(r reply) bool { return r.conditions() == "Active=False(Invited) Ready=False(Invited)" })
 	ann := w.person()
 	ann.accept(link, "a long password of ann")
-	w.eventually("users/ann", "ready", func(r reply) bool { return r.conditions() == "Active=True(CanSignIn) Ready=True(CanSignIn)" })
+	w.eventually("users/ann", "ready",
+		func(r reply) bool { return r.conditions() == "Active=True(CanSignIn) Ready=True(CanSignIn)" })
 
 	got := ann.console()
 	me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200)
-	if me.text("kind") != "User" || me.text("preferred_username") != "ann" || me.text("name") != "Ann Lee" || me.text("organization") != w.org || me.text("expires_at") == "" {
+	if me.text("kind") != "User" || me.text("preferred_username") != "ann" || me.text("name") != "Ann Lee" ||
+		me.text("organization") != w.org || me.text("expires_at") == "" {
 		t.Errorf("who am I: got %s, want Ann Lee", me.body)
 	}
 	if w.onResources(got.Access) != 403 {
@@ -173,7 +193,10 @@ func TestPeopleSignIn(t *testing.T) {
 	})).want(201)
 	works := func(token string, want bool) {
 		t.Helper()
-		for surface, status := range map[string]int{"resources": w.onResources(token), "messages": w.onMessages(token, host), "registry": w.onRegistry(token, host)} {
+		for surface, status := range map[string]int{
+			"resources": w.onResources(token),
+			"messages":  w.onMessages(token, host), "registry": w.onRegistry(token, host),
+		} {
 			if (status < 400) != want || !want && status != 401 {
 				t.Errorf("%s: got %d, want it good: %v", surface, status, want)
 			}
@@ -181,7 +204,10 @@ func TestPeopleSignIn(t *testing.T) {
 	}
 	works(got.Access, true)
 
-	next := ann.exchange(200, url.Values{"grant_type": {"refresh_token"}, "client_id": {"freshet-console"}, "refresh_token": {got.Refresh}})
+	next := ann.exchange(200, url.Values{
+		"grant_type": {"refresh_token"}, "client_id": {"freshet-console"},
+		"refresh_token": {got.Refresh},
+	})
 	works(next.Access, true)
 	ann.do(call{
 		method: http.MethodPost, path: "/oauth/revoke", as: "-", kind: "application/x-www-form-urlencoded",
@@ -195,7 +221,8 @@ func TestPeopleSignIn(t *testing.T) {
 
 	signIn := func() int {
 		t.Helper()
-		status, _ := ann.submit("/oauth/signin", "/oauth/signin", map[string]string{"organization": w.org, "name": "ann@example.org", "password": "a long password of ann"})
+		status, _ := ann.submit("/oauth/signin", "/oauth/signin",
+			map[string]string{"organization": w.org, "name": "ann@example.org", "password": "a long password of ann"})
 		return status
 	}
 	if got := signIn(); got != 303 {
@@ -208,7 +235,8 @@ func TestPeopleSignIn(t *testing.T) {
 	if got := signIn(); got != 401 {
 		t.Errorf("the password under another address: got %d, want 401", got)
 	}
-	w.eventually("users/ann", "not invited", func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(NotInvited)") })
+	w.eventually("users/ann", "not invited",
+		func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(NotInvited)") })
 	w.patch("users/ann", map[string]any{"spec": map[string]any{"email": "ann@example.org"}}).want(200)
 	if got := signIn(); got != 303 {
 		t.Fatalf("with the address as it was: got %d, want 303", got)
@@ -220,7 +248,10 @@ func TestPeopleSignIn(t *testing.T) {
 	works(last.Access, false)
 	w.post("users", object("ann", map[string]any{"email": "ann@example.org"})).want(201)
 	works(last.Access, false)
-	ann.exchange(400, url.Values{"grant_type": {"refresh_token"}, "client_id": {"freshet-console"}, "refresh_token": {last.Refresh}})
+	ann.exchange(400, url.Values{
+		"grant_type": {"refresh_token"}, "client_id": {"freshet-console"},
+		"refresh_token": {last.Refresh},
+	})
 	if got := signIn(); got != 401 {
 		t.Errorf("the password of a user that was made again: got %d, want 401", got)
 	}
@@ -238,7 +269,8 @@ func TestTheOwnerSignsInByALink(t *testing.T) {
 	link := strings.TrimSpace(string(out))
 	keep("the owner's link", tokenOf(link))
 	p := w.person()
-	if status, location := p.submit(link, "/oauth/link", map[string]string{"token": tokenOf(link)}); status != 303 || location != "/console/" {
+	if status, location := p.submit(link, "/oauth/link", map[string]string{"token": tokenOf(link)}); status != 303 ||
+		location != "/console/" {
 		t.Fatalf("the link: got %d to %q, want 303 to the console", status, location)
 	}
 	got := p.console()
@@ -257,7 +289,8 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mallory := w.user("mallory", false)
-	w.post("roles", role("keeper", "cloud.users.create", "cloud.users.describe", "cloud.users.update", "cloud.users.delete", "cloud.users.list")).want(201)
+	w.post("roles", role("keeper", "cloud.users.create", "cloud.users.describe", "cloud.users.update",
+		"cloud.users.delete", "cloud.users.list")).want(201)
 	w.post("rolebindings", object("mallory", map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "Role", "name": "keeper"},
 		"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "mallory"}},
@@ -275,12 +308,25 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	grant("reader", "org-readonly") // there is no such user yet
 	attempts, successes := 0, 0
 	for name, c := range map[string]call{
-		"invite":                 {method: http.MethodPost, path: "users/boss/invite"},
-		"invite, dry run":        {method: http.MethodPost, path: "users/boss/invite?dryRun=All"},
-		"another address":        {method: http.MethodPatch, path: "users/boss", body: map[string]any{"spec": map[string]any{"email": "mallory@example.org"}}, kind: "application/merge-patch+json"},
-		"replace":                {method: http.MethodPut, path: "users/boss", body: object("boss", map[string]any{"email": "mallory@example.org"})},
-		"the user of a binding":  {method: http.MethodPost, path: "users", body: object("reader", map[string]any{"email": "mallory@example.org"})},
-		"apply":                  {method: http.MethodPatch, path: "users/reader?fieldManager=m", body: `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"reader"},"spec":{"email":"mallory@example.org"}}`, kind: "application/apply-patch+yaml"},
+		"invite":          {method: http.MethodPost, path: "users/boss/invite"},
+		"invite, dry run": {method: http.MethodPost, path: "users/boss/invite?dryRun=All"},
+		"another address": {
+			method: http.MethodPatch, path: "users/boss",
+			body: map[string]any{"spec": map[string]any{"email": "mallory@example.org"}},
+			kind: "application/merge-patch+json",
+		},
+		"replace": {
+			method: http.MethodPut, path: "users/boss",
+			body: object("boss", map[string]any{"email": "mallory@example.org"}),
+		},
+		"the user of a binding": {
+			method: http.MethodPost, path: "users",
+			body: object("reader", map[string]any{"email": "mallory@example.org"}),
+		},
+		"apply": {
+			method: http.MethodPatch, path: "users/reader?fieldManager=m",
+			body: `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"reader"},"spec":{"email":"mallory@example.org"}}`, kind: "application/apply-patch+yaml",
+		},
 		"another organization's": {method: http.MethodPost, path: api + "/namespaces/default/users/boss/invite"},
 		"nobody's token":         {method: http.MethodPost, path: "users/boss/invite", as: "-"},
 	} {
@@ -295,7 +341,10 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	}
 	// What mallory may: users who may nothing, and changes that say nothing about who it is.
 	w.do(call{method: http.MethodPost, path: "users/plain/invite", as: mallory, secret: true}).want(201)
-	w.do(call{method: http.MethodPost, path: "users", as: mallory, body: object("new", map[string]any{"email": "new@example.org"})}).want(201)
+	w.do(call{
+		method: http.MethodPost, path: "users", as: mallory,
+		body: object("new", map[string]any{"email": "new@example.org"}),
+	}).want(201)
 	w.do(call{
 		method: http.MethodPatch, path: "users/boss", as: mallory, kind: "application/merge-patch+json",
 		body: map[string]any{"spec": map[string]any{"name": map[string]any{"first": "Big", "last": "Boss"}}},
@@ -303,7 +352,10 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	// A deleted user of a binding cannot be made again with another address.
 	w.do(call{method: http.MethodDelete, path: "users/boss", as: mallory}).want(200)
 	attempts++
-	if r := w.do(call{method: http.MethodPost, path: "users", as: mallory, body: object("boss", map[string]any{"email": "mallory@example.org"})}); r.status != http.StatusForbidden {
+	if r := w.do(call{
+		method: http.MethodPost, path: "users", as: mallory,
+		body: object("boss", map[string]any{"email": "mallory@example.org"}),
+	}); r.status != http.StatusForbidden {
 		successes++
 		t.Errorf("the boss made again: got %d, want 403", r.status)
 	}
@@ -312,7 +364,8 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	w.account("ci", true)
 	got := ci.console()
 	attempts++
-	if me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200); me.at("administrator") != false || !strings.HasPrefix(me.text("principal"), "user:ci%40") || w.onResources(got.Access) != 403 {
+	if me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200); me.at("administrator") != false ||
+		!strings.HasPrefix(me.text("principal"), "user:ci%40") || w.onResources(got.Access) != 403 {
 		successes++
 		t.Errorf("a user called like an account: got %s, want nothing of the account", me.body)
 	}

@@ -281,7 +281,8 @@ func (w *world) credentialsOf(name string) credentials {
 func (w *world) token(c credentials, audience string) string {
 	w.Helper()
 	r := w.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", secret: true, body: map[string]string{
-		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret, "audience": audience,
+		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
+		"audience": audience,
 	}}).want(200)
 	keep("an access token of "+c.ClientEmail, r.text("access_token"))
 	return r.text("access_token")
@@ -359,7 +360,10 @@ func (w *world) onResources(token string) int {
 // onMessages is the status of producing a message.
 func (w *world) onMessages(token, host string) int {
 	w.Helper()
-	return w.do(call{method: http.MethodPost, path: "/admin/rest/topics/v1/public/default/hello/message", as: token, host: host, body: "hi", kind: "application/octet-stream"}).status
+	return w.do(call{
+		method: http.MethodPost, path: "/admin/rest/topics/v1/public/default/hello/message", as: token,
+		host: host, body: "hi", kind: "application/octet-stream",
+	}).status
 }
 
 // onRegistry is the status of a look into the registry of a standard cluster.

@@ -32,18 +32,25 @@ spec:
 func TestApplyAgain(t *testing.T) {
 	c := in(t)
 	version := func() string {
-		return c.must("", "get", "mc", "sized", "-o", "jsonpath={.metadata.generation} {.metadata.managedFields[*].manager}")
+		return c.must("", "get", "mc", "sized", "-o",
+			"jsonpath={.metadata.generation} {.metadata.managedFields[*].manager}")
 	}
 	c.must(sized, "apply", "--server-side", "--field-manager=one", "-f", "-")
-	c.contains(c.must("", "get", "mc", "sized", "-o", "jsonpath={.spec.broker.resources.memory} {.spec.config.protocols}"),
+	c.contains(c.must("", "get", "mc", "sized", "-o",
+		"jsonpath={.spec.broker.resources.memory} {.spec.config.protocols}"),
 		"1717986918400m", `{"stream":{"listener":{"port":9093,"ratio":1.5}}}`)
-	c.must("", "wait", "mc/sized", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].status}=False`, "--timeout=60s")
+	c.must("", "wait", "mc/sized", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].status}=False`,
+		"--timeout=60s")
 	before := version()
 	c.must(sized, "apply", "--server-side", "--field-manager=one", "-f", "-")
 	if now := version(); now != before {
 		t.Errorf("an unchanged manifest made %q of %q", now, before)
 	}
-	for _, args := range [][]string{{"--server-side", "--field-manager=one"}, {"--server-side", "--field-manager=two"}, nil} {
+	for _, args := range [][]string{
+		{"--server-side", "--field-manager=one"},
+		{"--server-side", "--field-manager=two"},
+		nil,
+	} {
 		if r := c.try(sized, append([]string{"diff", "-f", "-"}, args...)...); r.code != 0 || r.out != "" {
 			t.Errorf("diff %v of what was applied: %+v, want nothing", args, r)
 		}
@@ -53,7 +60,8 @@ func TestApplyAgain(t *testing.T) {
 	}
 	c.contains(version(), "one", "two")
 	other := strings.Replace(sized, "memory: 1.6Gi}\n  storage", "memory: 1.7Gi}\n  storage", 1)
-	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 || !strings.Contains(r.err, ".spec.broker.resources.memory") {
+	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 ||
+		!strings.Contains(r.err, ".spec.broker.resources.memory") {
 		t.Errorf("another value by another manager: %+v, want a conflict", r)
 	}
 	c.must("", "delete", "mc", "sized")
@@ -66,5 +74,6 @@ func TestApplyAgain(t *testing.T) {
 			t.Errorf("diff after a client's apply: %+v, want nothing", r)
 		}
 	}
-	c.contains(c.must("", "get", "mc", "sized", "-o", "jsonpath={.metadata.generation} {.spec.config.protocols}"), "1 ", `{"stream":{`)
+	c.contains(c.must("", "get", "mc", "sized", "-o", "jsonpath={.metadata.generation} {.spec.config.protocols}"), "1 ",
+		`{"stream":{`)
 }

@@ -38,8 +38,10 @@ func TestCascadeOfAnInstance(t *testing.T) {
 	c.must(world, "create", "-f", "-")
 	c.must("", "wait", "mi/main", "mc/orders", "--for=condition=Ready", "--timeout=60s")
 	for _, cascade := range []string{"background", "orphan"} {
-		if r := c.try("", "delete", "mi", "main", "--cascade="+cascade); r.code == 0 || !strings.Contains(r.err, "orders") {
-			t.Errorf("--cascade=%s pulled the instance from under its cluster: %+v, want a failure and orders", cascade, r)
+		if r := c.try("", "delete", "mi", "main", "--cascade="+cascade); r.code == 0 ||
+			!strings.Contains(r.err, "orders") {
+			t.Errorf("--cascade=%s pulled the instance from under its cluster: %+v, want a failure and orders", cascade,
+				r)
 		}
 	}
 	c.must("", "delete", "mi", "main", "--cascade=foreground", "--timeout=60s")
@@ -51,7 +53,8 @@ func TestCascadeOfAnInstance(t *testing.T) {
 func TestDeleteMany(t *testing.T) {
 	c := in(t)
 	for _, name := range []string{"a1", "a2", "b1"} {
-		c.must(strings.NewReplacer("name: ann", "name: "+name, "team: a", "team: "+name[:1]).Replace(user), "create", "-f", "-")
+		c.must(strings.NewReplacer("name: ann", "name: "+name, "team: a", "team: "+name[:1]).Replace(user),
+			"create", "-f", "-")
 	}
 	c.contains(c.must("", "delete", "users", "-l", "team=a", "--timeout=60s"), "a1", "a2")
 	c.contains(c.must("", "get", "users", "-o", "name"), "b1")

@@ -22,7 +22,8 @@ func (c *client) edit(script string, args ...string) result {
 func TestEdit(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
-	if r := c.edit("s/ann@example.org/edited@example.org/", "user", "ann"); r.code != 0 || !strings.Contains(r.out, "edited") {
+	if r := c.edit("s/ann@example.org/edited@example.org/", "user", "ann"); r.code != 0 ||
+		!strings.Contains(r.out, "edited") {
 		t.Fatalf("edit: %+v, want exit code 0 and edited", r)
 	}
 	c.contains(c.must("", "get", "user", "ann", "-o", "jsonpath={.spec.email}"), "edited@example.org")
@@ -30,7 +31,8 @@ func TestEdit(t *testing.T) {
 		t.Errorf("an edit that changes nothing: %+v, want no changes made", r)
 	}
 	// What the server refuses is brought back to the editor, which then gives up.
-	if r := c.edit("s/email: .*/email: nonsense/", "user", "ann"); r.code == 0 || !strings.Contains(r.out+r.err, "is invalid") {
+	if r := c.edit("s/email: .*/email: nonsense/", "user", "ann"); r.code == 0 ||
+		!strings.Contains(r.out+r.err, "is invalid") {
 		t.Errorf("an edit that breaks the rules: %+v, want a failure and is invalid", r)
 	}
 	c.contains(c.must("", "get", "user", "ann", "-o", "jsonpath={.spec.email}"), "edited@example.org")
@@ -81,11 +83,13 @@ func TestDryRunAndDiff(t *testing.T) {
 		t.Errorf("a dry run made it: %+v, want a failure", r)
 	}
 	c.must(user, "apply", "--server-side", "-f", "-")
-	c.contains(c.must("", "patch", "user", "ann", "--dry-run=server", "--type=merge", "-p", `{"spec":{"type":"dry"}}`, "-o", "yaml"), "type: dry")
+	c.contains(c.must("", "patch", "user", "ann", "--dry-run=server", "--type=merge", "-p", `{"spec":{"type":"dry"}}`,
+		"-o", "yaml"), "type: dry")
 	c.contains(c.must("", "delete", "user", "ann", "--dry-run=server"), "server dry run")
 	c.must("", "get", "user", "ann")
 	changed := strings.ReplaceAll(user, "team: a", "team: b")
-	if r := c.try(changed, "diff", "--server-side", "-f", "-"); r.code != 1 || !strings.Contains(r.out, "+    team: b") {
+	if r := c.try(changed, "diff", "--server-side", "-f", "-"); r.code != 1 ||
+		!strings.Contains(r.out, "+    team: b") {
 		t.Errorf("diff: %+v, want exit code 1 and +    team: b", r)
 	}
 	if r := c.try(user, "diff", "--server-side", "-f", "-"); r.code != 0 {

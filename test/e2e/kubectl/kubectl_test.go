@@ -117,7 +117,8 @@ func (c *client) command(ctx context.Context, stdin string, args ...string) *exe
 	if c.token != "" {
 		flags = []string{
 			"--kubeconfig", os.DevNull, "--server", server.HTTPS,
-			"--certificate-authority", filepath.Join(server.DataDir, "tls", "ca.crt"), "--token", c.token, "-n", c.organization,
+			"--certificate-authority", filepath.Join(server.DataDir, "tls", "ca.crt"), "--token", c.token, "-n",
+			c.organization,
 		}
 	}
 	cmd := exec.CommandContext(ctx, c.binary, append(flags, args...)...)
@@ -174,8 +175,10 @@ func TestDiscovery(t *testing.T) {
 	c.contains(c.must("", "version"), "Client Version: v1.", "Server Version: v1.")
 	c.contains(c.must("", "api-versions"), "cloud.vendor.io/v1alpha1")
 	resources := c.must("", "api-resources", "--api-group=cloud.vendor.io", "-o", "wide")
-	c.contains(resources, "serviceaccounts", "sab", "usr", "messaginginstances", "mc", "ak", "rb", "cr", "pool", "pm", "deletecollection")
-	c.contains(c.must("", "explain", "messagingcluster.spec.broker.resources", "--recursive"), "memory", "cpu", "heapPercentage")
+	c.contains(resources, "serviceaccounts", "sab", "usr", "messaginginstances", "mc", "ak", "rb", "cr", "pool", "pm",
+		"deletecollection")
+	c.contains(c.must("", "explain", "messagingcluster.spec.broker.resources", "--recursive"), "memory", "cpu",
+		"heapPercentage")
 	c.contains(c.must("", "explain", "ak.spec.revoke"), "boolean", "FIELD: revoke")
 	c.contains(c.must("", "get", "--raw", "/readyz?verbose"), "ok")
 }
@@ -186,17 +189,20 @@ func TestCreateReadDelete(t *testing.T) {
 	if r := c.try(user, "create", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "AlreadyExists") {
 		t.Errorf("created twice: %+v, want a failure and AlreadyExists", r)
 	}
-	if r := c.try(user+"  surplus: 1\n", "create", "--validate=strict", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "surplus") {
+	if r := c.try(user+"  surplus: 1\n", "create", "--validate=strict", "-f", "-"); r.code == 0 ||
+		!strings.Contains(r.err, "surplus") {
 		t.Errorf("an unknown field was taken: %+v, want a failure and surplus", r)
 	}
 	c.contains(c.must("", "get", "usr", "ann"), "NAME", "READY", "REASON", "EMAIL", "AGE", "ann@example.org")
 	c.contains(c.must("", "get", "users", "-l", "team=a", "-o", "name"), "user.cloud.vendor.io/ann")
-	c.contains(c.must("", "get", "users", "--field-selector", "metadata.name=ann", "-o", "jsonpath={.items[0].spec.email}"), "ann@example.org")
+	c.contains(c.must("", "get", "users", "--field-selector", "metadata.name=ann", "-o",
+		"jsonpath={.items[0].spec.email}"), "ann@example.org")
 	c.contains(c.must("", "get", "user", "ann", "-o", "yaml"), "kind: User", "email: ann@example.org")
 	c.contains(c.must("", "get", "all"), "user.cloud.vendor.io/ann")
 	c.contains(c.must("", "describe", "user", "ann"), "Email:", "ann@example.org")
 	c.contains(c.must("", "delete", "user", "ann"), "deleted")
-	if r := c.try("", "get", "user", "ann"); r.code == 0 || !strings.Contains(r.err, `users.cloud.vendor.io "ann" not found`) {
+	if r := c.try("", "get", "user", "ann"); r.code == 0 ||
+		!strings.Contains(r.err, `users.cloud.vendor.io "ann" not found`) {
 		t.Errorf("still there: %+v, want a failure and %s", r, `users.cloud.vendor.io "ann" not found`)
 	}
 }
@@ -207,7 +213,8 @@ func TestChange(t *testing.T) {
 	c.must("", "label", "user", "ann", "team=b", "--overwrite")
 	c.must("", "annotate", "user", "ann", "note=hello")
 	c.must("", "patch", "user", "ann", "--type=merge", "-p", `{"spec": {"type": "internal"}}`)
-	c.must("", "patch", "user", "ann", "--type=json", "-p", `[{"op": "add", "path": "/metadata/labels/json", "value": "yes"}]`)
+	c.must("", "patch", "user", "ann", "--type=json", "-p",
+		`[{"op": "add", "path": "/metadata/labels/json", "value": "yes"}]`)
 	c.must("", "patch", "user", "ann", "--type=strategic", "-p", `{"metadata": {"labels": {"strategic": "yes"}}}`)
 	c.must("", "patch", "user", "ann", "--subresource=status", "--type=merge", "-p",
 		`{"status": {"conditions": [{"type": "Tried", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
@@ -223,7 +230,8 @@ func TestChange(t *testing.T) {
 	if object.Spec.Email != "new@example.org" || object.Spec.Type != "" || object.Metadata.Labels["json"] != "" {
 		t.Errorf("replace did not replace: %s, want new@example.org, nothing, nothing", got)
 	}
-	if r := c.try("", "patch", "user", "ann", "--type=merge", "-p", `{"spec": {"email": "nonsense"}}`); r.code == 0 || !strings.Contains(r.err, "spec.email") {
+	if r := c.try("", "patch", "user", "ann", "--type=merge", "-p", `{"spec": {"email": "nonsense"}}`); r.code == 0 ||
+		!strings.Contains(r.err, "spec.email") {
 		t.Errorf("a bad address was taken: %+v, want a failure and spec.email", r)
 	}
 }
@@ -247,11 +255,14 @@ func TestServerSideApply(t *testing.T) {
 	c := in(t)
 	c.contains(c.must(user, "apply", "--server-side", "--field-manager=one", "-f", "-"), "serverside-applied")
 	other := strings.ReplaceAll(user, "team: a", "team: b")
-	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "conflict") {
+	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 ||
+		!strings.Contains(r.err, "conflict") {
 		t.Errorf("no conflict: %+v, want a failure and conflict", r)
 	}
-	c.contains(c.must(other, "apply", "--server-side", "--field-manager=two", "--force-conflicts", "-f", "-"), "serverside-applied")
-	c.contains(c.must("", "get", "user", "ann", "-o", "yaml", "--show-managed-fields"), "manager: two", "operation: Apply", "team: b")
+	c.contains(c.must(other, "apply", "--server-side", "--field-manager=two", "--force-conflicts", "-f", "-"),
+		"serverside-applied")
+	c.contains(c.must("", "get", "user", "ann", "-o", "yaml", "--show-managed-fields"), "manager: two",
+		"operation: Apply", "team: b")
 }
 
 func TestWatchAndWait(t *testing.T) {

@@ -24,7 +24,8 @@ spec:
 
 func TestNamespaces(t *testing.T) {
 	c := in(t)
-	if r := c.try(user, "create", "-f", "-"); r.code != 0 || !strings.Contains(r.err, `Warning: organization "`+c.organization+`" did not exist and is created`) {
+	if r := c.try(user, "create", "-f", "-"); r.code != 0 ||
+		!strings.Contains(r.err, `Warning: organization "`+c.organization+`" did not exist and is created`) {
 		t.Errorf("the first object: %+v, want a warning", r)
 	}
 	c.contains(c.must("", "get", "ns"), "NAME", "STATUS", "AGE", "default", c.organization)
@@ -110,7 +111,8 @@ func TestCreateToken(t *testing.T) {
 	c.must(strings.ReplaceAll(account, "robot", "boss"), "create", "-f", "-")
 	c.must("", "wait", "--for=condition=Ready", "serviceaccount/boss", "--timeout=30s")
 	c.must(strings.ReplaceAll(binding("org-admin"), "robot", "boss"), "create", "-f", "-")
-	if r := robot.try("", "create", "token", "boss"); r.code == 0 || !strings.Contains(r.err, "nobody can grant what they do not have") {
+	if r := robot.try("", "create", "token", "boss"); r.code == 0 ||
+		!strings.Contains(r.err, "nobody can grant what they do not have") {
 		t.Errorf("a token for an account with more rights: %+v, want a refusal", r)
 	}
 	for args, want := range map[string]string{
@@ -119,7 +121,8 @@ func TestCreateToken(t *testing.T) {
 		"robot --audience=urn:vendor:messaging:default:default": "is neither the address of this server nor",
 		"nobody": "not found",
 	} {
-		if r := c.try("", append([]string{"create", "token"}, strings.Fields(args)...)...); r.code == 0 || !strings.Contains(r.err, want) {
+		if r := c.try("", append([]string{"create", "token"}, strings.Fields(args)...)...); r.code == 0 ||
+			!strings.Contains(r.err, want) {
 			t.Errorf("create token %s: %+v, want %q", args, r, want)
 		}
 	}
@@ -131,7 +134,8 @@ func TestTokenOfANewAccount(t *testing.T) {
 	c := in(t)
 	for i := range 10 {
 		name := fmt.Sprintf("fresh-%d", i)
-		c.must(fmt.Sprintf("apiVersion: cloud.vendor.io/v1alpha1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name), "create", "-f", "-")
+		c.must(fmt.Sprintf("apiVersion: cloud.vendor.io/v1alpha1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name),
+			"create", "-f", "-")
 		if r := c.try("", "create", "token", name); r.code != 0 {
 			t.Errorf("a token right after the account %s: %+v, want one", name, r)
 		}

@@ -50,7 +50,8 @@ spec: {serviceAccountName: robot, poolMemberRef: {namespace: default, name: loca
 func TestPrint(t *testing.T) {
 	c := in(t)
 	c.must(world, "create", "--validate=strict", "-f", "-")
-	c.must("", "wait", "sa/robot", "mi/main", "mc/orders", "rb/reader", "sab/robot", "--for=condition=Ready", "--timeout=60s")
+	c.must("", "wait", "sa/robot", "mi/main", "mc/orders", "rb/reader", "sab/robot", "--for=condition=Ready",
+		"--timeout=60s")
 	c.must("", "wait", "usr/ann@example.org", "--for=condition=Ready=False", "--timeout=60s")
 	c.must("", "wait", "ak/key", "--for=condition=Issued", "--timeout=60s")
 	c.must("", "wait", "mc/orders", "--for=jsonpath={.status.broker.readyReplicas}=1", "--timeout=60s")
@@ -64,25 +65,34 @@ func TestPrint(t *testing.T) {
 		"sab": {"ACCOUNT", "MEMBER", "robot", "local"},
 	} {
 		c.contains(c.must("", "get", kind, "-o", "wide"), want...)
-		if narrow := c.must("", "get", kind); strings.Contains(narrow, "ENDPOINT") || strings.Contains(narrow, "EXPIRES") || strings.Contains(narrow, "MODE") {
+		if narrow := c.must("", "get", kind); strings.Contains(narrow, "ENDPOINT") ||
+			strings.Contains(narrow, "EXPIRES") || strings.Contains(narrow, "MODE") {
 			t.Errorf("%s shows wide columns unasked:\n%s", kind, narrow)
 		}
-		c.contains(c.must("", "get", kind, "-o", "yaml"), "apiVersion: v1", "kind: List", "apiVersion: cloud.vendor.io/v1alpha1")
+		c.contains(c.must("", "get", kind, "-o", "yaml"), "apiVersion: v1", "kind: List",
+			"apiVersion: cloud.vendor.io/v1alpha1")
 		c.contains(c.must("", "get", kind, "-o", "json"), `"kind": "List"`)
-		c.contains(c.must("", "describe", kind), "Name:", "Namespace:", c.organization, "API Version:", "Spec:", "Status:", "Conditions:")
+		c.contains(c.must("", "describe", kind), "Name:", "Namespace:", c.organization, "API Version:", "Spec:",
+			"Status:", "Conditions:")
 	}
 	c.contains(c.must("", "get", "mc", "orders", "-o", "jsonpath={.spec.broker.resources.memory}"), "1717986918400m")
 	// The cluster of the first start asks for what there is.
 	c.must("", "wait", "mc/default", "-n", "default", "--for=condition=AsRequested", "--timeout=60s")
-	c.contains(c.must("", "get", "mc", "-o", "custom-columns=NAME:.metadata.name,CPU:.spec.broker.resources.cpu"), "400m")
-	c.contains(c.must("", "get", "mc", "--sort-by=.metadata.name", "--show-labels", "--show-kind"), "messagingcluster.cloud.vendor.io/orders", "<none>")
+	c.contains(c.must("", "get", "mc", "-o", "custom-columns=NAME:.metadata.name,CPU:.spec.broker.resources.cpu"),
+		"400m")
+	c.contains(c.must("", "get", "mc", "--sort-by=.metadata.name", "--show-labels", "--show-kind"),
+		"messagingcluster.cloud.vendor.io/orders", "<none>")
 	all := c.must("", "get", "all")
-	for _, kind := range []string{"serviceaccount", "user", "messaginginstance", "messagingcluster", "apikey", "rolebinding", "serviceaccountbinding"} {
+	for _, kind := range []string{
+		"serviceaccount", "user", "messaginginstance", "messagingcluster", "apikey",
+		"rolebinding", "serviceaccountbinding",
+	} {
 		c.contains(all, kind+".cloud.vendor.io/")
 	}
 	c.contains(c.must("", "get", "mc", "-A"), "NAMESPACE", c.organization)
 	c.contains(c.must("", "get", "clusterroles", "org-admin"), "PERMISSIONS", "org-admin")
-	c.contains(c.must("", "get", "pool,pm", "-n", "default"), "pool.cloud.vendor.io/local", "poolmember.cloud.vendor.io/local")
+	c.contains(c.must("", "get", "pool,pm", "-n", "default"), "pool.cloud.vendor.io/local",
+		"poolmember.cloud.vendor.io/local")
 	c.contains(c.must("", "get", "users", "--chunk-size=1", "-o", "name"), "ann@example.org")
 }
 
@@ -126,7 +136,8 @@ func TestWatchShowsChanges(t *testing.T) {
 	c.must("", "wait", "user/ann", "--for=condition=Ready=False", "--timeout=60s")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	watch := c.command(ctx, "", "get", "users", "-w", "--output-watch-events", "-o", "jsonpath={.type} {.object.metadata.name} {.object.metadata.labels.n}{\"\\n\"}")
+	watch := c.command(ctx, "", "get", "users", "-w", "--output-watch-events", "-o",
+		"jsonpath={.type} {.object.metadata.name} {.object.metadata.labels.n}{\"\\n\"}")
 	stdout, err := watch.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,8 @@ func TestFaultKill(t *testing.T) {
 	defer cancel()
 	m := &mixed{
 		world:    &world{t: t, dir: t.TempDir()},
-		produced: map[string]bool{}, acked: map[string]bool{}, schemas: map[string]int32{}, created: map[string]string{},
+		produced: map[string]bool{}, acked: map[string]bool{}, schemas: map[string]int32{},
+		created: map[string]string{},
 	}
 	m.start(ctx, testserver.Options{})
 	defer func() { m.server.Load().Kill() }()
@@ -101,7 +102,8 @@ func TestFaultKill(t *testing.T) {
 		Name: "kill -9 under produces, acks, schemas and creates", Injected: kills + 1, Checked: checked,
 		Lost: lost, Foreign: int(m.foreign.Load()), Wrong: int(m.wrong.Load()), Recovery: recovery,
 	}.Record(t)
-	t.Logf("acknowledged: %d produces, %d acks, %d schemas, %d creates", len(m.produced), len(m.acked), len(m.schemas), len(m.created))
+	t.Logf("acknowledged: %d produces, %d acks, %d schemas, %d creates", len(m.produced), len(m.acked), len(m.schemas),
+		len(m.created))
 }
 
 func (m *mixed) start(ctx context.Context, opts testserver.Options) {
@@ -194,7 +196,8 @@ func (m *mixed) register(ctx context.Context, worker, i int) bool {
 		m.t.Error(err)
 		return false
 	}
-	status, answer, _ := m.attempt(ctx, http.MethodPost, "/subjects/"+name+"/versions", string(body), asJSON, http.StatusOK)
+	status, answer, _ := m.attempt(ctx, http.MethodPost, "/subjects/"+name+"/versions", string(body), asJSON,
+		http.StatusOK)
 	var made struct {
 		ID int32 `json:"id"`
 	}
@@ -203,15 +206,18 @@ func (m *mixed) register(ctx context.Context, worker, i int) bool {
 
 func (m *mixed) create(ctx context.Context, worker, i int) bool {
 	name := name(worker, i)
-	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`, name)
+	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`,
+		name)
 	// 409 is the answer when an attempt before was cut off and had succeeded.
-	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated, http.StatusConflict)
+	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated,
+		http.StatusConflict)
 	var made struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	return status == http.StatusCreated && json.Unmarshal(answer, &made) == nil && note(m, m.created, name, made.Metadata.UID)
+	return status == http.StatusCreated && json.Unmarshal(answer, &made) == nil &&
+		note(m, m.created, name, made.Metadata.UID)
 }
 
 // lost looks for everything that was acknowledged, and says how much is missing

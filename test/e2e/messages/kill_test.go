@@ -170,7 +170,8 @@ func (w *world) consume(ctx context.Context) {
 		w.mu.Unlock()
 		id := header.Get("X-Msg-Message-Id")
 		// An acknowledgement that is cut off only means that the message comes again.
-		_, _, _, _ = w.call(ctx, http.MethodPut, topicPath+"/sub/message", []byte(id), "Content-Type", "application/json")
+		_, _, _, _ = w.call(ctx, http.MethodPut, topicPath+"/sub/message", []byte(id), "Content-Type",
+			"application/json")
 	}
 }
 
@@ -199,7 +200,8 @@ func (w *world) missing() []string {
 
 func (w *world) check() {
 	if lost := w.missing(); len(lost) > 0 {
-		w.t.Errorf("%d of %d messages were answered 201 and never consumed, for example %s", len(lost), len(w.sent), lost[0])
+		w.t.Errorf("%d of %d messages were answered 201 and never consumed, for example %s", len(lost),
+			len(w.sent), lost[0])
 	}
 	if len(w.sent) < w.total {
 		w.t.Errorf("only %d of %d messages were sent", len(w.sent), w.total)
@@ -239,7 +241,9 @@ var client = &http.Client{
 	Transport: &http.Transport{MaxIdleConnsPerHost: producers + consumers},
 }
 
-func (w *world) call(ctx context.Context, method, path string, body []byte, header ...string) (int, []byte, http.Header, error) {
+func (w *world) call(ctx context.Context, method, path string, body []byte,
+	header ...string,
+) (int, []byte, http.Header, error) {
 	server := w.server.Load()
 	req, err := http.NewRequestWithContext(ctx, method, server.URL+path, bytes.NewReader(body))
 	if err != nil {

@@ -47,8 +47,10 @@ func TestDocumentedConfigurations(t *testing.T) {
 				certificate(t, dir)
 				file := filepath.Join(dir, "freshet.yaml")
 				text := strings.NewReplacer(
-					"/var/lib/freshet", filepath.Join(dir, "data"), "dataDir: freshet-data", "dataDir: "+filepath.Join(dir, "data"),
-					"/etc/freshet/", dir+"/", "/backup/freshet", filepath.Join(dir, "backups"), "https: 0.0.0.0:8443", "https: 127.0.0.1:"+port, "https: 127.0.0.1:8443", "https: 127.0.0.1:"+port,
+					"/var/lib/freshet", filepath.Join(dir, "data"), "dataDir: freshet-data",
+					"dataDir: "+filepath.Join(dir, "data"),
+					"/etc/freshet/", dir+"/", "/backup/freshet", filepath.Join(dir, "backups"), "https: 0.0.0.0:8443",
+					"https: 127.0.0.1:"+port, "https: 127.0.0.1:8443", "https: 127.0.0.1:"+port,
 					"http: 127.0.0.1:8080", "http: 127.0.0.1:0", "ops: 127.0.0.1:8081", "ops: 127.0.0.1:0",
 				).Replace(block)
 				if !strings.Contains(text, "https:") {
@@ -108,24 +110,30 @@ func TestSecretsPage(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	server, err := testserver.Start(t.Context(), program(t), dir, testserver.Options{DataDir: filepath.Join(dir, "freshet-data")})
+	server, err := testserver.Start(t.Context(), program(t), dir,
+		testserver.Options{DataDir: filepath.Join(dir, "freshet-data")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Kill)
 	create(t, server, "serviceaccounts", map[string]any{"metadata": map[string]any{"name": "ci"}})
-	create(t, server, "apikeys", map[string]any{"metadata": map[string]any{"name": "ci"}, "spec": map[string]any{"serviceAccountName": "ci"}})
+	create(t, server, "apikeys",
+		map[string]any{"metadata": map[string]any{"name": "ci"}, "spec": map[string]any{"serviceAccountName": "ci"}})
 	if err := os.Symlink(program(t), filepath.Join(dir, "freshet")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", pages.Commands(page(t, "howto/secrets.md")))
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c",
+		pages.Commands(page(t, "howto/secrets.md")))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "base="+server.URL, "token="+server.Token)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"new credentials of default/admin", "new credentials of acme/ci", `"revoke":true`, "(active)", "before-retiring-"} {
+	for _, want := range []string{
+		"new credentials of default/admin", "new credentials of acme/ci", `"revoke":true`,
+		"(active)", "before-retiring-",
+	} {
 		if !strings.Contains(strings.ReplaceAll(string(out), `": `, `":`), want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

@@ -50,7 +50,8 @@ func (l *load) requests(base string) []func() *http.Request {
 		}
 	}
 	return []func() *http.Request{
-		call(http.MethodPost, "/admin/rest/topics/v1/public/default/hello/message", "application/octet-stream", "hello"),
+		call(http.MethodPost, "/admin/rest/topics/v1/public/default/hello/message",
+			"application/octet-stream", "hello"),
 		call(http.MethodGet, "/subjects", "", ""),
 		call(http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/users", "", ""),
 		call(http.MethodPost, "/oauth/token", "application/x-www-form-urlencoded",
@@ -128,7 +129,8 @@ func (l *load) http1(base string, next func() *http.Request, keep bool) {
 		if err == nil {
 			response, err = http.ReadResponse(in, request)
 		}
-		if !l.settle(fmt.Sprintf("HTTP/1.1 %s %s %s, keep %t", base, request.Method, request.URL.Path, keep), response, err) {
+		if !l.settle(fmt.Sprintf("HTTP/1.1 %s %s %s, keep %t", base, request.Method, request.URL.Path, keep),
+			response, err) {
 			return
 		}
 		if response.Close || !keep {
@@ -223,7 +225,8 @@ func TestFaultStopUnderLoad(t *testing.T) {
 func (l *load) prepare() {
 	l.t.Helper()
 	for _, path := range []string{"hello", "quiet", "quiet/subscription/waiting"} {
-		r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPut, l.server.URL+"/admin/v2/persistent/public/default/"+path, http.NoBody)
+		r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPut,
+			l.server.URL+"/admin/v2/persistent/public/default/"+path, http.NoBody)
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -57,7 +57,8 @@ func TestFaultFullQuota(t *testing.T) {
 	}
 
 	began := time.Now()
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", pages.Commands(page(t, "howto/operate.md")))
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c",
+		pages.Commands(page(t, "howto/operate.md")))
 	cmd.Env = append(os.Environ(), "FRESHET_URL="+server.URL, "FRESHET_OPS="+server.Ops, "FRESHET_DATA="+server.DataDir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -80,7 +81,8 @@ func TestFaultFullQuota(t *testing.T) {
 // and else what does not.
 func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) string {
 	t.Helper()
-	if code := makeUser(t, server, fmt.Sprintf("more-%d", time.Now().UnixNano()), 250<<10); code != http.StatusServiceUnavailable {
+	if code := makeUser(t, server, fmt.Sprintf("more-%d", time.Now().UnixNano()),
+		250<<10); code != http.StatusServiceUnavailable {
 		if code == http.StatusCreated {
 			fault.Checked++
 		}
@@ -139,7 +141,8 @@ func makeUser(t *testing.T, server *testserver.Server, name string, size int) in
 	t.Helper()
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
-			"name": name, "labels": map[string]any{"made-by": "loop"}, "annotations": map[string]any{"padding": strings.Repeat("x", min(size, 250<<10))},
+			"name": name, "labels": map[string]any{"made-by": "loop"},
+			"annotations": map[string]any{"padding": strings.Repeat("x", min(size, 250<<10))},
 		},
 		"spec": map[string]any{"email": "u@example.com"},
 	})
@@ -165,7 +168,8 @@ func countUsers(t *testing.T, server *testserver.Server) int {
 
 func request(t *testing.T, server *testserver.Server, method, path string, body []byte) (int, []byte) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method,
+		server.URL+"/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,14 @@ func TestKubeconfigForSimpleClients(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
 	// A data directory of an earlier version, whose token ends in a newline.
-	if err := os.WriteFile(filepath.Join(dir, "admin.token"), []byte("an-old-token-of-some-length\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "admin.token"), []byte("an-old-token-of-some-length\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, nil, "serve", "--data-dir", dir, "--http", "off", "--https", "127.0.0.1:"+port, "--ops", "off")
 	p.await("https://127.0.0.1:" + port + "/readyz")
-	if text, err := os.ReadFile(filepath.Join(dir, "admin.token")); err != nil || string(text) != "an-old-token-of-some-length" {
+	if text, err := os.ReadFile(filepath.Join(dir, "admin.token")); err != nil ||
+		string(text) != "an-old-token-of-some-length" {
 		t.Errorf("admin.token is %q, %v, want the token without a newline", text, err)
 	}
 	left, err := os.ReadFile(filepath.Join(dir, "kubeconfig"))
@@ -61,12 +63,16 @@ func TestKubeconfigForSimpleClients(t *testing.T) {
 			t.Fatalf("%s has no certificate authority: %v", name, err)
 		}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			file.Clusters[0].Cluster.Server+"/apis/cloud.vendor.io/v1alpha1/namespaces/default/messagingclusters", http.NoBody)
+			file.Clusters[0].Cluster.Server+"/apis/cloud.vendor.io/v1alpha1/namespaces/default/messagingclusters",
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer "+file.Users[0].User.Token)
-		trusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+		trusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			RootCAs:    pool,
+			MinVersion: tls.VersionTLS12,
+		}}}
 		response, err := trusting.Do(request)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -19,7 +19,8 @@ func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{Env: []string{"FRESHET_ORGANIZATIONS_AUTO_CREATE=false"}})
+	server, err := testserver.Start(t.Context(), binary, folder,
+		testserver.Options{Env: []string{"FRESHET_ORGANIZATIONS_AUTO_CREATE=false"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,21 +60,24 @@ func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 			return call("PATCH", users+"/ann?fieldManager=me", "application/apply-patch+yaml", user)
 		},
 	} {
-		if status, text, _ := write(); status != http.StatusNotFound || !strings.Contains(text, "acme") || !strings.Contains(text, "create namespace") {
+		if status, text, _ := write(); status != http.StatusNotFound || !strings.Contains(text, "acme") ||
+			!strings.Contains(text, "create namespace") {
 			t.Errorf("%s in an organization that is not there: %d %s, want 404 and what to do", name, status, text)
 		}
 	}
 	if status, text, _ := call("GET", "/api/v1/namespaces/acme", json, ""); status != http.StatusNotFound {
 		t.Errorf("the organization is there all the same: %d %s", status, text)
 	}
-	if status, text, _ := call("POST", "/api/v1/namespaces", json, `{"metadata": {"name": "acme"}}`); status != http.StatusCreated {
+	if status, text, _ := call("POST", "/api/v1/namespaces", json,
+		`{"metadata": {"name": "acme"}}`); status != http.StatusCreated {
 		t.Fatalf("making it on purpose: %d %s, want 201", status, text)
 	}
 	if status, text, warning := call("POST", users, json, user); status != http.StatusCreated || warning != "" {
 		t.Errorf("the first object in it: %d %s, warning %q, want 201 and none", status, text, warning)
 	}
 	// The server's own organization was there from the beginning.
-	if status, text, _ := call("POST", strings.Replace(users, "acme", "default", 1), json, user); status != http.StatusCreated {
+	if status, text, _ := call("POST", strings.Replace(users, "acme", "default", 1), json,
+		user); status != http.StatusCreated {
 		t.Errorf("an object in the organization default: %d %s, want 201", status, text)
 	}
 }

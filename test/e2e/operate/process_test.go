@@ -53,7 +53,10 @@ type process struct {
 // start runs freshet; the process ends with the test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(program(t), args...), out: filepath.Join(t.TempDir(), "out"), exited: make(chan struct{})}
+	p := &process{
+		t: t, cmd: exec.Command(program(t), args...), out: filepath.Join(t.TempDir(), "out"),
+		exited: make(chan struct{}),
+	}
 	out, err := os.Create(p.out)
 	if err != nil {
 		t.Fatal(err)

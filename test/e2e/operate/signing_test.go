@@ -26,7 +26,8 @@ func TestAttackWithdrawnSigningKey(t *testing.T) {
 	}
 	key := func(code int, args ...string) string {
 		t.Helper()
-		out, got := run(t, nil, append([]string{"admin", "signing-key", "--data-dir", dir, "--server", base}, args...)...)
+		out, got := run(t, nil,
+			append([]string{"admin", "signing-key", "--data-dir", dir, "--server", base}, args...)...)
 		if got != code {
 			t.Fatalf("signing-key %v: exit code %d, want %d\n%s", args, got, code, out)
 		}
@@ -102,7 +103,8 @@ func signIn(t *testing.T, dir, base string) string {
 		t.Fatal(err)
 	}
 	response, err := http.PostForm(base+"/oauth/token", url.Values{
-		"grant_type": {"client_credentials"}, "client_id": {file["client_id"]}, "client_secret": {file["client_secret"]},
+		"grant_type": {"client_credentials"}, "client_id": {file["client_id"]},
+		"client_secret": {file["client_secret"]},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,8 @@ func TestHTTPOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
-			p := start(t, extra, "serve", "--data-dir", t.TempDir(), "--http", "off", "--https", "127.0.0.1:"+port, "--ops", "off")
+			p := start(t, extra, "serve", "--data-dir", t.TempDir(), "--http", "off", "--https", "127.0.0.1:"+port,
+				"--ops", "off")
 			p.await("https://127.0.0.1:" + port + "/readyz")
 		})
 	}
@@ -38,10 +39,12 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 	base := "http://127.0.0.1:" + port
 	for _, round := range []string{"first start", "second start"} {
 		t.Run(round, func(t *testing.T) {
-			p := start(t, nil, "serve", "--data-dir", dir, "--http", "127.0.0.1:"+port, "--https", "127.0.0.1:0", "--ops", "off")
+			p := start(t, nil, "serve", "--data-dir", dir, "--http", "127.0.0.1:"+port, "--https", "127.0.0.1:0",
+				"--ops", "off")
 			early := map[string]int{}
 			paths := []string{
-				"/subjects", "/stream/subjects", "/schemas/types", "/admin/v2/tenants", "/oauth/jwks", "/.well-known/jwks.json",
+				"/subjects", "/stream/subjects", "/schemas/types", "/admin/v2/tenants", "/oauth/jwks",
+				"/.well-known/jwks.json",
 				"/apis/cloud.vendor.io/v1alpha1/namespaces/default/messagingclusters", "/audit/v1alpha1/records",
 			}
 			for opened, ready := false, false; !ready; {
@@ -62,7 +65,8 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 							t.Errorf("%s: 503 without Retry-After", path)
 						}
 					case status != http.StatusOK:
-						t.Errorf("%s: got %d (ready: %v), want 503 until the server is ready, then 200", path, status, ready)
+						t.Errorf("%s: got %d (ready: %v), want 503 until the server is ready, then 200", path,
+							status, ready)
 					}
 				}
 				select {
@@ -94,7 +98,10 @@ func TestMemberStartedAlone(t *testing.T) {
 	}
 	join := []string{"cluster", "join", "group/a.bundle", "--data-dir", data, "--config", "a.yaml"}
 	for _, args := range [][]string{
-		{"cluster", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3"},
+		{
+			"cluster", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2",
+			"c=10.0.0.3",
+		},
 		join,
 	} {
 		if out, err := freshet(args...); err != nil {
@@ -102,7 +109,8 @@ func TestMemberStartedAlone(t *testing.T) {
 		}
 	}
 	out, err := freshet("serve", "--data-dir", data, "--http", "127.0.0.1:0", "--https", "off", "--ops", "off")
-	if err == nil || !strings.Contains(out, "data directory of member a of a group") || !strings.Contains(out, "--config") {
+	if err == nil || !strings.Contains(out, "data directory of member a of a group") ||
+		!strings.Contains(out, "--config") {
 		t.Errorf("got %v, want a refusal that says how to start the member\n%s", err, out)
 	}
 	if out, err := freshet(join...); err != nil {

@@ -20,7 +20,10 @@ const resources = "/apis/cloud.vendor.io/v1alpha1/"
 // parse, and calls that they give up.
 func rough(t *testing.T, server *testserver.Server) {
 	t.Helper()
-	for _, query := range []string{"labelSelector=a%20b%20c", "fieldSelector=%3D%3D%3D", "labelSelector=a%20in%20(", "limit=x", "watch=1&labelSelector=!!!"} {
+	for _, query := range []string{
+		"labelSelector=a%20b%20c", "fieldSelector=%3D%3D%3D", "labelSelector=a%20in%20(",
+		"limit=x", "watch=1&labelSelector=!!!",
+	} {
 		must(t, server, 400, "GET", resources+"serviceaccounts?"+query, "")
 	}
 	must(t, server, 204, "PUT", adminPath+"rough/subscription/s", "")
@@ -28,9 +31,12 @@ func rough(t *testing.T, server *testserver.Server) {
 	for _, request := range []string{
 		"GET /apis HT",
 		"GET /openapi/v2 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n",
-		"GET " + resources + "serviceaccounts HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n",
-		"POST " + resources + "namespaces/default/serviceaccounts HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n{",
-		"POST " + topicPath + "rough/message HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n{",
+		"GET " + resources + "serviceaccounts HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
+			server.Token + "\r\n\r\n",
+		"POST " + resources + "namespaces/default/serviceaccounts HTTP/1.1\r\nHost: h\r\nContent-Length: " +
+			"99\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n{",
+		"POST " + topicPath + "rough/message HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\nAuthorization: Bearer " +
+			server.Token + "\r\n\r\n{",
 	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
 		if err != nil {
@@ -98,7 +104,9 @@ func TestLogIsQuiet(t *testing.T) {
 			t.Errorf("a library chats: %s", line)
 		}
 	}
-	for _, want := range []string{"method=PUT route=/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription} path=" + adminPath + "rough/subscription/s status=204", "principal=admin@default"} {
+	for _, want := range []string{"method=PUT " +
+		"route=/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription} path=" + adminPath +
+		"rough/subscription/s status=204", "principal=admin@default"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line has %q in\n%s", want, text)
 		}
@@ -152,7 +160,8 @@ func TestJSONLog(t *testing.T) {
 	if strings.Contains(read(t, file), adminPath+"after") {
 		t.Error("a success is in the log, which was to show errors only")
 	}
-	if old, new := read(t, audit+".old"), read(t, audit); !strings.Contains(old, "before") || strings.Contains(new, "before") || !strings.Contains(new, "after") {
+	if old, new := read(t, audit+".old"), read(t, audit); !strings.Contains(old, "before") ||
+		strings.Contains(new, "before") || !strings.Contains(new, "after") {
 		t.Errorf("the audit trail did not go on in a new file: got\n%s\nand\n%s", old, new)
 	}
 }

@@ -31,7 +31,8 @@ func start(t *testing.T, settings string, args ...string) (*testserver.Server, s
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := testserver.Start(ctx, binary, dir, testserver.Options{Args: append([]string{"--config", file}, args...)})
+	server, err := testserver.Start(ctx, binary, dir,
+		testserver.Options{Args: append([]string{"--config", file}, args...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ const (
 // and gives one back until it is a dead letter.
 func traffic(t *testing.T, server *testserver.Server) {
 	t.Helper()
-	must(t, server, 204, "PUT", adminPath+"orders/subscription/s", `{"position": "earliest", "deadLetterPolicy": {"maxRedeliverCount": 0}}`)
+	must(t, server, 204, "PUT", adminPath+"orders/subscription/s",
+		`{"position": "earliest", "deadLetterPolicy": {"maxRedeliverCount": 0}}`)
 	for range 5 {
 		must(t, server, 201, "POST", topicPath+"orders/message", `"12345678"`)
 	}
@@ -36,7 +37,8 @@ func traffic(t *testing.T, server *testserver.Server) {
 		t.Fatalf("got %s, %v, want three messages", text, err)
 	}
 	must(t, server, 204, "PUT", topicPath+"orders/s/messages", `{"messageIds": [`+string(batch.Messages[0].ID)+`]}`)
-	must(t, server, 204, "POST", topicPath+"orders/s/message/nack", `{"messageIds": [`+string(batch.Messages[1].ID)+`]}`)
+	must(t, server, 204, "POST", topicPath+"orders/s/message/nack",
+		`{"messageIds": [`+string(batch.Messages[1].ID)+`]}`)
 }
 
 // series returns the values of the lean page by their full names.
@@ -58,18 +60,20 @@ func TestMetrics(t *testing.T) {
 	must(t, server, 200, "POST", "/subjects/s1/versions", `{"schema": "\"string\""}`)
 	traffic(t, server)
 	labels := `{cluster="default",namespace="public/default",organization="default"}`
-	eventually(t, "the dead letter", func() bool { return series(t, server)["freshet_namespace_dead_letters_total"+labels] == "1" })
+	eventually(t, "the dead letter",
+		func() bool { return series(t, server)["freshet_namespace_dead_letters_total"+labels] == "1" })
 	got := series(t, server)
 	cluster := `{cluster="default",organization="default"}`
 	for name, want := range map[string]string{
-		"freshet_namespace_produced_messages_total" + labels:                                 "5",
-		"freshet_namespace_produced_bytes_total" + labels:                                    "50",
-		"freshet_namespace_delivered_messages_total" + labels:                                "3",
-		"freshet_namespace_delivered_bytes_total" + labels:                                   "30",
-		"freshet_namespace_acknowledgements_total" + labels:                                  "1",
-		"freshet_namespace_backlog_messages" + labels:                                        "3",
-		"freshet_namespace_leased_messages" + labels:                                         "1",
-		"freshet_messaging_topics" + cluster:                                                 "2", // one of them for dead letters
+		"freshet_namespace_produced_messages_total" + labels:  "5",
+		"freshet_namespace_produced_bytes_total" + labels:     "50",
+		"freshet_namespace_delivered_messages_total" + labels: "3",
+		"freshet_namespace_delivered_bytes_total" + labels:    "30",
+		"freshet_namespace_acknowledgements_total" + labels:   "1",
+		"freshet_namespace_backlog_messages" + labels:         "3",
+		"freshet_namespace_leased_messages" + labels:          "1",
+		// one of them for dead letters
+		"freshet_messaging_topics" + cluster:                                                 "2",
 		"freshet_messaging_namespaces" + cluster:                                             "1",
 		"freshet_messaging_waiting_consumers" + cluster:                                      "0",
 		`freshet_registry_subjects{cluster="default",organization="default",state="active"}`: "1",
@@ -80,14 +84,16 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, name := range []string{
 		"freshet_namespace_stored_bytes" + labels, "freshet_namespace_oldest_unacknowledged_age_seconds" + labels,
-		"freshet_store_disk_used_bytes" + cluster, "freshet_store_disk_available_bytes" + cluster, "process_resident_memory_bytes",
+		"freshet_store_disk_used_bytes" + cluster, "freshet_store_disk_available_bytes" + cluster,
+		"process_resident_memory_bytes",
 	} {
 		if v := got[name]; v == "" || v == "0" {
 			t.Errorf("%s: got %q, want more than 0", name, v)
 		}
 	}
 	for name := range got {
-		if strings.HasPrefix(name, "freshet_topic_") || strings.HasPrefix(name, "apiserver_") || strings.HasPrefix(name, "etcd_") {
+		if strings.HasPrefix(name, "freshet_topic_") || strings.HasPrefix(name, "apiserver_") ||
+			strings.HasPrefix(name, "etcd_") {
 			t.Errorf("%s is shown, which nobody asked for", name)
 		}
 	}
@@ -100,7 +106,8 @@ func TestMetrics(t *testing.T) {
 		return series(t, server)[`freshet_topic_produced_messages_total{cluster="default",namespace="public/default",organization="default",topic="orders"}`] == "5"
 	})
 	lint(t, server)
-	if _, all := ops(t, server, "/metrics/all"); !strings.Contains(all, "\napiserver_") || !strings.Contains(all, "\netcd_") || !strings.Contains(all, "\nfreshet_clusters") {
+	if _, all := ops(t, server, "/metrics/all"); !strings.Contains(all, "\napiserver_") ||
+		!strings.Contains(all, "\netcd_") || !strings.Contains(all, "\nfreshet_clusters") {
 		t.Error("/metrics/all lacks the libraries' series, or ours")
 	}
 	for _, page := range []string{"/readyz", "/livez", "/readyz?verbose"} {

@@ -42,10 +42,12 @@ func newMember(t *testing.T, server *testserver.Server, organization string) *me
 	t.Helper()
 	m := &member{t: t, server: server, organization: organization}
 	account := m.path("serviceaccounts")
-	must(t, server, 201, "POST", account, `{"metadata":{"name":"boss","annotations":{"annotations.cloud.vendor.io/service-account-role":"admin"}}}`)
+	must(t, server, 201, "POST", account,
+		`{"metadata":{"name":"boss","annotations":{"annotations.cloud.vendor.io/service-account-role":"admin"}}}`)
 	ask := func(audiences string) (token string) {
 		eventually(t, "a token for "+organization, func() bool {
-			status, text := call(t, server, "POST", account+"/boss/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{`+audiences+`}}`)
+			status, text := call(t, server, "POST", account+"/boss/token",
+				`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{`+audiences+`}}`)
 			var answer struct{ Status struct{ Token string } }
 			if status != 201 || json.Unmarshal([]byte(text), &answer) != nil {
 				return false
@@ -71,7 +73,8 @@ func (m *member) do(method, path, body string) (*http.Response, string) {
 	if cluster, rest, ok := strings.Cut(path, ":"); ok {
 		token, path = m.atHome, "/clusters/"+m.organization+"/"+cluster+rest
 	}
-	r, err := http.NewRequestWithContext(context.WithoutCancel(m.t.Context()), method, m.server.URL+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(context.WithoutCancel(m.t.Context()), method, m.server.URL+path,
+		strings.NewReader(body))
 	if err != nil {
 		m.t.Error(err)
 		return &http.Response{}, ""
@@ -93,7 +96,9 @@ func (m *member) do(method, path, body string) (*http.Response, string) {
 
 // all calls n times at once, some of the time as somebody else who must succeed,
 // and returns how often it got the status, and an answer that was another.
-func all(n int, status int, attack func(i int) (*http.Response, string), meanwhile func(i int)) (got int, other string) {
+func all(n int, status int, attack func(i int) (*http.Response, string),
+	meanwhile func(i int),
+) (got int, other string) {
 	var count atomic.Int64
 	var last atomic.Value
 	last.Store("")
@@ -133,7 +138,8 @@ func TestAttackOneOrganization(t *testing.T) {
 			}
 		}
 	}
-	if response, text := globex.do("POST", globex.path("messagingclusters"), clusterNamed("work")); response.StatusCode != 201 {
+	if response, text := globex.do("POST", globex.path("messagingclusters"),
+		clusterNamed("work")); response.StatusCode != 201 {
 		t.Fatalf("got %d %s", response.StatusCode, text)
 	}
 	const topics, messages = "/admin/v2/persistent/public/default/", "/admin/rest/topics/v1/public/default/"
@@ -142,7 +148,10 @@ func TestAttackOneOrganization(t *testing.T) {
 		return response.StatusCode == 204
 	})
 	works := func(i int) {
-		for _, c := range [][3]string{{"POST", "work:" + messages + "w/message", "x"}, {"GET", globex.path("messagingclusters"), ""}} {
+		for _, c := range [][3]string{
+			{"POST", "work:" + messages + "w/message", "x"},
+			{"GET", globex.path("messagingclusters"), ""},
+		} {
 			if response, text := globex.do(c[0], c[1], c[2]); response.StatusCode >= 300 {
 				t.Errorf("the other organization, %d: %s %s: got %d %s", i, c[0], c[1], response.StatusCode, text)
 			}
@@ -161,11 +170,13 @@ func TestAttackOneOrganization(t *testing.T) {
 	}
 
 	_, text := acme.do("POST", acme.path("messaginginstances"), `{"metadata":{"name":"second"},"spec":{}}`)
-	want("a second instance", text, `"code":403`, `"reason":"Forbidden"`, "exceeded quota: organization acme uses 1 of 1 instances")
+	want("a second instance", text, `"code":403`, `"reason":"Forbidden"`,
+		"exceeded quota: organization acme uses 1 of 1 instances")
 	text = attack("clusters", 40, 201, 3, func(i int) (*http.Response, string) {
 		return acme.do("POST", acme.path("messagingclusters"), clusterNamed(fmt.Sprintf("c%d", i)))
 	})
-	want("a fourth cluster", text, `"code":403`, "exceeded quota: organization acme uses 3 of 3 clusters", "quotas.clusters")
+	want("a fourth cluster", text, `"code":403`, "exceeded quota: organization acme uses 3 of 3 clusters",
+		"quotas.clusters")
 
 	var clusters struct {
 		Items []struct{ Metadata struct{ Name string } }
@@ -191,7 +202,8 @@ func TestAttackOneOrganization(t *testing.T) {
 	text = attack("subjects", 30, 200, 2, func(i int) (*http.Response, string) {
 		return acme.do("POST", home+"/stream/subjects/"+fmt.Sprintf("s%d-value/versions", i), `{"schema":"\"string\""}`)
 	})
-	want("a third subject", text, `403 {"error_code":40302,"message":"exceeded quota: organization acme uses 2 of 2 subjects`)
+	want("a third subject", text,
+		`403 {"error_code":40302,"message":"exceeded quota: organization acme uses 2 of 2 subjects`)
 
 	began := time.Now()
 	through, text := all(400, 200, func(int) (*http.Response, string) {
@@ -230,7 +242,8 @@ func quotaIsReadable(t *testing.T, server *testserver.Server, acme, globex *memb
 	}
 	for name, used := range map[string]string{"clusters": "3", "instances": "1", "topics": "5", "subjects": "2"} {
 		if shown.Status.Used[name] != used || shown.Status.Hard[name] != used {
-			t.Errorf("%s: got %s of %s, want %s of %s", name, shown.Status.Used[name], shown.Status.Hard[name], used, used)
+			t.Errorf("%s: got %s of %s, want %s of %s", name, shown.Status.Used[name],
+				shown.Status.Hard[name], used, used)
 		}
 	}
 	if _, text := acme.do("GET", quotas, ""); strings.Count(text, `"name":"cluster.`) != 3 {
@@ -239,7 +252,8 @@ func quotaIsReadable(t *testing.T, server *testserver.Server, acme, globex *memb
 	if response, text := globex.do("GET", quotas, ""); response.StatusCode != 403 {
 		t.Errorf("another organization: got %d %s, want 403", response.StatusCode, text)
 	}
-	if response, text := acme.do("POST", quotas, `{"metadata":{"name":"more"}}`); response.StatusCode != 403 && response.StatusCode != 405 {
+	if response, text := acme.do("POST", quotas, `{"metadata":{"name":"more"}}`); response.StatusCode != 403 &&
+		response.StatusCode != 405 {
 		t.Errorf("a write: got %d %s, want a refusal", response.StatusCode, text)
 	}
 	found := series(t, server)

@@ -49,8 +49,10 @@ func TestRefusals(t *testing.T) {
 			for _, secure := range []bool{false, true} {
 				status, contentType, body := raw(t, server.URL, server.HTTPS, secure, text)
 				var fields map[string]any
-				if err := json.Unmarshal([]byte(body), &fields); err != nil || status != r.status || !strings.Contains(contentType, "json") {
-					t.Errorf("%s, %s, TLS %v: got %d %s %q, want %d in the surface's form", surface, request, secure, status, contentType, body, r.status)
+				if err := json.Unmarshal([]byte(body), &fields); err != nil || status != r.status ||
+					!strings.Contains(contentType, "json") {
+					t.Errorf("%s, %s, TLS %v: got %d %s %q, want %d in the surface's form", surface, request, secure,
+						status, contentType, body, r.status)
 					continue
 				}
 				if message, _ := fields[s.field].(string); message == "" {

@@ -74,13 +74,15 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 		now, ok := found[name.(string)]
 		if !ok {
 			t.Errorf("%s was answered 201 and is gone", name)
-		} else if now.Metadata.UID != was.Metadata.UID || now.Metadata.CreationTimestamp != was.Metadata.CreationTimestamp || !bytes.Equal(now.Spec, was.Spec) {
+		} else if now.Metadata.UID != was.Metadata.UID ||
+			now.Metadata.CreationTimestamp != was.Metadata.CreationTimestamp || !bytes.Equal(now.Spec, was.Spec) {
 			t.Errorf("%s was %+v and is %+v", name, was, now)
 		}
 		return true
 	})
 	for name, o := range found {
-		if o.Metadata.UID == "" || o.Metadata.Generation != 1 || len(o.Metadata.Finalizers) != 1 || o.Metadata.CreationTimestamp == "" {
+		if o.Metadata.UID == "" || o.Metadata.Generation != 1 || len(o.Metadata.Finalizers) != 1 ||
+			o.Metadata.CreationTimestamp == "" {
 			t.Errorf("half an object: %s %+v", name, o)
 		}
 	}
@@ -121,7 +123,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	if err == nil {
 		t.Fatal("a second server started")
 	}
-	if want := fmt.Sprintf("in use by another freshet process (pid %d)", server.PID()); !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("in use by another freshet process (pid %d)",
+		server.PID()); !strings.Contains(err.Error(), want) {
 		t.Errorf("the refusal does not tell %q: %v", want, err)
 	}
 	must(t, server, http.MethodGet, users, "", http.StatusOK)
@@ -134,7 +137,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), testserver.Options{})
-	status, _, err := call(t.Context(), server, http.MethodPut, "/admin/v2/persistent/public/default/t/subscription/s", "")
+	status, _, err := call(t.Context(), server, http.MethodPut,
+		"/admin/v2/persistent/public/default/t/subscription/s", "")
 	if err != nil || status != http.StatusNoContent {
 		t.Fatalf("subscription: %d %v, want %d", status, err, http.StatusNoContent)
 	}
@@ -150,7 +154,8 @@ func TestGracefulStop(t *testing.T) {
 	defer watch.Body.Close()
 	waited := make(chan int, 1)
 	go func() {
-		status, _, _ := call(t.Context(), server, http.MethodPost, "/admin/rest/topics/v1/public/default/t/s/message", `{"timeoutMillis":30000}`)
+		status, _, _ := call(t.Context(), server, http.MethodPost, "/admin/rest/topics/v1/public/default/t/s/message",
+			`{"timeoutMillis":30000}`)
 		waited <- status
 	}()
 	awaitWaiting(t, server)

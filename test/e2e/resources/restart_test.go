@@ -19,9 +19,18 @@ var world = []struct{ plural, name, body string }{
 	{"serviceaccounts", "robot", `{"metadata":{"name":"robot","labels":{"team":"a"}}}`},
 	{"users", "ann@example.com", `{"metadata":{"name":"ann@example.com"},"spec":{"email":"ann@example.com"}}`},
 	{"messaginginstances", "main", `{"metadata":{"name":"main"}}`},
-	{"messagingclusters", "orders", `{"metadata":{"name":"orders"},"spec":{"instanceName":"main","location":"local","broker":{"resources":{"cpu":"400m","memory":"1.6Gi"}}}}`},
-	{"rolebindings", "reader", `{"metadata":{"name":"reader"},"spec":{"subjects":[{"kind":"ServiceAccount","name":"robot"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}}`},
-	{"serviceaccountbindings", "robot", `{"metadata":{"name":"robot"},"spec":{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}}`},
+	{
+		"messagingclusters", "orders",
+		`{"metadata":{"name":"orders"},"spec":{"instanceName":"main","location":"local","broker":{"resources":{"cpu":"400m","memory":"1.6Gi"}}}}`,
+	},
+	{
+		"rolebindings", "reader",
+		`{"metadata":{"name":"reader"},"spec":{"subjects":[{"kind":"ServiceAccount","name":"robot"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}}`,
+	},
+	{
+		"serviceaccountbindings", "robot",
+		`{"metadata":{"name":"robot"},"spec":{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}}`,
+	},
 }
 
 // TestRestartFindsEverything, after a stop in good order and after a crash.
@@ -61,7 +70,8 @@ func TestRestartFindsEverything(t *testing.T) {
 				t.Errorf("%d objects, want %d as before", len(after), len(before))
 			}
 			// And it goes on from there: versions only grow.
-			answer := string(must(t, again, http.MethodPost, users, `{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
+			answer := string(must(t, again, http.MethodPost, users,
+				`{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
 			if !strings.Contains(answer, `"uid":`) {
 				t.Errorf("a new object is %s, want %s", answer, `"uid":`)
 			}
@@ -98,7 +108,8 @@ func snapshot(t *testing.T, s *testserver.Server) map[string]object {
 	all := map[string]object{}
 	const group = "/apis/cloud.vendor.io/v1alpha1/"
 	for _, plural := range []string{
-		"serviceaccounts", "users", "messaginginstances", "messagingclusters", "rolebindings", "serviceaccountbindings", "apikeys", "pools", "poolmembers", "clusterroles",
+		"serviceaccounts", "users", "messaginginstances", "messagingclusters", "rolebindings", "serviceaccountbindings",
+		"apikeys", "pools", "poolmembers", "clusterroles",
 	} {
 		for _, o := range list(t, s, group+plural) {
 			o.Metadata.ResourceVersion = ""

@@ -29,7 +29,8 @@ func TestWatchOverAWebSocket(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, server, http.MethodPost, users, `{"metadata":{"name":"ann"},"spec":{"email":"ann@example.com"}}`, http.StatusCreated)
+	must(t, server, http.MethodPost, users, `{"metadata":{"name":"ann"},"spec":{"email":"ann@example.com"}}`,
+		http.StatusCreated)
 	var event struct {
 		Type   string
 		Object object

@@ -48,7 +48,8 @@ func (m *member) connect(i int, address, token string) error {
 
 func (m *member) ask(request kmsg.Request) (kmsg.Response, error) {
 	_ = m.conn.SetDeadline(time.Now().Add(60 * time.Second))
-	if _, err := m.conn.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("m")).AppendRequest(nil, request, 1)); err != nil {
+	if _, err := m.conn.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("m")).AppendRequest(nil, request,
+		1)); err != nil {
 		return nil, err
 	}
 	var head [8]byte
@@ -69,7 +70,8 @@ func (m *member) ask(request kmsg.Request) (kmsg.Response, error) {
 // join joins the group and gets an assignment, which is made up by the leader.
 func (m *member) join() error {
 	join := kmsg.NewPtrJoinGroupRequest()
-	join.Version, join.Group, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis, join.ProtocolType = 5, m.group, 120_000, 60_000, "consumer"
+	join.Version, join.Group, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis, join.ProtocolType = 5, m.group,
+		120_000, 60_000, "consumer"
 	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte("topics")}}
 	for {
 		response, err := m.ask(join)
@@ -88,7 +90,11 @@ func (m *member) join() error {
 		sync := kmsg.NewPtrSyncGroupRequest()
 		sync.Version, sync.Group, sync.Generation, sync.MemberID = 3, m.group, joined.Generation, m.id
 		for _, other := range joined.Members {
-			sync.GroupAssignment = append(sync.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: other.MemberID, MemberAssignment: []byte("for " + other.MemberID)})
+			sync.GroupAssignment = append(sync.GroupAssignment,
+				kmsg.SyncGroupRequestGroupAssignment{
+					MemberID:         other.MemberID,
+					MemberAssignment: []byte("for " + other.MemberID),
+				})
 		}
 		response, err = m.ask(sync)
 		if err != nil {

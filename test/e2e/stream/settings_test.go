@@ -19,7 +19,8 @@ const resources = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/"
 // create makes something in the resource API.
 func create(t *testing.T, s *testserver.Server, kind, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+resources+kind, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+resources+kind,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,10 @@ func create(t *testing.T, s *testserver.Server, kind, body string) {
 // the metrics.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	s := start(t, testserver.Options{Env: []string{"FRESHET_STREAM_ANONYMOUS=default/guest", "FRESHET_METRICS_TOPICS=true"}})
+	s := start(t, testserver.Options{Env: []string{
+		"FRESHET_STREAM_ANONYMOUS=default/guest",
+		"FRESHET_METRICS_TOPICS=true",
+	}})
 	defer stop(t, s)
 	ctx := within(t, time.Minute)
 	guest, err := kgo.NewClient(kgo.SeedBrokers(s.Stream), kgo.RetryTimeout(time.Second), kgo.ConsumeTopics("orders"),
@@ -53,13 +57,15 @@ func TestSettings(t *testing.T) {
 		t.Error("before the account exists: got an answer without credentials")
 	}
 	create(t, s, "serviceaccounts", `{"metadata": {"name": "guest"}}`)
-	create(t, s, "rolebindings", `{"metadata": {"name": "guests"}, "spec": {"roleRef": {"kind": "ClusterRole", "name": "topic-consumer"}, "subjects": [{"kind": "ServiceAccount", "name": "guest"}]}}`)
+	create(t, s, "rolebindings",
+		`{"metadata": {"name": "guests"}, "spec": {"roleRef": {"kind": "ClusterRole", "name": "topic-consumer"}, "subjects": [{"kind": "ServiceAccount", "name": "guest"}]}}`)
 	admin := client(t, s, kgo.DefaultProduceTopic("orders"))
 	if _, err := kadm.NewClient(admin).CreateTopics(ctx, 1, 1, nil, "orders"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if err := admin.ProduceSync(ctx, &kgo.Record{Key: fmt.Append(nil, i), Value: []byte("x")}).FirstErr(); err != nil {
+		if err := admin.ProduceSync(ctx,
+			&kgo.Record{Key: fmt.Append(nil, i), Value: []byte("x")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,8 +89,10 @@ func TestSettings(t *testing.T) {
 		`freshet_groups{active="true",cluster="default",organization="default",type="classic"} 1`,
 		`freshet_groups_left_out{cluster="default",organization="default"} 0`,
 		`freshet_group_partition_lag_messages{cluster="default",group="team",organization="default",partition=`,
-		`freshet_stream_connections{listener="plain"} `, `freshet_stream_clients{software="kgo",`, `freshet_stream_requests_total{api="Produce"} `,
-		`freshet_stream_response_bytes_total{api="Fetch"} `, `freshet_stream_refused_total `, `freshet_stream_fetch_sessions `,
+		`freshet_stream_connections{listener="plain"} `, `freshet_stream_clients{software="kgo",`,
+		`freshet_stream_requests_total{api="Produce"} `,
+		`freshet_stream_response_bytes_total{api="Fetch"} `, `freshet_stream_refused_total `,
+		`freshet_stream_fetch_sessions `,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("metrics have no %s", want)
@@ -98,7 +106,8 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := `freshet_groups_left_out{cluster="default",organization="default"} 2`; !strings.Contains(metrics(t, s), want) {
+	if want := `freshet_groups_left_out{cluster="default",organization="default"} 2`; !strings.Contains(metrics(t, s),
+		want) {
 		t.Errorf("metrics have no %s", want)
 	}
 }

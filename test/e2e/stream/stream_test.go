@@ -95,15 +95,18 @@ func TestStream(t *testing.T) {
 	if _, err := kadm.NewClient(c).CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, text := get(t, s, http.MethodPut, "/admin/v2/persistent/public/default/orders/subscription/web"); status/100 != 2 {
+	if status, _, text := get(t, s, http.MethodPut,
+		"/admin/v2/persistent/public/default/orders/subscription/web"); status/100 != 2 {
 		t.Fatalf("subscribe: got %d %s, want success", status, text)
 	}
 	for i := range 10 {
-		if err := c.ProduceSync(ctx, &kgo.Record{Key: []byte("k"), Value: fmt.Append(nil, "order ", i)}).FirstErr(); err != nil {
+		if err := c.ProduceSync(ctx,
+			&kgo.Record{Key: []byte("k"), Value: fmt.Append(nil, "order ", i)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	group := client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
+	group := client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
 	if fetches := group.PollRecords(ctx, 4); len(fetches.Records()) != 4 || fetches.Err() != nil {
 		t.Fatalf("got %d records, %v; want 4", len(fetches.Records()), fetches.Err())
 	}
@@ -120,7 +123,8 @@ func TestStream(t *testing.T) {
 	if err != nil || lags["team"].Lag.Total() != 6 {
 		t.Errorf("lag after a restart: got %d, %v; want 6", lags["team"].Lag.Total(), err)
 	}
-	group = client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	group = client(t, s, kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	records := group.PollRecords(ctx, 6).Records()
 	if len(records) == 0 || string(records[0].Value) != "order 4" {
 		t.Errorf("the group goes on with %v, want order 4", records)
@@ -233,7 +237,8 @@ func TestFaultKillStream(t *testing.T) {
 	}
 	defer stop(t, s)
 	consumer := client(t, s, kgo.SeedBrokers(address), kgo.ConsumeTopics(topics...),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(250<<10))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxBytes(1<<20),
+		kgo.FetchMaxPartitionBytes(250<<10))
 	seen := readAll(t, consumer, next, &fault)
 	for n, offset := range acked {
 		fault.Checked++

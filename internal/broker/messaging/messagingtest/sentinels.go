@@ -12,16 +12,23 @@ import (
 // surface can test that it maps them all.
 func Sentinels() []error {
 	return []error{
-		messaging.ErrNoTenant, messaging.ErrTenantExists, messaging.ErrTenantBusy, messaging.ErrNoNamespace, messaging.ErrNamespaceExists, messaging.ErrNamespaceBusy,
-		messaging.ErrNoTopic, messaging.ErrTopicExists, messaging.ErrTopicBusy, messaging.ErrWrongKind, messaging.ErrPartitioned, messaging.ErrPartitionName,
-		messaging.ErrNoAutoCreation, messaging.ErrTopicLimit, messaging.ErrPartitionCount, messaging.ErrNoSubscription, messaging.ErrSubscriptionExists,
-		messaging.ErrSubscriptionBusy, messaging.ErrNoPosition, messaging.ErrNoSchema, messaging.ErrIncompatibleSchema, messaging.ErrInvalidSchema,
-		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName, messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
-		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge, messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
+		messaging.ErrNoTenant, messaging.ErrTenantExists, messaging.ErrTenantBusy, messaging.ErrNoNamespace,
+		messaging.ErrNamespaceExists, messaging.ErrNamespaceBusy,
+		messaging.ErrNoTopic, messaging.ErrTopicExists, messaging.ErrTopicBusy, messaging.ErrWrongKind,
+		messaging.ErrPartitioned, messaging.ErrPartitionName,
+		messaging.ErrNoAutoCreation, messaging.ErrTopicLimit, messaging.ErrPartitionCount, messaging.ErrNoSubscription,
+		messaging.ErrSubscriptionExists,
+		messaging.ErrSubscriptionBusy, messaging.ErrNoPosition, messaging.ErrNoSchema, messaging.ErrIncompatibleSchema,
+		messaging.ErrInvalidSchema,
+		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName,
+		messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
+		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge,
+		messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
 		messaging.ErrNoRegistry, messaging.ErrTooMuchData, messaging.ErrDamagedMessage,
 		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrNotOwner, engine.ErrNoOwner, engine.ErrLogLost, statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
+		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrNotOwner, engine.ErrNoOwner,
+		engine.ErrLogLost, statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
 	}
 }

@@ -84,14 +84,20 @@ func (k *Kind) obstacle(key *object) *obstacle {
 	case !issued && !hasAccount:
 		return &obstacle{reasonNoAccount, "service account " + key.Spec.ServiceAccountName + " does not exist yet"}
 	case issued && k.issuer.Withdrawn(key.Status.KeyID):
-		return &obstacle{reasonWithdrawn, "the signing key of its token was withdrawn, and the token is refused: delete the key and create another"}
+		return &obstacle{
+			reasonWithdrawn,
+			"the signing key of its token was withdrawn, and the token is refused: delete the key and create another",
+		}
 	case instance != "" && !exists:
 		return &obstacle{reasonNoInstance, "instance " + instance + " does not exist"}
 	case instance != "" && !known.APIKeys:
 		return &obstacle{reasonNotAccepted, notAccepted(instance)}
 	case !issued && key.Spec.EncryptionKey == nil && key.ResourceVersion != "":
-		return &obstacle{reasonNoEncryptionKey, "the token of a key without an encryption key is shown in the answer to its creation only, " +
-			"and could not be made then: delete the key and create it again"}
+		return &obstacle{
+			reasonNoEncryptionKey,
+			"the token of a key without an encryption key is shown in the answer to its creation only, " +
+				"and could not be made then: delete the key and create it again",
+		}
 	}
 	return nil
 }
@@ -111,7 +117,8 @@ func (k *Kind) issue(key *object) bool {
 		return false // it went a moment ago
 	}
 	if err := k.fill(key, account); err != nil {
-		k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name), slog.String("error", err.Error()))
+		k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name),
+			slog.String("error", err.Error()))
 		return false
 	}
 	return true

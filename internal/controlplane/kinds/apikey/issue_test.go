@@ -58,11 +58,20 @@ func TestIssue(t *testing.T) {
 		want   string
 		issued bool
 	}{
-		"at once":          {newKey("robot"), "Issued=True Expired=False Revoked=False", true},
-		"with an end":      {newKey("robot", ends(time.Now().Add(time.Hour))), "Issued=True Expired=False Revoked=False", true},
-		"too late":         {newKey("robot", ends(time.Now().Add(-time.Hour))), "Issued=False Expired=True Revoked=False", false},
-		"too early":        {newKey("nobody"), "Issued=False Expired=False Revoked=False", false},
-		"revoked at birth": {newKey("robot", func(k *v1alpha1.APIKey) { k.Spec.Revoke = true }), "Issued=False Expired=False Revoked=True", false},
+		"at once": {newKey("robot"), "Issued=True Expired=False Revoked=False", true},
+		"with an end": {
+			newKey("robot", ends(time.Now().Add(time.Hour))),
+			"Issued=True Expired=False Revoked=False", true,
+		},
+		"too late": {
+			newKey("robot", ends(time.Now().Add(-time.Hour))),
+			"Issued=False Expired=True Revoked=False", false,
+		},
+		"too early": {newKey("nobody"), "Issued=False Expired=False Revoked=False", false},
+		"revoked at birth": {
+			newKey("robot", func(k *v1alpha1.APIKey) { k.Spec.Revoke = true }),
+			"Issued=False Expired=False Revoked=True", false,
+		},
 		"on its way out": {newKey("robot", func(k *v1alpha1.APIKey) {
 			now := metav1.Now()
 			k.DeletionTimestamp = &now
@@ -75,7 +84,8 @@ func TestIssue(t *testing.T) {
 			if got := summary(tc.key); got != tc.want {
 				t.Errorf("conditions are %s, want %s", got, tc.want)
 			}
-			if got := tc.key.Status.KeyID != "" && tc.key.Status.IssuedAt != nil && tc.key.Status.TokenHash != ""; got != tc.issued {
+			if got := tc.key.Status.KeyID != "" && tc.key.Status.IssuedAt != nil &&
+				tc.key.Status.TokenHash != ""; got != tc.issued {
 				t.Errorf("issued is %v, want %v: %+v", got, tc.issued, tc.key.Status)
 			}
 			if tc.key.Status.Token != "" {
@@ -111,7 +121,8 @@ func TestAdopt(t *testing.T) {
 	for range 2 {
 		kind.PrepareCreate(t.Context(), key)
 	}
-	if len(key.OwnerReferences) != 1 || string(key.OwnerReferences[0].UID) != account.UID || !*key.OwnerReferences[0].Controller {
+	if len(key.OwnerReferences) != 1 || string(key.OwnerReferences[0].UID) != account.UID ||
+		!*key.OwnerReferences[0].Controller {
 		t.Errorf("owners: %+v", key.OwnerReferences)
 	}
 	orphan := newKey("nobody")

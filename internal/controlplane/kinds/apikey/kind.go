@@ -158,7 +158,8 @@ func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
 	}
 	warning := "instance " + key.Spec.InstanceName + " does not exist yet: the key is issued when it does"
 	if key.Spec.EncryptionKey == nil {
-		warning = "instance " + key.Spec.InstanceName + " does not exist, and the token of a key without spec.encryptionKey can be shown " +
+		warning = "instance " + key.Spec.InstanceName +
+			" does not exist, and the token of a key without spec.encryptionKey can be shown " +
 			"at creation only: create the instance, then delete this key and create it again"
 	}
 	return []string{warning}

@@ -32,11 +32,13 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	var err error
-	c.keys, err = reconcile.Index(informer, "apikey by account", func(key *object) string { return key.Spec.ServiceAccountName })
+	c.keys, err = reconcile.Index(informer, "apikey by account",
+		func(key *object) string { return key.Spec.ServiceAccountName })
 	if err != nil {
 		return nil, err
 	}
-	c.ofInstance, err = reconcile.Index(informer, "apikey by instance", func(key *object) string { return key.Spec.InstanceName })
+	c.ofInstance, err = reconcile.Index(informer, "apikey by instance",
+		func(key *object) string { return key.Spec.InstanceName })
 	if err != nil {
 		return nil, err
 	}

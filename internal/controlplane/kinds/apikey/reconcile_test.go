@@ -93,7 +93,8 @@ func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := wait(t, keys, "early", "True Issued")
-	if key.Status.EncryptedToken == nil || len(key.OwnerReferences) != 1 || string(key.OwnerReferences[0].UID) != account.UID {
+	if key.Status.EncryptedToken == nil || len(key.OwnerReferences) != 1 ||
+		string(key.OwnerReferences[0].UID) != account.UID {
 		t.Errorf("the key has token %v and owners %+v, want an encrypted token and the account %s",
 			key.Status.EncryptedToken, key.OwnerReferences, account.UID)
 	}

@@ -30,7 +30,8 @@ func (k *Kind) revocationWarnings(key *object) []string {
 		return nil
 	}
 	who := &identity.Principal{
-		Organization: account.Organization, ServiceAccount: account.Name, UID: account.UID, Admin: account.Admin || account.System, KeyName: key.Name,
+		Organization: account.Organization, ServiceAccount: account.Name, UID: account.UID, Admin: account.Admin ||
+			account.System, KeyName: key.Name,
 	}
 	var could, then []string
 	for _, l := range lasting {
@@ -41,6 +42,7 @@ func (k *Kind) revocationWarnings(key *object) []string {
 	if len(could) == 0 {
 		return nil
 	}
-	return []string{"the key is revoked, but it could " + strings.Join(could, ", ") + "; if it has leaked, " + strings.Join(then, ", ") +
+	return []string{"the key is revoked, but it could " + strings.Join(could, ", ") + "; if it has leaked, " +
+		strings.Join(then, ", ") +
 		": the audit trail has what it did under keyId " + key.Status.KeyID}
 }

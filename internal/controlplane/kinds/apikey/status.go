@@ -50,7 +50,8 @@ func (k *Kind) describe(key *object, failed bool) {
 		condition(v1alpha1.ConditionRevoked, metav1.ConditionFalse, reasonNotRevoked, "the key has not been revoked"),
 	}
 	if failed {
-		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, reasonFailed, "the token could not be made; it will be tried again")
+		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, reasonFailed,
+			"the token could not be made; it will be tried again")
 	} else if o := k.obstacle(key); o != nil {
 		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, o.reason, o.message)
 	}
@@ -58,7 +59,8 @@ func (k *Kind) describe(key *object, failed bool) {
 		wanted[1] = condition(v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
 	}
 	if key.Status.RevokedAt != nil {
-		wanted[2] = condition(v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked, "the key has been revoked")
+		wanted[2] = condition(v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked,
+			"the key has been revoked")
 	}
 	for i := range wanted {
 		wanted[i].ObservedGeneration = key.Generation

@@ -58,14 +58,16 @@ func validateMetadata(path *field.Path, metadata map[string]string) field.ErrorL
 
 func validateAccount(o *object) field.ErrorList {
 	path := field.NewPath("spec", "serviceAccountName")
-	return append(validation.Required(path, o.Spec.ServiceAccountName), validation.Name(path, o.Spec.ServiceAccountName)...)
+	return append(validation.Required(path, o.Spec.ServiceAccountName),
+		validation.Name(path, o.Spec.ServiceAccountName)...)
 }
 
 // ValidateCreate implements store.CreateValidator.
 func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList {
 	errs := validateExpiration(o)
 	if i, known := k.directory.Instance(o.Namespace, o.Spec.InstanceName); known && !i.APIKeys {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "instanceName"), o.Spec.InstanceName, notAccepted(o.Spec.InstanceName)))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "instanceName"), o.Spec.InstanceName,
+			notAccepted(o.Spec.InstanceName)))
 	}
 	if len(validateAccount(o)) > 0 {
 		return errs // what cannot be a name is refused already
@@ -78,7 +80,8 @@ func validateExpiration(o *object) field.ErrorList {
 	if t == nil || t.After(time.Now()) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "expirationTime"), t.UTC().Format(time.RFC3339), "must be in the future")}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "expirationTime"), t.UTC().Format(time.RFC3339),
+		"must be in the future")}
 }
 
 // ValidateUpdate implements store.UpdateValidator: only description, metadata and revoke
@@ -86,12 +89,17 @@ func validateExpiration(o *object) field.ErrorList {
 func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validation.Immutable(spec.Child("instanceName"), o.Spec.InstanceName, old.Spec.InstanceName)
-	errs = append(errs, validation.Immutable(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName, old.Spec.ServiceAccountName)...)
-	errs = append(errs, validation.Immutable(spec.Child("expirationTime"), o.Spec.ExpirationTime, old.Spec.ExpirationTime)...)
-	errs = append(errs, validation.Immutable(spec.Child("encryptionKey"), o.Spec.EncryptionKey, old.Spec.EncryptionKey)...)
-	errs = append(errs, validation.Immutable(spec.Child("customizedMetadata"), o.Spec.CustomizedMetadata, old.Spec.CustomizedMetadata)...)
+	errs = append(errs, validation.Immutable(spec.Child("serviceAccountName"), o.Spec.ServiceAccountName,
+		old.Spec.ServiceAccountName)...)
+	errs = append(errs, validation.Immutable(spec.Child("expirationTime"), o.Spec.ExpirationTime,
+		old.Spec.ExpirationTime)...)
+	errs = append(errs, validation.Immutable(spec.Child("encryptionKey"), o.Spec.EncryptionKey,
+		old.Spec.EncryptionKey)...)
+	errs = append(errs, validation.Immutable(spec.Child("customizedMetadata"), o.Spec.CustomizedMetadata,
+		old.Spec.CustomizedMetadata)...)
 	if old.Spec.Revoke && !o.Spec.Revoke {
-		errs = append(errs, field.Invalid(spec.Child("revoke"), false, "a revoked key cannot be brought back; create a new one"))
+		errs = append(errs, field.Invalid(spec.Child("revoke"), false,
+			"a revoked key cannot be brought back; create a new one"))
 	}
 	return errs
 }

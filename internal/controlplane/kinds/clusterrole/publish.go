@@ -54,7 +54,10 @@ func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
 }
 
 func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *object) error {
-	want := &object{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Spec: v1alpha1.ClusterRoleSpec{Description: role.Description}}
+	want := &object{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		Spec:       v1alpha1.ClusterRoleSpec{Description: role.Description},
+	}
 	for _, permission := range role.Permissions() {
 		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
 	}

@@ -15,7 +15,10 @@ import (
 func Run(t testing.TB, client versioned.Interface, kind kinds.Reconciled) (stop func()) {
 	t.Helper()
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	runner, err := kind.Controller(reconcile.Env{Client: client, Informers: informers, Log: slog.New(slog.DiscardHandler)})
+	runner, err := kind.Controller(reconcile.Env{
+		Client: client, Informers: informers,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,8 @@ func NewSet(t testing.TB) *kinds.Set {
 	world.Directory.PutInstance(identity.Instance{Organization: "acme", Name: "i", APIKeys: true})
 	return kinds.New(kinds.Options{
 		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
-		Policy: access.NewPolicy(), SignIns: nobodySignsIn(world.Directory, world.Issuer), Log: slog.New(slog.DiscardHandler),
+		Policy: access.NewPolicy(), SignIns: nobodySignsIn(world.Directory, world.Issuer),
+		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -233,9 +234,13 @@ type authenticator struct{}
 func (authenticator) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
 	switch {
 	case subtle.ConstantTimeCompare([]byte(token), []byte(AdminToken)) == 1:
-		return &identity.Principal{Name: "admin@default.test", Organization: "default", ServiceAccount: "admin", System: true}, nil
+		return &identity.Principal{
+			Name: "admin@default.test", Organization: "default", ServiceAccount: "admin",
+			System: true,
+		}, nil
 	case subtle.ConstantTimeCompare([]byte(token), []byte(AcmeToken)) == 1:
-		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true}, nil
+		return &identity.Principal{Name: "boss@acme.test", Organization: "acme", ServiceAccount: "boss", Admin: true},
+			nil
 	}
 	if subtle.ConstantTimeCompare([]byte(token), []byte(GuestToken)) == 1 {
 		return &identity.Principal{Name: "guest@acme.test", Organization: "acme", ServiceAccount: "guest"}, nil

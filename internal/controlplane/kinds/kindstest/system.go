@@ -93,8 +93,10 @@ func (s *System) run(dir string) {
 
 func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change)) *kinds.Set {
 	return kinds.New(kinds.Options{
-		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer, Stored: stored,
-		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin", SignIns: nobodySignsIn(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
+		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer,
+		Stored: stored,
+		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
+		SignIns: nobodySignsIn(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -27,7 +27,8 @@ const (
 func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance, run int32) v1alpha1.Condition {
 	missing := withoutEffect(&cluster.Spec, run, instance.Spec.Type == v1alpha1.InstanceServerless)
 	if len(missing) == 0 {
-		return conditions.True(conditionAsRequested, reasonAsRequested, "everything the spec asks for is in effect", cluster.Generation)
+		return conditions.True(conditionAsRequested, reasonAsRequested, "everything the spec asks for is in effect",
+			cluster.Generation)
 	}
 	name, engine := "", ""
 	if _, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
@@ -50,13 +51,15 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bo
 	if b := &spec.Broker; !serverless {
 		note(replicasField("spec.broker", b.Replicas, run), b.Replicas != nil && *b.Replicas > run)
 		note("spec.broker.resources", b.Resources != nil)
-		note("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil && b.ResourceSpec.NodeType != NodeTypeShared)
+		note("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil &&
+			b.ResourceSpec.NodeType != NodeTypeShared)
 	}
 	note("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
 	if s := spec.Storage; s != nil && !serverless {
 		note(replicasField("spec.storage", s.Replicas, run), s.Replicas != nil && *s.Replicas > run)
 		note("spec.storage.resources", s.Resources != nil)
-		note("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil && s.ResourceSpec.NodeType != NodeTypeShared)
+		note("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil &&
+			s.ResourceSpec.NodeType != NodeTypeShared)
 		note("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
 		note("spec.storage.autoScalingPolicy", s.AutoScalingPolicy != nil)
 	}
@@ -158,8 +161,9 @@ func (*Kind) Warnings(_ context.Context, o, old *object) []string {
 	var warnings []string
 	for _, key := range unknownCustom(o.Spec.Config) {
 		if !slices.Contains(had, key) {
-			warnings = append(warnings, fmt.Sprintf("spec.config.custom: %q is not a known key and has no effect; known are %s",
-				key, strings.Join(slices.Sorted(maps.Keys(provision.CustomKeys)), ", ")))
+			warnings = append(warnings,
+				fmt.Sprintf("spec.config.custom: %q is not a known key and has no effect; known are %s",
+					key, strings.Join(slices.Sorted(maps.Keys(provision.CustomKeys)), ", ")))
 		}
 	}
 	return warnings

@@ -34,7 +34,10 @@ func (*Kind) Default(o *object) {
 		}
 	}
 	if b.Resources == nil && b.ResourceSpec == nil {
-		b.Resources = &v1alpha1.BrokerResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+		b.Resources = &v1alpha1.BrokerResources{
+			CPU:    resource.MustParse(defaultCPU),
+			Memory: resource.MustParse(defaultMemory),
+		}
 	}
 	if s := o.Spec.Storage; s != nil {
 		setStorageDefaults(s)
@@ -46,18 +49,23 @@ func (*Kind) Default(o *object) {
 
 // dropNullProtocols switches off the protocols that were given as null.
 func dropNullProtocols(c *v1alpha1.ClusterConfig) {
-	maps.DeleteFunc(c.Protocols, func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
+	maps.DeleteFunc(c.Protocols,
+		func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
 	if len(c.Protocols) == 0 {
 		c.Protocols = nil
 	}
 }
 
 func setStorageDefaults(s *v1alpha1.Storage) {
-	if shared := s.ResourceSpec != nil && s.ResourceSpec.NodeType == NodeTypeShared && s.Resources == nil; s.Replicas == nil && !shared {
+	if shared := s.ResourceSpec != nil && s.ResourceSpec.NodeType == NodeTypeShared &&
+		s.Resources == nil; s.Replicas == nil && !shared {
 		s.Replicas = count(defaultStorageNodes)
 	}
 	if s.Resources == nil && s.ResourceSpec == nil {
-		s.Resources = &v1alpha1.StorageResources{CPU: resource.MustParse(defaultCPU), Memory: resource.MustParse(defaultMemory)}
+		s.Resources = &v1alpha1.StorageResources{
+			CPU:    resource.MustParse(defaultCPU),
+			Memory: resource.MustParse(defaultMemory),
+		}
 	}
 }
 

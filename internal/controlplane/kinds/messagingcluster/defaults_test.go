@@ -22,7 +22,8 @@ func TestDefaults(t *testing.T) {
 	o := create(t, "standard", v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-west"})
 	s := o.Spec
 	if s.ReleaseChannel != "rapid" || *s.Broker.Replicas != 2 || *s.Storage.Replicas != 3 {
-		t.Errorf("channel %s, %d brokers and %d storage nodes, want rapid, 2 and 3", s.ReleaseChannel, *s.Broker.Replicas, *s.Storage.Replicas)
+		t.Errorf("channel %s, %d brokers and %d storage nodes, want rapid, 2 and 3", s.ReleaseChannel,
+			*s.Broker.Replicas, *s.Storage.Replicas)
 	}
 	if r := s.Broker.Resources; r.CPU.String() != "1" || r.Memory.String() != "4Gi" {
 		t.Errorf("brokers have %s and %s, want 1 and 4Gi", r.CPU.String(), r.Memory.String())
@@ -33,7 +34,8 @@ func TestDefaults(t *testing.T) {
 	if s.PoolMemberRef == nil || s.PoolMemberRef.Name != "west" || s.PoolMemberRef.Namespace != "cloud" {
 		t.Errorf("pool member is %v, want the one at the location", s.PoolMemberRef)
 	}
-	if len(s.ServiceEndpoints) != 1 || s.ServiceEndpoints[0].DNSName != "c.acme.streams.test" || s.ServiceEndpoints[0].Type != "service" {
+	if len(s.ServiceEndpoints) != 1 || s.ServiceEndpoints[0].DNSName != "c.acme.streams.test" ||
+		s.ServiceEndpoints[0].Type != "service" {
 		t.Errorf("endpoints are %+v", s.ServiceEndpoints)
 	}
 }
@@ -42,7 +44,10 @@ func TestDefaultsLeaveAloneWhatIsGiven(t *testing.T) {
 	t.Parallel()
 	o := create(t, "standard", v1alpha1.MessagingClusterSpec{
 		InstanceName: "i", PoolMemberRef: &v1alpha1.ObjectReference{Name: "west"}, ReleaseChannel: "lts",
-		Broker:  v1alpha1.Broker{Replicas: count(7), ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: "tiny"}, Image: "mine"},
+		Broker: v1alpha1.Broker{
+			Replicas: count(7), ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: "tiny"},
+			Image: "mine",
+		},
 		Storage: &v1alpha1.Storage{Replicas: count(9)},
 	})
 	s := o.Spec

@@ -33,14 +33,18 @@ func TestEndpoints(t *testing.T) {
 			instance := &v1alpha1.MessagingInstance{Spec: v1alpha1.MessagingInstanceSpec{Type: tc.instanceType}}
 			cluster.Status.Endpoints = endpointsOf(&pools.Plan{BaseURL: tc.base}, cluster, instance)
 			want := map[string]string{
-				"service": "", "messages": "/admin/rest/topics/v1", "admin": "/admin/v2", "topics": "/rest-stream/admin/v1", "registry": tc.root,
+				"service": "", "messages": "/admin/rest/topics/v1", "admin": "/admin/v2",
+				"topics": "/rest-stream/admin/v1", "registry": tc.root,
 			}
 			if got := len(cluster.Status.Endpoints); got != len(want) {
 				t.Errorf("got %d endpoints, want %d", got, len(want))
 			}
 			for _, got := range cluster.Status.Endpoints {
 				path, known := want[got.Type]
-				if want := (v1alpha1.ClusterEndpoint{Type: got.Type, URL: tc.byName + path, PathURL: tc.byPath + path}); !known || got != want {
+				if want := (v1alpha1.ClusterEndpoint{
+					Type: got.Type, URL: tc.byName + path,
+					PathURL: tc.byPath + path,
+				}); !known || got != want {
 					t.Errorf("got %+v, want %+v", got, want)
 				}
 			}

@@ -97,7 +97,8 @@ func (*Kind) Info() store.Info {
 
 // MarkDeleting implements store.DeletionMarker.
 func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "the data plane is being torn down", o.Generation+1)
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "the data plane is being torn down",
+		o.Generation+1)
 }
 
 // New implements store.Kind.
@@ -129,7 +130,8 @@ func columns() []printers.Column {
 	return append(
 		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 		printers.Column{
-			Name: "As Requested", Description: "Whether the cluster is all that its spec asks for; the condition AsRequested names what it is not.",
+			Name: "As Requested", Description: "Whether the cluster is all that its spec asks for; the condition " +
+				"AsRequested names what it is not.",
 			Value: func(o runtime.Object) any {
 				asked, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
 				return string(asked.Status)
@@ -148,7 +150,8 @@ func columns() []printers.Column {
 			Value: func(o runtime.Object) any { return hostOf(o.(*object)) },
 		},
 		printers.Column{
-			Name: "URL", Description: "Where the cluster answers without a name of its own; status.endpoints has every service.", Wide: true,
+			Name: "URL", Description: "Where the cluster answers without a name of its own; status.endpoints has " +
+				"every service.", Wide: true,
 			Value: func(o runtime.Object) any { return urlOf(o.(*object)) },
 		},
 	)

@@ -33,11 +33,13 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 		total += len(raw)
 		switch {
 		case len(raw) > 0 && raw[0] != '{':
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "must be an object of settings, {} for none; null switches the protocol off"))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{},
+				"must be an object of settings, {} for none; null switches the protocol off"))
 		case len(raw) > maxProtocolSettings:
 			errs = append(errs, field.TooLong(at, "", maxProtocolSettings))
 		case depth(raw) > maxProtocolDepth:
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("must not be nested deeper than %d levels", maxProtocolDepth)))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{},
+				fmt.Sprintf("must not be nested deeper than %d levels", maxProtocolDepth)))
 		}
 	}
 	if total > maxAllSettings && len(errs) == 0 {

@@ -58,7 +58,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	}
 	informer := cloud.MessagingClusters().Informer()
 	var err error
-	c.clusters, err = reconcile.Index(informer, "cluster by instance", func(o *object) string { return o.Spec.InstanceName })
+	c.clusters, err = reconcile.Index(informer, "cluster by instance",
+		func(o *object) string { return o.Spec.InstanceName })
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +91,12 @@ func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Durat
 	}
 	instance, err := c.instances.MessagingInstances(cluster.Namespace).Get(cluster.Spec.InstanceName)
 	if err != nil {
-		return 0, c.notReady(ctx, cluster, reasonNoInstance, "instance "+cluster.Spec.InstanceName+" does not exist yet")
+		return 0, c.notReady(ctx, cluster, reasonNoInstance,
+			"instance "+cluster.Spec.InstanceName+" does not exist yet")
 	}
 	if owners.Add(cluster, instance, "MessagingInstance") {
-		_, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Update(ctx, cluster, metav1.UpdateOptions{})
+		_, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Update(ctx, cluster,
+			metav1.UpdateOptions{})
 		return 0, err // the change brings the cluster back here
 	}
 	return c.provision(ctx, cluster, instance)
@@ -109,7 +112,9 @@ func attemptOf(cluster *object) int64 {
 }
 
 // provision brings up what the spec asks for and says so, step by step.
-func (c *Controller) provision(ctx context.Context, cluster *object, instance *v1alpha1.MessagingInstance) (time.Duration, error) {
+func (c *Controller) provision(ctx context.Context, cluster *object,
+	instance *v1alpha1.MessagingInstance,
+) (time.Duration, error) {
 	if !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
 		if err := c.announce(ctx, cluster); err != nil {
 			return 0, err
@@ -143,12 +148,16 @@ func (c *Controller) failed(ctx context.Context, cluster *object, reason string,
 		return 0, ctx.Err()
 	}
 	failures, delay := c.backoff.Failed(cluster.UID, attemptOf(cluster))
-	c.log.WarnContext(ctx, "a cluster could not be brought to its spec; it is tried again", slog.String("cluster", cluster.Namespace+"/"+cluster.Name),
-		slog.String("reason", reason), slog.String("error", cause.Error()), slog.Int("failures", failures), slog.Duration("delay", delay))
-	return delay, c.notReady(ctx, cluster, reason, fmt.Sprintf("%v (failed %d times, next try in %s)", cause, failures, delay))
+	c.log.WarnContext(ctx, "a cluster could not be brought to its spec; it is tried again",
+		slog.String("cluster", cluster.Namespace+"/"+cluster.Name),
+		slog.String("reason", reason), slog.String("error", cause.Error()), slog.Int("failures", failures),
+		slog.Duration("delay", delay))
+	return delay, c.notReady(ctx, cluster, reason,
+		fmt.Sprintf("%v (failed %d times, next try in %s)", cause, failures, delay))
 }
 
-var errNoMember = errors.New("its pool member is no longer in the server's configuration: put it back under pools, or delete the cluster")
+var errNoMember = errors.New(
+	"its pool member is no longer in the server's configuration: put it back under pools, or delete the cluster")
 
 func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance) (provision.Spec, error) {
 	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
@@ -157,8 +166,10 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	}
 	return provision.Spec{
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
-		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location, RegistryAtRoot: registryAtRoot(instance),
-		Existing: cluster.Status.Storage != nil, Stream: servesStream(cluster), Copies: copiesOf(cluster), Custom: knownCustom(cluster),
+		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location,
+		RegistryAtRoot: registryAtRoot(instance),
+		Existing:       cluster.Status.Storage != nil, Stream: servesStream(cluster), Copies: copiesOf(cluster),
+		Custom: knownCustom(cluster),
 	}, nil
 }
 
@@ -169,7 +180,8 @@ func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration
 		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, cluster.Generation)
 		return 0, c.write(ctx, cluster, status)
 	}
-	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok || ready.Reason != conditions.ReasonDeleting {
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); !ok ||
+		ready.Reason != conditions.ReasonDeleting {
 		if err := c.notReady(ctx, cluster, conditions.ReasonDeleting, "the data plane is being torn down"); err != nil {
 			return 0, err
 		}
@@ -178,7 +190,8 @@ func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration
 		return c.failed(ctx, cluster, conditions.ReasonDeleting, fmt.Errorf("the teardown failed: %w", err))
 	}
 	c.backoff.Forget(cluster.UID)
-	return 0, finalizers.Remove(ctx, cluster, Finalizer, c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
+	return 0, finalizers.Remove(ctx, cluster, Finalizer,
+		c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
 }
 
 // noteGone notes a cluster that is gone. Mostly its data plane is too; not so when

@@ -36,7 +36,10 @@ func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(pr
 		return p.fail
 	}
 	if _, ok := p.running[spec.UID]; !ok {
-		for _, part := range []provision.Part{provision.Storage, provision.Metadata, provision.Broker, provision.Proxy} {
+		for _, part := range []provision.Part{
+			provision.Storage, provision.Metadata, provision.Broker,
+			provision.Proxy,
+		} {
 			report(part)
 		}
 	}
@@ -126,13 +129,15 @@ func ready(c *v1alpha1.MessagingCluster) v1alpha1.Condition {
 func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t, errors.New("the disk is full"))
-	c := w.until("failed twice", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 2 times") })
+	c := w.until("failed twice",
+		func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 2 times") })
 	r := ready(c)
 	if r.Type != "Ready" || r.Reason != "ProvisioningFailed" || r.Status != v1alpha1.ConditionFalse ||
 		!strings.Contains(r.Message, "the disk is full") || !strings.Contains(r.Message, "next try in") {
 		t.Errorf("ready: %+v", r)
 	}
-	if len(c.Status.Conditions) != 5 || c.Status.Conditions[0].Type != "MetadataReady" || c.Status.ObservedGeneration != 0 {
+	if len(c.Status.Conditions) != 5 || c.Status.Conditions[0].Type != "MetadataReady" ||
+		c.Status.ObservedGeneration != 0 {
 		t.Errorf("status: %+v", c.Status)
 	}
 	w.plane.mu.Lock()
@@ -147,7 +152,8 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 	if c.Status.ObservedGeneration != c.Generation || ready(c).Reason != "AllConditionStatusTrue" {
 		t.Errorf("recovered: %+v", c.Status)
 	}
-	if e := c.Status.Endpoints; len(e) == 0 || e[0].URL != "http://east.acme.freshet.localhost:8080" || e[0].PathURL != "http://127.0.0.1:8080/clusters/acme/east" {
+	if e := c.Status.Endpoints; len(e) == 0 || e[0].URL != "http://east.acme.freshet.localhost:8080" ||
+		e[0].PathURL != "http://127.0.0.1:8080/clusters/acme/east" {
 		t.Errorf("got endpoints %+v, want those of the server's base URL", e)
 	}
 }
@@ -155,7 +161,8 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 func TestANewSpecIsTriedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, errors.New("no"))
-	c := w.until("failed often", func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 5 times") })
+	c := w.until("failed often",
+		func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 5 times") })
 	w.plane.set(nil)
 	began := time.Now()
 	c.Spec.DisplayName = "again"
@@ -218,7 +225,8 @@ func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
 	if err := w.clusters.Delete(t.Context(), "east", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.clusters.Patch(t.Context(), "east", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := w.clusters.Patch(t.Context(), "east", "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.untilGone()

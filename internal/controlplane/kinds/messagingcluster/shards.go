@@ -122,7 +122,8 @@ func shardStatus(shards []provision.Shard) []v1alpha1.ShardStatus {
 	for i := range shards {
 		s := v1alpha1.ShardStatus{Number: int32(shards[i].Number), Owner: shards[i].Owner, Epoch: int64(shards[i].Epoch)} //nolint:gosec // counted up from 0
 		for _, c := range shards[i].Copies {
-			s.Copies = append(s.Copies, v1alpha1.ShardCopy{Member: c.Member, Live: c.Live, Lag: roundLag(c.Lag), Problem: c.Problem})
+			s.Copies = append(s.Copies,
+				v1alpha1.ShardCopy{Member: c.Member, Live: c.Live, Lag: roundLag(c.Lag), Problem: c.Problem})
 		}
 		all = append(all, s)
 	}
@@ -151,17 +152,20 @@ func (c *Controller) logLost(cluster *object) string {
 	for i := range shards {
 		for _, each := range shards[i].Copies {
 			if each.Lost {
-				lost = append(lost, fmt.Sprintf("shard %d on member %s: %s", shards[i].Number, each.Member, each.Problem))
+				lost = append(lost, fmt.Sprintf("shard %d on member %s: %s", shards[i].Number, each.Member,
+					each.Problem))
 			}
 		}
 		if len(shards[i].Lost()) > 0 {
-			commands = append(commands, fmt.Sprintf("freshet cluster accept-loss %s/%s %d", cluster.Namespace, cluster.Name, shards[i].Number))
+			commands = append(commands,
+				fmt.Sprintf("freshet cluster accept-loss %s/%s %d", cluster.Namespace, cluster.Name, shards[i].Number))
 		}
 	}
 	if len(lost) == 0 {
 		return ""
 	}
-	return strings.Join(lost, "; ") + ". Restore a backup, or see what would be lost and accept that: " + strings.Join(commands, "; ")
+	return strings.Join(lost, "; ") + ". Restore a backup, or see what would be lost and accept that: " +
+		strings.Join(commands, "; ")
 }
 
 // withShards is a cluster with a status that says how its shards are.
@@ -215,11 +219,14 @@ func shardsCondition(cluster *object, shards []provision.Shard, want int) v1alph
 	case len(failed) > 0:
 		return conditions.False(conditionShards, reasonDamaged, strings.Join(failed, "; "), cluster.Generation)
 	case len(without) > 0:
-		return conditions.False(conditionShards, reasonNoOwner, "nobody owns shards "+strings.Join(without, ", ")+"; "+message, cluster.Generation)
+		return conditions.False(conditionShards, reasonNoOwner, "nobody owns shards "+strings.Join(without, ", ")+"; "+
+			message, cluster.Generation)
 	case len(missing) > 0:
-		return conditions.False(conditionShards, reasonCopies, "these copies are of members that are not there: "+strings.Join(missing, ", ")+"; "+message, cluster.Generation)
+		return conditions.False(conditionShards, reasonCopies, "these copies are of members that are not there: "+
+			strings.Join(missing, ", ")+"; "+message, cluster.Generation)
 	case len(few) > 0:
-		return conditions.False(conditionShards, reasonCopies, "copies are being made: "+strings.Join(few, ", ")+"; "+message, cluster.Generation)
+		return conditions.False(conditionShards, reasonCopies, "copies are being made: "+strings.Join(few, ", ")+"; "+
+			message, cluster.Generation)
 	}
 	return conditions.True(conditionShards, reasonShards, message, cluster.Generation)
 }
@@ -238,7 +245,8 @@ func shardsMessage(shards []provision.Shard, owned map[string][]string) string {
 		copies = max(copies, len(shards[i].Copies))
 		for _, c := range shards[i].Copies {
 			if c.Lag >= lagWorthTelling {
-				behind = append(behind, fmt.Sprintf("%s in shard %d by %d or more", c.Member, shards[i].Number, roundLag(c.Lag)))
+				behind = append(behind,
+					fmt.Sprintf("%s in shard %d by %d or more", c.Member, shards[i].Number, roundLag(c.Lag)))
 			}
 		}
 	}

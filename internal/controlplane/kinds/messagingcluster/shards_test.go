@@ -41,14 +41,18 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 	p.shards.Store(&shards)
 	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
 	instances := client.CloudV1alpha1().MessagingInstances("acme")
-	if _, err := instances.Create(t.Context(), &v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := instances.Create(t.Context(), &v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w := world{t, &p.plane, client.CloudV1alpha1().MessagingClusters("acme")}
 	four := int32(4)
 	_, err = w.clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},
-		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "prod", Location: "local", Storage: &v1alpha1.Storage{Replicas: &four}},
+		Spec: v1alpha1.MessagingClusterSpec{
+			InstanceName: "prod", Location: "local",
+			Storage: &v1alpha1.Storage{Replicas: &four},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +63,8 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 // wake has the controller look again.
 func (w world) wake() {
 	w.Helper()
-	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -77,7 +82,8 @@ func TestStatusOfShards(t *testing.T) {
 	t.Parallel()
 	copies := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true, Lag: 999}, {Member: "c", Lag: 5100}}
 	w, p := startGroup(t, nil, []provision.Shard{
-		{Number: 0, Owner: "a", Epoch: 7, Copies: append(copies, provision.Copy{Member: "d", Live: true})}, {Number: 1, Owner: "b", Epoch: 9, Copies: copies},
+		{Number: 0, Owner: "a", Epoch: 7, Copies: append(copies, provision.Copy{Member: "d", Live: true})},
+		{Number: 1, Owner: "b", Epoch: 9, Copies: copies},
 	})
 	c := w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
 	if got := len(c.Status.Shards); got != 2 {
@@ -87,7 +93,8 @@ func TestStatusOfShards(t *testing.T) {
 	if is.Number != 1 || is.Owner != "b" || is.Epoch != 9 || len(is.Copies) != 3 {
 		t.Errorf("got shard %+v, want the second", is)
 	}
-	if got := [3]int64{is.Copies[0].Lag, is.Copies[1].Lag, is.Copies[2].Lag}; got != [3]int64{0, 0, 4000} || is.Copies[2].Live {
+	if got := [3]int64{is.Copies[0].Lag, is.Copies[1].Lag, is.Copies[2].Lag}; got != [3]int64{0, 0, 4000} ||
+		is.Copies[2].Live {
 		t.Errorf("got copies %+v, want the last one away and about 4000 behind", is.Copies)
 	}
 	if got := *c.Status.Storage; got.Replicas != 3 || got.ReadyReplicas != 2 {
@@ -107,13 +114,22 @@ func TestStatusOfShards(t *testing.T) {
 		t.Errorf("got condition %+v, want that nobody knows whether writes are synced", got)
 	}
 	p.known.Store(true)
-	all := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true}, {Member: "c", Live: true}, {Member: "d", Live: true}}
-	p.shards.Store(&[]provision.Shard{{Number: 0, Owner: "a", Epoch: 7, Copies: all}, {Number: 1, Owner: "b", Epoch: 9, Copies: all}})
+	all := []provision.Copy{
+		{Member: "a", Live: true},
+		{Member: "b", Live: true},
+		{Member: "c", Live: true},
+		{Member: "d", Live: true},
+	}
+	p.shards.Store(&[]provision.Shard{
+		{Number: 0, Owner: "a", Epoch: 7, Copies: all},
+		{Number: 1, Owner: "b", Epoch: 9, Copies: all},
+	})
 	w.wake()
 	c = w.until("complete", func(c *v1alpha1.MessagingCluster) bool {
 		return find(c, "ShardsReady").Status == v1alpha1.ConditionTrue
 	})
-	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionFalse || got.Reason != "SyncNotAlways" || got.Message == "" || ready(c).Status != v1alpha1.ConditionTrue {
+	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionFalse || got.Reason != "SyncNotAlways" ||
+		got.Message == "" || ready(c).Status != v1alpha1.ConditionTrue {
 		t.Errorf("got condition %+v, want that writes are not synced, and a cluster that is ready", got)
 	}
 	if *c.Status.Storage != (v1alpha1.ComponentStatus{Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}) {
@@ -124,12 +140,16 @@ func TestStatusOfShards(t *testing.T) {
 func TestALostLogIsSaid(t *testing.T) {
 	t.Parallel()
 	w, p := startGroup(t, errors.New("no owner"), []provision.Shard{
-		{Number: 3, Copies: []provision.Copy{{Member: "a", Live: true, Lost: true, Problem: "the store has the log up to message 9, and the log ends at 5"}}},
+		{Number: 3, Copies: []provision.Copy{{
+			Member: "a", Live: true, Lost: true,
+			Problem: "the store has the log up to message 9, and the log ends at 5",
+		}}},
 	})
 	c := w.until("lost", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Reason == "LogLost" })
 	for _, condition := range []string{"Ready", "ShardsReady"} {
 		got := find(c, condition)
-		if got.Status != v1alpha1.ConditionFalse || got.Reason != "LogLost" || !strings.Contains(got.Message, "the log ends at 5") ||
+		if got.Status != v1alpha1.ConditionFalse || got.Reason != "LogLost" ||
+			!strings.Contains(got.Message, "the log ends at 5") ||
 			!strings.Contains(got.Message, "freshet cluster accept-loss acme/east 3") {
 			t.Errorf("got %+v, want the reason LogLost, the numbers and the command", got)
 		}
@@ -137,7 +157,10 @@ func TestALostLogIsSaid(t *testing.T) {
 	if got := c.Status.Shards; len(got) != 1 || got[0].Copies[0].Problem == "" {
 		t.Errorf("got shards %+v, want the problem of the copy", got)
 	}
-	p.shards.Store(&[]provision.Shard{{Number: 3, Owner: "a", Epoch: 1, Copies: []provision.Copy{{Member: "a", Live: true}}}})
+	p.shards.Store(&[]provision.Shard{{
+		Number: 3, Owner: "a", Epoch: 1,
+		Copies: []provision.Copy{{Member: "a", Live: true}},
+	}})
 	p.set(nil)
 	w.wake()
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })

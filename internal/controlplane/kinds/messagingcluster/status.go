@@ -62,7 +62,8 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 
 // announce says what is about to happen: a first provisioning or an update.
 func (c *Controller) announce(ctx context.Context, cluster *object) error {
-	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok && ready.Reason == reasonFailed &&
+	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok &&
+		ready.Reason == reasonFailed &&
 		ready.ObservedGeneration == cluster.Generation {
 		return nil // a retry: keep showing why the last try failed
 	}
@@ -75,7 +76,8 @@ func (c *Controller) announce(ctx context.Context, cluster *object) error {
 func (c *Controller) notReady(ctx context.Context, cluster *object, reason, message string) error {
 	known := c.withShards(cluster)
 	status := *known.Status.DeepCopy()
-	status.Conditions = conditionsOf(known, nil, conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
+	status.Conditions = conditionsOf(known, nil,
+		conditions.False(v1alpha1.ConditionReady, reason, message, cluster.Generation))
 	return c.write(ctx, cluster, status)
 }
 
@@ -100,7 +102,8 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		status.DeploymentType = pool.DeploymentType
 	}
-	known.Status.Conditions = conditions.Set(known.Status.Conditions, c.asRequested(cluster, instance, status.Broker.Replicas))
+	known.Status.Conditions = conditions.Set(known.Status.Conditions,
+		c.asRequested(cluster, instance, status.Broker.Replicas))
 	status.Conditions = conditionsOf(known, allUp,
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status
@@ -116,7 +119,8 @@ func (c *Controller) write(ctx context.Context, cluster *object, status v1alpha1
 		return nil
 	}
 	cluster.Status = status
-	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster, metav1.UpdateOptions{})
+	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster,
+		metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	for i, t := range o.Spec.Tolerations {
 		p := spec.Child("tolerations").Index(i)
 		errs = append(errs, validation.OneOf(p.Child("operator"), t.Operator, "Exists", "Equal")...)
-		errs = append(errs, validation.OneOf(p.Child("effect"), t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")...)
+		errs = append(errs, validation.OneOf(p.Child("effect"), t.Effect, "NoSchedule", "PreferNoSchedule",
+			"NoExecute")...)
 	}
 	return errs
 }
@@ -62,7 +63,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 func validateBroker(p *field.Path, b *v1alpha1.Broker) field.ErrorList {
 	errs := validateReplicas(p, b.Replicas, b.AutoScalingPolicy, 1)
 	if r := b.Resources; r != nil {
-		errs = append(errs, validateSize(p.Child("resources"), r.CPU, r.Memory, r.HeapPercentage, r.DirectPercentage)...)
+		errs = append(errs, validateSize(p.Child("resources"), r.CPU, r.Memory, r.HeapPercentage,
+			r.DirectPercentage)...)
 	}
 	return errs
 }
@@ -78,7 +80,9 @@ func validateStorage(p *field.Path, s *v1alpha1.Storage) field.ErrorList {
 	return errs
 }
 
-func validateReplicas(p *field.Path, replicas *int32, scaling *v1alpha1.AutoScalingPolicy, least int64) field.ErrorList {
+func validateReplicas(p *field.Path, replicas *int32, scaling *v1alpha1.AutoScalingPolicy,
+	least int64,
+) field.ErrorList {
 	var errs field.ErrorList
 	if replicas != nil {
 		errs = validation.Between(p.Child("replicas"), int64(*replicas), least, maxReplicas)
@@ -88,7 +92,8 @@ func validateReplicas(p *field.Path, replicas *int32, scaling *v1alpha1.AutoScal
 	}
 	p = p.Child("autoScalingPolicy")
 	if scaling.MinReplicas != 0 {
-		errs = append(errs, validation.Between(p.Child("minReplicas"), int64(scaling.MinReplicas), least, maxReplicas)...)
+		errs = append(errs, validation.Between(p.Child("minReplicas"), int64(scaling.MinReplicas), least,
+			maxReplicas)...)
 	}
 	if scaling.MaxReplicas == 0 {
 		return append(errs, field.Required(p.Child("maxReplicas"), ""))
@@ -103,7 +108,8 @@ func validateSize(p *field.Path, cpu, memory resource.Quantity, heap, direct int
 	errs = append(errs, validation.Between(p.Child("heapPercentage"), int64(heap), 0, maxPercentage)...)
 	errs = append(errs, validation.Between(p.Child("directPercentage"), int64(direct), 0, maxPercentage)...)
 	if sum := int64(heap) + int64(direct); len(errs) == 0 && sum > maxPercentage {
-		errs = append(errs, field.Invalid(p.Child("directPercentage"), direct, "heapPercentage and directPercentage together must not exceed 100"))
+		errs = append(errs, field.Invalid(p.Child("directPercentage"), direct,
+			"heapPercentage and directPercentage together must not exceed 100"))
 	}
 	return errs
 }
@@ -127,7 +133,8 @@ func validateConfig(p *field.Path, c *v1alpha1.ClusterConfig) field.ErrorList {
 			if category == "" {
 				errs = append(errs, field.Required(p.Index(i), ""))
 			}
-			errs = append(errs, validation.OneOf(p.Index(i), category, "Management", "Describe", "Produce", "Consume")...)
+			errs = append(errs, validation.OneOf(p.Index(i), category, "Management", "Describe", "Produce",
+				"Consume")...)
 		}
 		errs = append(errs, validation.Unique(p, c.AuditLog.Categories)...)
 	}
@@ -142,15 +149,18 @@ func validateWindow(p *field.Path, w *v1alpha1.MaintenanceWindow) field.ErrorLis
 			errs = append(errs, field.TooMany(p.Child("recurrence"), len(days), maxDaysOfWeek))
 		}
 		for _, day := range days {
-			errs = append(errs, validation.OneOf(p.Child("recurrence"), strings.TrimSpace(day), "0", "1", "2", "3", "4", "5", "6")...)
+			errs = append(errs, validation.OneOf(p.Child("recurrence"), strings.TrimSpace(day), "0", "1", "2", "3",
+				"4", "5", "6")...)
 		}
 	}
 	if w.Window != nil {
 		if _, err := time.Parse("15:04", w.Window.StartTime); err != nil {
-			errs = append(errs, field.Invalid(p.Child("window", "startTime"), w.Window.StartTime, "must be a time of day such as 22:00"))
+			errs = append(errs, field.Invalid(p.Child("window", "startTime"), w.Window.StartTime,
+				"must be a time of day such as 22:00"))
 		}
 		if d := w.Window.Duration.Duration; d <= 0 || d > 24*time.Hour {
-			errs = append(errs, field.Invalid(p.Child("window", "duration"), d.String(), "must be more than 0 and at most 24h"))
+			errs = append(errs, field.Invalid(p.Child("window", "duration"), d.String(),
+				"must be more than 0 and at most 24h"))
 		}
 	}
 	return errs
@@ -168,7 +178,8 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	errs := validateHost(o)
 	if text, ok := custom(o, provision.CustomShards); ok {
 		if _, err := provision.ParseShards(text); err != nil {
-			errs = append(errs, field.Invalid(spec.Child("config", "custom").Key(provision.CustomShards), text, err.Error()))
+			errs = append(errs, field.Invalid(spec.Child("config", "custom").Key(provision.CustomShards),
+				text, err.Error()))
 		}
 	}
 	switch {
@@ -180,7 +191,8 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 		errs = append(errs, k.validateMember(spec, o, pool)...)
 	}
 	if found && instance.DeletionTimestamp != nil {
-		errs = append(errs, field.Invalid(spec.Child("instanceName"), o.Spec.InstanceName, "the instance is being deleted"))
+		errs = append(errs, field.Invalid(spec.Child("instanceName"), o.Spec.InstanceName,
+			"the instance is being deleted"))
 	}
 	if found && instance.Spec.Type == v1alpha1.InstanceServerless {
 		errs = append(errs, validateServerless(spec, o)...)
@@ -214,7 +226,8 @@ func validateServerless(spec *field.Path, o *object) field.ErrorList {
 		errs = append(errs, field.Forbidden(spec.Child("storage"), "a serverless cluster has no storage of its own"))
 	}
 	if o.Spec.ReleaseChannel != v1alpha1.ReleaseChannelRapid {
-		errs = append(errs, field.Invalid(spec.Child("releaseChannel"), o.Spec.ReleaseChannel, "a serverless cluster is on the rapid channel"))
+		errs = append(errs, field.Invalid(spec.Child("releaseChannel"), o.Spec.ReleaseChannel,
+			"a serverless cluster is on the rapid channel"))
 	}
 	if r := o.Spec.Broker.Replicas; r != nil && *r != defaultBrokers {
 		errs = append(errs, field.Invalid(spec.Child("broker", "replicas"), *r, "a serverless cluster has 2 brokers"))
@@ -232,10 +245,13 @@ func (k *Kind) ValidateUpdate(ctx context.Context, o, old *object) field.ErrorLi
 	spec := field.NewPath("spec")
 	errs := validation.Immutable(spec.Child("instanceName"), o.Spec.InstanceName, old.Spec.InstanceName)
 	errs = append(errs, validation.Immutable(spec.Child("location"), o.Spec.Location, old.Spec.Location)...)
-	errs = append(errs, validation.Immutable(spec.Child("poolMemberRef"), o.Spec.PoolMemberRef, old.Spec.PoolMemberRef)...)
-	errs = append(errs, validation.Immutable(spec.Child("releaseChannel"), o.Spec.ReleaseChannel, old.Spec.ReleaseChannel)...)
+	errs = append(errs, validation.Immutable(spec.Child("poolMemberRef"), o.Spec.PoolMemberRef,
+		old.Spec.PoolMemberRef)...)
+	errs = append(errs, validation.Immutable(spec.Child("releaseChannel"), o.Spec.ReleaseChannel,
+		old.Spec.ReleaseChannel)...)
 	if lakehouse(old) && !lakehouse(o) {
-		errs = append(errs, field.Forbidden(spec.Child("config", "lakehouseStorage"), "cannot be switched off once it is on"))
+		errs = append(errs, field.Forbidden(spec.Child("config", "lakehouseStorage"),
+			"cannot be switched off once it is on"))
 	}
 	errs = append(errs, validateSameShards(spec.Child("config", "custom").Key(provision.CustomShards), o, old)...)
 	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
@@ -254,7 +270,8 @@ func validateSameShards(p *field.Path, o, old *object) field.ErrorList {
 	if is == was && set == had {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(p, is, "the number of shards is fixed when a cluster is created; make a new cluster for another")}
+	return field.ErrorList{field.Invalid(p, is,
+		"the number of shards is fixed when a cluster is created; make a new cluster for another")}
 }
 
 func custom(o *object, key string) (value string, ok bool) {

@@ -47,10 +47,16 @@ func world(instanceType string) *Kind {
 	kind := New(&pools.Plan{
 		Domain: "streams.test",
 		Pools: []pools.Pool{
-			{Namespace: "cloud", Name: "shared", Members: []pools.Member{{Name: "east", Location: "us-east"}, {Name: "west", Location: "us-west"}}},
+			{
+				Namespace: "cloud", Name: "shared",
+				Members: []pools.Member{{Name: "east", Location: "us-east"}, {Name: "west", Location: "us-west"}},
+			},
 			{Namespace: "cloud", Name: "spare", Members: []pools.Member{{Name: "cellar", Location: "cellar"}}},
 		},
-		Images: map[string]pools.Images{"rapid": {Broker: "b:1", Storage: "s:1"}, "lts": {Broker: "b:0", Storage: "s:0"}},
+		Images: map[string]pools.Images{
+			"rapid": {Broker: "b:1", Storage: "s:1"},
+			"lts":   {Broker: "b:0", Storage: "s:0"},
+		},
 	}, nil, nil)
 	kind.Instances = instances(instanceType)
 	return kind
@@ -105,22 +111,46 @@ func TestValidate(t *testing.T) {
 		"as it is made":       {func(*spec) {}, nil},
 		"no instance":         {func(s *spec) { s.InstanceName = "" }, []string{"spec.instanceName: Required value"}},
 		"impossible instance": {func(s *spec) { s.InstanceName = "I" }, []string{"spec.instanceName: Invalid value"}},
-		"long display name":   {func(s *spec) { s.DisplayName = strings.Repeat("x", 254) }, []string{"spec.displayName: Too long"}},
+		"long display name": {
+			func(s *spec) { s.DisplayName = strings.Repeat("x", 254) },
+			[]string{"spec.displayName: Too long"},
+		},
 		"quotas of its own": {func(s *spec) {
-			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"quota.topics": "10", "quota.storedBytes": "5Gi"}}
+			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{
+				"quota.topics":      "10",
+				"quota.storedBytes": "5Gi",
+			}}
 		}, nil},
 		"quotas that are no numbers": {func(s *spec) {
-			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"quota.topics": "0", "quota.storedBytes": "much"}}
-		}, []string{"spec.config.custom[quota.storedBytes]: Invalid value", "spec.config.custom[quota.topics]: Invalid value"}},
-		"lts channel":                 {func(s *spec) { s.ReleaseChannel = "lts" }, nil},
-		"unknown channel":             {func(s *spec) { s.ReleaseChannel = "beta" }, []string{"spec.releaseChannel: Unsupported value"}},
-		"one broker":                  {func(s *spec) { s.Broker.Replicas = count(1) }, nil},
-		"15 brokers":                  {func(s *spec) { s.Broker.Replicas = count(15) }, nil},
-		"no broker":                   {func(s *spec) { s.Broker.Replicas = count(0) }, []string{"spec.broker.replicas: Invalid value"}},
-		"16 brokers":                  {func(s *spec) { s.Broker.Replicas = count(16) }, []string{"spec.broker.replicas: Invalid value"}},
-		"15 storage nodes":            {func(s *spec) { s.Storage.Replicas = count(15) }, nil},
-		"2 storage nodes":             {func(s *spec) { s.Storage.Replicas = count(2) }, []string{"spec.storage.replicas: Invalid value"}},
-		"16 storage nodes":            {func(s *spec) { s.Storage.Replicas = count(16) }, []string{"spec.storage.replicas: Invalid value"}},
+			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{
+				"quota.topics":      "0",
+				"quota.storedBytes": "much",
+			}}
+		}, []string{
+			"spec.config.custom[quota.storedBytes]: Invalid value",
+			"spec.config.custom[quota.topics]: Invalid value",
+		}},
+		"lts channel": {func(s *spec) { s.ReleaseChannel = "lts" }, nil},
+		"unknown channel": {
+			func(s *spec) { s.ReleaseChannel = "beta" },
+			[]string{"spec.releaseChannel: Unsupported value"},
+		},
+		"one broker": {func(s *spec) { s.Broker.Replicas = count(1) }, nil},
+		"15 brokers": {func(s *spec) { s.Broker.Replicas = count(15) }, nil},
+		"no broker":  {func(s *spec) { s.Broker.Replicas = count(0) }, []string{"spec.broker.replicas: Invalid value"}},
+		"16 brokers": {
+			func(s *spec) { s.Broker.Replicas = count(16) },
+			[]string{"spec.broker.replicas: Invalid value"},
+		},
+		"15 storage nodes": {func(s *spec) { s.Storage.Replicas = count(15) }, nil},
+		"2 storage nodes": {
+			func(s *spec) { s.Storage.Replicas = count(2) },
+			[]string{"spec.storage.replicas: Invalid value"},
+		},
+		"16 storage nodes": {
+			func(s *spec) { s.Storage.Replicas = count(16) },
+			[]string{"spec.storage.replicas: Invalid value"},
+		},
 		"smallest broker":             {broker("400m", "1.6Gi"), nil},
 		"biggest broker":              {broker("16", "64Gi"), nil},
 		"memory as a number of bytes": {broker("1", "4294967296"), nil},
@@ -133,37 +163,95 @@ func TestValidate(t *testing.T) {
 			func(s *spec) { s.Broker.Resources = &v1alpha1.BrokerResources{} },
 			[]string{"spec.broker.resources.cpu: Required value", "spec.broker.resources.memory: Required value"},
 		},
-		"all memory":                   {percentages(50, 50), nil},
-		"more than all memory":         {percentages(51, 50), []string{"spec.storage.resources.directPercentage: Invalid value"}},
-		"more heap than memory":        {percentages(101, 0), []string{"spec.storage.resources.heapPercentage: Invalid value"}},
-		"less than nothing":            {percentages(0, -1), []string{"spec.storage.resources.directPercentage: Invalid value"}},
-		"disk of no size":              {func(s *spec) { s.Storage.Resources.LedgerDisk = quantity("0") }, nil},
-		"negative ledger disk":         {func(s *spec) { s.Storage.Resources.LedgerDisk = quantity("-1Gi") }, []string{"spec.storage.resources.ledgerDisk: Invalid value"}},
-		"negative journal disk":        {func(s *spec) { s.Storage.Resources.JournalDisk = quantity("-1Gi") }, []string{"spec.storage.resources.journalDisk: Invalid value"}},
-		"scaling":                      {scaling(1, 15), nil},
-		"scaling from the default":     {scaling(0, 3), nil},
-		"scaling upside down":          {scaling(3, 2), []string{"spec.broker.autoScalingPolicy.maxReplicas: Invalid value"}},
-		"scaling without an end":       {scaling(1, 0), []string{"spec.broker.autoScalingPolicy.maxReplicas: Required value"}},
-		"scaling from below":           {scaling(-1, 3), []string{"spec.broker.autoScalingPolicy.minReplicas: Invalid value"}},
-		"audit":                        {audit("Management", "Describe", "Produce", "Consume"), nil},
-		"audit of nothing":             {audit(), []string{"spec.config.auditLog.categories: Required value"}},
-		"audit of something else":      {audit("Management", "Everything"), []string{"spec.config.auditLog.categories[1]: Unsupported value"}},
-		"audit of an empty word":       {audit(""), []string{"spec.config.auditLog.categories[0]: Required value"}},
-		"audit of one thing twice":     {audit("Produce", "Describe", "Produce"), []string{"spec.config.auditLog.categories[2]: Duplicate value"}},
-		"a catalogue twice":            {func(s *spec) { s.Catalogs = []string{"a", "a"} }, []string{"spec.catalogs[1]: Duplicate value"}},
-		"most protocols":               {func(s *spec) { s.Config = &v1alpha1.ClusterConfig{Protocols: entries[v1alpha1.ProtocolSettings](256)} }, nil},
-		"too many protocols":           {func(s *spec) { s.Config = &v1alpha1.ClusterConfig{Protocols: entries[v1alpha1.ProtocolSettings](257)} }, []string{"spec.config.protocols: Too many"}},
-		"too many properties":          {func(s *spec) { s.Config = &v1alpha1.ClusterConfig{Custom: entries[string](257)} }, []string{"spec.config.custom: Too many"}},
-		"window":                       {window("0,6", "22:00", 3*time.Hour), nil},
-		"window on an eighth day":      {window("7", "22:00", 3*time.Hour), []string{"spec.maintenanceWindow.recurrence: Unsupported value"}},
-		"window more often than daily": {window("0,1,2,3,4,5,6,0", "22:00", time.Hour), []string{"spec.maintenanceWindow.recurrence: Too many"}},
-		"window at no time":            {window("0", "24:00", time.Hour), []string{"spec.maintenanceWindow.window.startTime: Invalid value"}},
-		"window without an end":        {window("0", "22:00", 25*time.Hour), []string{"spec.maintenanceWindow.window.duration: Invalid value"}},
-		"window of no length":          {window("0", "22:00", 0), []string{"spec.maintenanceWindow.window.duration: Invalid value"}},
-		"toleration":                   {func(s *spec) { s.Tolerations = []v1alpha1.Toleration{{Operator: "Exists", Effect: "NoExecute"}} }, nil},
+		"all memory": {percentages(50, 50), nil},
+		"more than all memory": {
+			percentages(51, 50),
+			[]string{"spec.storage.resources.directPercentage: Invalid value"},
+		},
+		"more heap than memory": {
+			percentages(101, 0),
+			[]string{"spec.storage.resources.heapPercentage: Invalid value"},
+		},
+		"less than nothing": {percentages(0, -1), []string{"spec.storage.resources.directPercentage: Invalid value"}},
+		"disk of no size":   {func(s *spec) { s.Storage.Resources.LedgerDisk = quantity("0") }, nil},
+		"negative ledger disk": {
+			func(s *spec) { s.Storage.Resources.LedgerDisk = quantity("-1Gi") },
+			[]string{"spec.storage.resources.ledgerDisk: Invalid value"},
+		},
+		"negative journal disk": {
+			func(s *spec) { s.Storage.Resources.JournalDisk = quantity("-1Gi") },
+			[]string{"spec.storage.resources.journalDisk: Invalid value"},
+		},
+		"scaling":                  {scaling(1, 15), nil},
+		"scaling from the default": {scaling(0, 3), nil},
+		"scaling upside down":      {scaling(3, 2), []string{"spec.broker.autoScalingPolicy.maxReplicas: Invalid value"}},
+		"scaling without an end": {
+			scaling(1, 0),
+			[]string{"spec.broker.autoScalingPolicy.maxReplicas: Required value"},
+		},
+		"scaling from below": {scaling(-1, 3), []string{"spec.broker.autoScalingPolicy.minReplicas: Invalid value"}},
+		"audit":              {audit("Management", "Describe", "Produce", "Consume"), nil},
+		"audit of nothing":   {audit(), []string{"spec.config.auditLog.categories: Required value"}},
+		"audit of something else": {
+			audit("Management", "Everything"),
+			[]string{"spec.config.auditLog.categories[1]: Unsupported value"},
+		},
+		"audit of an empty word": {audit(""), []string{"spec.config.auditLog.categories[0]: Required value"}},
+		"audit of one thing twice": {
+			audit("Produce", "Describe", "Produce"),
+			[]string{"spec.config.auditLog.categories[2]: Duplicate value"},
+		},
+		"a catalogue twice": {
+			func(s *spec) { s.Catalogs = []string{"a", "a"} },
+			[]string{"spec.catalogs[1]: Duplicate value"},
+		},
+		"most protocols": {func(
+			s *spec,
+		) {
+			s.Config = &v1alpha1.ClusterConfig{Protocols: entries[v1alpha1.ProtocolSettings](256)}
+		}, nil},
+		"too many protocols": {func(
+			s *spec,
+		) {
+			s.Config = &v1alpha1.ClusterConfig{Protocols: entries[v1alpha1.ProtocolSettings](257)}
+		}, []string{"spec.config.protocols: Too many"}},
+		"too many properties": {func(
+			s *spec,
+		) {
+			s.Config = &v1alpha1.ClusterConfig{Custom: entries[string](257)}
+		}, []string{"spec.config.custom: Too many"}},
+		"window": {window("0,6", "22:00", 3*time.Hour), nil},
+		"window on an eighth day": {
+			window("7", "22:00", 3*time.Hour),
+			[]string{"spec.maintenanceWindow.recurrence: Unsupported value"},
+		},
+		"window more often than daily": {
+			window("0,1,2,3,4,5,6,0", "22:00", time.Hour),
+			[]string{"spec.maintenanceWindow.recurrence: Too many"},
+		},
+		"window at no time": {
+			window("0", "24:00", time.Hour),
+			[]string{"spec.maintenanceWindow.window.startTime: Invalid value"},
+		},
+		"window without an end": {
+			window("0", "22:00", 25*time.Hour),
+			[]string{"spec.maintenanceWindow.window.duration: Invalid value"},
+		},
+		"window of no length": {
+			window("0", "22:00", 0),
+			[]string{"spec.maintenanceWindow.window.duration: Invalid value"},
+		},
+		"toleration": {func(
+			s *spec,
+		) {
+			s.Tolerations = []v1alpha1.Toleration{{Operator: "Exists", Effect: "NoExecute"}}
+		}, nil},
 		"unknown toleration": {
 			func(s *spec) { s.Tolerations = []v1alpha1.Toleration{{}, {Operator: "Is", Effect: "Boom"}} },
-			[]string{"spec.tolerations[1].effect: Unsupported value", "spec.tolerations[1].operator: Unsupported value"},
+			[]string{
+				"spec.tolerations[1].effect: Unsupported value",
+				"spec.tolerations[1].operator: Unsupported value",
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -187,12 +275,16 @@ func TestNamesThatMakeAHost(t *testing.T) {
 		want                    []string
 		says                    string
 	}{
-		"a label":                  {"prod", "acme", "streams.test", nil, ""},
-		"the longest label":        {label, label, "streams.test", nil, ""},
-		"longer than a label":      {label + "n", "acme", "streams.test", []string{invalid}, "no more than 63 characters"},
-		"with a dot":               {"prod.eu", "acme", "streams.test", []string{invalid}, "no dots"},
-		"long and with dots":       {label + ".n", "acme", "streams.test", []string{invalid}, "no dots"},
-		"together longer than DNS": {label, label, label + "." + label + ".test", []string{invalid}, "more than 253 characters"},
+		"a label":             {"prod", "acme", "streams.test", nil, ""},
+		"the longest label":   {label, label, "streams.test", nil, ""},
+		"longer than a label": {label + "n", "acme", "streams.test", []string{invalid}, "no more than 63 characters"},
+		"with a dot":          {"prod.eu", "acme", "streams.test", []string{invalid}, "no dots"},
+		"long and with dots":  {label + ".n", "acme", "streams.test", []string{invalid}, "no dots"},
+		"together longer than DNS": {
+			label, label, label + "." + label + ".test",
+			[]string{invalid},
+			"more than 253 characters",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,16 +327,28 @@ func TestValidateUpdate(t *testing.T) {
 			s.Broker.Resources.CPU = *quantity("2")
 			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"a": "b"}}
 		}, nil},
-		"another instance":                     {nil, func(s *spec) { s.InstanceName = "j" }, []string{"spec.instanceName: Invalid value"}},
-		"another place":                        {nil, func(s *spec) { s.Location = "us-west" }, []string{"spec.location: Invalid value"}},
-		"another member":                       {nil, func(s *spec) { s.PoolMemberRef.Name = "west" }, []string{"spec.poolMemberRef: Invalid value"}},
-		"another channel":                      {nil, func(s *spec) { s.ReleaseChannel = "lts" }, []string{"spec.releaseChannel: Invalid value"}},
-		"lakehouse on":                         {nil, lakehouse, nil},
-		"lakehouse changed":                    {lakehouse, func(s *spec) { s.Config.LakehouseStorage.LakehouseType = "delta" }, nil},
-		"lakehouse off":                        {lakehouse, func(s *spec) { s.Config.LakehouseStorage = nil }, []string{"spec.config.lakehouseStorage: Forbidden"}},
-		"other shards":                         {shards("4"), shards("8"), []string{"spec.config.custom[shards]: Invalid value"}},
-		"shards later":                         {nil, shards("4"), []string{"spec.config.custom[shards]: Invalid value"}},
-		"shards taken away":                    {shards("4"), func(s *spec) { s.Config = nil }, []string{"spec.config.custom[shards]: Invalid value"}},
+		"another instance": {nil, func(s *spec) { s.InstanceName = "j" }, []string{"spec.instanceName: Invalid value"}},
+		"another place":    {nil, func(s *spec) { s.Location = "us-west" }, []string{"spec.location: Invalid value"}},
+		"another member": {
+			nil, func(s *spec) { s.PoolMemberRef.Name = "west" },
+			[]string{"spec.poolMemberRef: Invalid value"},
+		},
+		"another channel": {
+			nil, func(s *spec) { s.ReleaseChannel = "lts" },
+			[]string{"spec.releaseChannel: Invalid value"},
+		},
+		"lakehouse on":      {nil, lakehouse, nil},
+		"lakehouse changed": {lakehouse, func(s *spec) { s.Config.LakehouseStorage.LakehouseType = "delta" }, nil},
+		"lakehouse off": {
+			lakehouse, func(s *spec) { s.Config.LakehouseStorage = nil },
+			[]string{"spec.config.lakehouseStorage: Forbidden"},
+		},
+		"other shards": {shards("4"), shards("8"), []string{"spec.config.custom[shards]: Invalid value"}},
+		"shards later": {nil, shards("4"), []string{"spec.config.custom[shards]: Invalid value"}},
+		"shards taken away": {
+			shards("4"), func(s *spec) { s.Config = nil },
+			[]string{"spec.config.custom[shards]: Invalid value"},
+		},
 		"shards as they are":                   {shards("4"), shards("4"), nil},
 		"shards from before they were checked": {shards("many"), func(s *spec) { s.DisplayName = "x" }, nil},
 		"lakehouse forgotten": {

@@ -82,18 +82,30 @@ func TestValidate(t *testing.T) {
 		change func(*spec)
 		want   []string
 	}{
-		"as it is made":         {func(*spec) {}, nil},
-		"regional":              {func(s *spec) { s.AvailabilityMode = "regional" }, nil},
-		"unknown mode":          {func(s *spec) { s.AvailabilityMode = "lunar" }, []string{"spec.availabilityMode: Unsupported value"}},
-		"dedicated":             {func(s *spec) { s.Type = "dedicated" }, nil},
-		"serverless":            {func(s *spec) { s.Type = "serverless" }, nil},
-		"byoc":                  {func(s *spec) { s.Type = "byoc" }, nil},
-		"byoc-pro":              {func(s *spec) { s.Type = "byoc-pro" }, nil},
-		"unknown type":          {func(s *spec) { s.Type = "gold" }, []string{"spec.type: Unsupported value"}},
-		"free":                  {func(s *spec) { s.Type = "free" }, nil},
-		"free and regional":     {func(s *spec) { s.Type, s.AvailabilityMode = "free", "regional" }, []string{"spec.availabilityMode: Invalid value"}},
-		"pool without a name":   {func(s *spec) { s.PoolRef = &v1alpha1.ObjectReference{} }, []string{"spec.poolRef.name: Required value"}},
-		"impossible pool":       {func(s *spec) { s.PoolRef = &v1alpha1.ObjectReference{Name: "A/B"} }, []string{"spec.poolRef.name: Invalid value"}},
+		"as it is made": {func(*spec) {}, nil},
+		"regional":      {func(s *spec) { s.AvailabilityMode = "regional" }, nil},
+		"unknown mode": {
+			func(s *spec) { s.AvailabilityMode = "lunar" },
+			[]string{"spec.availabilityMode: Unsupported value"},
+		},
+		"dedicated":    {func(s *spec) { s.Type = "dedicated" }, nil},
+		"serverless":   {func(s *spec) { s.Type = "serverless" }, nil},
+		"byoc":         {func(s *spec) { s.Type = "byoc" }, nil},
+		"byoc-pro":     {func(s *spec) { s.Type = "byoc-pro" }, nil},
+		"unknown type": {func(s *spec) { s.Type = "gold" }, []string{"spec.type: Unsupported value"}},
+		"free":         {func(s *spec) { s.Type = "free" }, nil},
+		"free and regional": {
+			func(s *spec) { s.Type, s.AvailabilityMode = "free", "regional" },
+			[]string{"spec.availabilityMode: Invalid value"},
+		},
+		"pool without a name": {
+			func(s *spec) { s.PoolRef = &v1alpha1.ObjectReference{} },
+			[]string{"spec.poolRef.name: Required value"},
+		},
+		"impossible pool": {
+			func(s *spec) { s.PoolRef = &v1alpha1.ObjectReference{Name: "A/B"} },
+			[]string{"spec.poolRef.name: Invalid value"},
+		},
 		"longest token":         {lifetime(2592000), nil},
 		"token that is too old": {lifetime(2592001), []string{"spec.auth.oauth2.tokenLifetimeSeconds: Invalid value"}},
 		"token of the past":     {lifetime(-1), []string{"spec.auth.oauth2.tokenLifetimeSeconds: Invalid value"}},
@@ -148,11 +160,15 @@ func TestValidateDelete(t *testing.T) {
 		clusters    clusters
 		want        string // part of the message of a conflict
 	}{
-		"empty":                                  {nil, nil, none, ""},
-		"with clusters":                          {nil, nil, two, "a, b"},
-		"with clusters, in the background":       {nil, &background, two, "a, b"},
-		"with clusters, in the foreground":       {nil, &foreground, two, ""},
-		"with a protected cluster":               {nil, &foreground, clusters{names: []string{"a", "b"}, protected: []string{"b"}}, "protected: b"},
+		"empty":                            {nil, nil, none, ""},
+		"with clusters":                    {nil, nil, two, "a, b"},
+		"with clusters, in the background": {nil, &background, two, "a, b"},
+		"with clusters, in the foreground": {nil, &foreground, two, ""},
+		"with a protected cluster": {
+			nil, &foreground,
+			clusters{names: []string{"a", "b"}, protected: []string{"b"}},
+			"protected: b",
+		},
 		"protected":                              {protection("true"), nil, none, "destroy-protected"},
 		"protected by an empty word":             {protection(""), nil, none, "destroy-protected"},
 		"protected, in the foreground":           {protection("true"), &foreground, two, "destroy-protected"},
@@ -163,7 +179,8 @@ func TestValidateDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &object{ObjectMeta: metav1.ObjectMeta{Name: "i", Annotations: tc.annotations}}
-			err := (&Kind{Clusters: tc.clusters}).ValidateDelete(t.Context(), o, &metav1.DeleteOptions{PropagationPolicy: tc.policy})
+			err := (&Kind{Clusters: tc.clusters}).ValidateDelete(t.Context(), o,
+				&metav1.DeleteOptions{PropagationPolicy: tc.policy})
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("refused: %v", err)

@@ -45,7 +45,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		func(o *v1alpha1.APIKey) string { return o.Spec.InstanceName }); err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("messaginginstance", cloud.MessagingInstances().Informer(), env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("messaginginstance", cloud.MessagingInstances().Informer(), env.Log,
+		c.reconcile); err != nil {
 		return nil, err
 	}
 	// An instance waits for its clusters and keys to go before it goes itself.
@@ -144,7 +145,8 @@ func (c *Controller) finish(ctx context.Context, instance *object) error {
 	if err := c.write(ctx, instance, status); err != nil || waiting != "" {
 		return err
 	}
-	return finalizers.Remove(ctx, instance, Finalizer, c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
+	return finalizers.Remove(ctx, instance, Finalizer,
+		c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
 }
 
 // deleteClusters asks the instance's clusters to go, and says which one is still
@@ -159,9 +161,10 @@ func (c *Controller) deleteClusters(ctx context.Context, instance *object) (wait
 		if cluster.DeletionTimestamp != nil {
 			continue
 		}
-		err := c.client.CloudV1alpha1().MessagingClusters(instance.Namespace).Delete(ctx, cluster.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &cluster.UID},
-		})
+		err := c.client.CloudV1alpha1().MessagingClusters(instance.Namespace).Delete(ctx, cluster.Name,
+			metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: &cluster.UID},
+			})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return "", fmt.Errorf("deleting cluster %s of instance %s: %w", cluster.Name, instance.Name, err)
 		}
@@ -193,7 +196,8 @@ func (c *Controller) write(ctx context.Context, instance *object, status v1alpha
 		return nil
 	}
 	instance.Status = status
-	out, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance, metav1.UpdateOptions{})
+	out, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance,
+		metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 		v1alpha1.InstanceStandard, v1alpha1.InstanceDedicated, v1alpha1.InstanceServerless,
 		v1alpha1.InstanceBYOC, v1alpha1.InstanceBYOCPro, v1alpha1.InstanceFree)...)
 	if o.Spec.Type == v1alpha1.InstanceFree && o.Spec.AvailabilityMode != v1alpha1.AvailabilityZonal {
-		errs = append(errs, field.Invalid(spec.Child("availabilityMode"), o.Spec.AvailabilityMode, "a free instance must be zonal"))
+		errs = append(errs, field.Invalid(spec.Child("availabilityMode"), o.Spec.AvailabilityMode,
+			"a free instance must be zonal"))
 	}
 	if o.Spec.PoolRef != nil {
 		errs = append(errs, validation.Reference(spec.Child("poolRef"), *o.Spec.PoolRef)...)

@@ -25,7 +25,9 @@ func (k *Kind) Publish(ctx context.Context, client versioned.Interface) error {
 	return nil
 }
 
-func publish(ctx context.Context, client versioned.Interface, domain string, pool pools.Pool, member pools.Member) error {
+func publish(ctx context.Context, client versioned.Interface, domain string, pool pools.Pool,
+	member pools.Member,
+) error {
 	want := &object{
 		ObjectMeta: metav1.ObjectMeta{Name: member.Name},
 		Spec: v1alpha1.PoolMemberSpec{

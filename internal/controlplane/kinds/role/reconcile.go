@@ -36,7 +36,8 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 	if reconcile.Deleting(o) {
 		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, o.Generation)
 	} else {
-		status.Conditions = conditions.Set(status.Conditions, conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation))
+		status.Conditions = conditions.Set(status.Conditions,
+			conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation))
 	}
 	if apiequality.Semantic.DeepEqual(o.Status, status) {
 		return 0, nil

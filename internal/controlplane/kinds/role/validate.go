@@ -42,7 +42,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	for i, permission := range o.Spec.Permissions {
 		if !access.Permission(permission).Known() {
 			errs = append(errs, field.Invalid(path.Index(i), permission,
-				"is not a permission: they are SERVICE.RESOURCE.VERB, such as messaging.topics.produce, and all in ClusterRole org-admin"))
+				"is not a permission: they are SERVICE.RESOURCE.VERB, such as messaging.topics.produce, and all in "+
+					"ClusterRole org-admin"))
 		}
 	}
 	return append(errs, validation.Unique(path, o.Spec.Permissions)...)
@@ -56,7 +57,8 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 		return nil // a change of words grants nothing
 	}
 	if n := k.policy.CountRoles(o.Namespace); old == nil && n >= MaxRoles {
-		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; delete some first", o.Namespace, n, MaxRoles)
+		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; delete some first",
+			o.Namespace, n, MaxRoles)
 	}
 	return k.policy.MayDefine(who, convert(o))
 }

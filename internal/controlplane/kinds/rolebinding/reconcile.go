@@ -69,7 +69,8 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 		ready = conditions.False(v1alpha1.ConditionReady, "Invalid", err.Error(), o.Generation)
 	} else if !c.roleIsThere(o) {
 		ready = conditions.False(v1alpha1.ConditionReady, reasonRoleNotFound,
-			"Role "+o.Spec.RoleRef.Name+" does not exist: the binding grants nothing; create the role or delete the binding", o.Generation)
+			"Role "+o.Spec.RoleRef.Name+
+				" does not exist: the binding grants nothing; create the role or delete the binding", o.Generation)
 	}
 	status := *o.Status.DeepCopy()
 	status.Conditions = conditions.Set(status.Conditions, ready)

@@ -32,7 +32,8 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 		return nil // a change of labels and the like grants nothing
 	}
 	if n := k.policy.Count(o.Namespace); old == nil && n >= MaxBindings {
-		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d; delete some first", o.Namespace, n, MaxBindings)
+		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d; delete some first",
+			o.Namespace, n, MaxBindings)
 	}
 	binding := convert(o)
 	if err := k.policy.MayAdd(&binding); err != nil {
@@ -129,7 +130,8 @@ func validateScope(spec *field.Path, o *object) field.ErrorList {
 		}
 	}
 	if forms > 1 {
-		errs = append(errs, field.Invalid(spec, field.OmitValueType{}, "at most one of resourceNameRestriction, resourceNames and cel may be set"))
+		errs = append(errs, field.Invalid(spec, field.OmitValueType{},
+			"at most one of resourceNameRestriction, resourceNames and cel may be set"))
 	}
 	return errs
 }

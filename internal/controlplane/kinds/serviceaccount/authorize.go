@@ -16,12 +16,14 @@ import (
 
 // Authorizer decides who may do what through an account; access.Policy is one.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope) (access.Decision, error)
+	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+		scope access.Scope) (access.Decision, error)
 	MayCreateAdmin(who *identity.Principal, organization string) error
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 }
 
-var errSystemAccount = errors.New("it is the system administrator's account, which only the system administrator may create and delete")
+var errSystemAccount = errors.New(
+	"it is the system administrator's account, which only the system administrator may create and delete")
 
 // Admit implements store.Admitter: nobody becomes more than they are by way of
 // an account. Only administrators make administrators.

@@ -45,7 +45,10 @@ func (k *Kind) account(sa *object) identity.Account {
 			account.ClientID = credentials.ClientID
 			account.SecretHash = k.Sealer.HashSecret(credentials.ClientSecret)
 			if r := credentials.Replaced; r.ClientID != "" && time.Now().Before(r.Ends) {
-				account.Replaced = identity.Client{ID: r.ClientID, SecretHash: k.Sealer.HashSecret(r.ClientSecret), Ends: r.Ends}
+				account.Replaced = identity.Client{
+					ID:         r.ClientID,
+					SecretHash: k.Sealer.HashSecret(r.ClientSecret), Ends: r.Ends,
+				}
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 	}
 	file := c.file(sa)
 	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)
-	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
+	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned &&
+		conditions.IsReady(sa.Status.Conditions, sa.Generation) {
 		return untilEnd(sa), nil
 	}
 	return 0, c.provision(ctx, sa, file)

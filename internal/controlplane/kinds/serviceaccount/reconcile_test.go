@@ -22,7 +22,10 @@ import (
 func run(t *testing.T, client versioned.Interface, w *identitytest.World, issuer *identity.Issuer) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	kind := serviceaccount.New(serviceaccount.Options{Issuer: issuer, Directory: w.Directory, Sealer: w.Sealer, Log: log})
+	kind := serviceaccount.New(serviceaccount.Options{
+		Issuer: issuer, Directory: w.Directory,
+		Sealer: w.Sealer, Log: log,
+	})
 	return kindstest.Run(t, client, kind)
 }
 
@@ -65,7 +68,8 @@ func TestCredentialsMoveWithTheIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	accounts := client.CloudV1alpha1().ServiceAccounts("acme")
-	_, err = accounts.Create(t.Context(), &v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "ci"}}, metav1.CreateOptions{})
+	_, err = accounts.Create(t.Context(), &v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "ci"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,18 +14,33 @@ func TestValidate(t *testing.T) {
 		change func(*spec)
 		want   []string
 	}{
-		"both ends":           {func(*spec) {}, nil},
-		"no account":          {func(s *spec) { s.ServiceAccountName = "" }, []string{"spec.serviceAccountName: Required value"}},
-		"impossible account":  {func(s *spec) { s.ServiceAccountName = "Robot" }, []string{"spec.serviceAccountName: Invalid value"}},
-		"no member":           {func(s *spec) { s.PoolMemberRef.Name = "" }, []string{"spec.poolMemberRef.name: Required value"}},
-		"impossible member":   {func(s *spec) { s.PoolMemberRef.Namespace = "a/b" }, []string{"spec.poolMemberRef.namespace: Invalid value"}},
+		"both ends": {func(*spec) {}, nil},
+		"no account": {
+			func(s *spec) { s.ServiceAccountName = "" },
+			[]string{"spec.serviceAccountName: Required value"},
+		},
+		"impossible account": {
+			func(s *spec) { s.ServiceAccountName = "Robot" },
+			[]string{"spec.serviceAccountName: Invalid value"},
+		},
+		"no member": {func(s *spec) { s.PoolMemberRef.Name = "" }, []string{"spec.poolMemberRef.name: Required value"}},
+		"impossible member": {
+			func(s *spec) { s.PoolMemberRef.Namespace = "a/b" },
+			[]string{"spec.poolMemberRef.namespace: Invalid value"},
+		},
 		"as many roles as go": {func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 64) }, nil},
-		"too many roles":      {func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 65) }, []string{"spec.awsAssumeRoleARNs: Too many"}},
+		"too many roles": {
+			func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 65) },
+			[]string{"spec.awsAssumeRoleARNs: Too many"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := &object{Spec: spec{ServiceAccountName: "robot", PoolMemberRef: v1alpha1.ObjectReference{Name: "m", Namespace: "n"}}}
+			o := &object{Spec: spec{
+				ServiceAccountName: "robot",
+				PoolMemberRef:      v1alpha1.ObjectReference{Name: "m", Namespace: "n"},
+			}}
 			tc.change(&o.Spec)
 			validationtest.Expect(t, New(nil, nil).Validate(t.Context(), o), tc.want...)
 		})

@@ -33,7 +33,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	c := &Controller{client: env.Client, plan: k.plan, accounts: cloud.ServiceAccounts().Lister()}
 	informer := cloud.ServiceAccountBindings().Informer()
 	var err error
-	c.bindings, err = reconcile.Index(informer, "binding by account", func(b *object) string { return b.Spec.ServiceAccountName })
+	c.bindings, err = reconcile.Index(informer, "binding by account",
+		func(b *object) string { return b.Spec.ServiceAccountName })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,8 @@ func (c *Controller) wakeBindingsOf(account metav1.Object) {
 func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().ServiceAccountBindings(binding.Namespace)
 	if reconcile.Deleting(binding) {
-		if list, news := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting, binding.Generation); news {
+		if list, news := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting,
+			binding.Generation); news {
 			binding.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, binding, metav1.UpdateOptions{})
 			return 0, err // the change brings the binding back here
@@ -84,7 +86,8 @@ func describe(plan *pools.Plan, binding *object, accountExists bool) []v1alpha1.
 		"the pool member has no identity system of its own", generation))
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation)
 	if _, _, ok := plan.Member(&member); !ok {
-		ready = conditions.False(v1alpha1.ConditionReady, "PoolMemberNotFound", "pool member "+member.Name+" does not exist", generation)
+		ready = conditions.False(v1alpha1.ConditionReady, "PoolMemberNotFound",
+			"pool member "+member.Name+" does not exist", generation)
 	}
 	if !accountExists {
 		ready = conditions.False(v1alpha1.ConditionReady, "ServiceAccountNotFound",

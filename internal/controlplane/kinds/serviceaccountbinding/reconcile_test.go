@@ -33,12 +33,14 @@ func start(t *testing.T) world {
 
 func (w world) bind(name, account, member string) {
 	w.Helper()
-	_, err := w.client.CloudV1alpha1().ServiceAccountBindings("acme").Create(w.Context(), &v1alpha1.ServiceAccountBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.ServiceAccountBindingSpec{
-			ServiceAccountName: account, PoolMemberRef: v1alpha1.ObjectReference{Namespace: "default", Name: member},
-		},
-	}, metav1.CreateOptions{})
+	_, err := w.client.CloudV1alpha1().ServiceAccountBindings("acme").Create(w.Context(),
+		&v1alpha1.ServiceAccountBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.ServiceAccountBindingSpec{
+				ServiceAccountName: account,
+				PoolMemberRef:      v1alpha1.ObjectReference{Namespace: "default", Name: member},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -57,7 +59,8 @@ func (w world) account(name string) *v1alpha1.ServiceAccount {
 // wait follows a binding until its condition Ready is as wanted.
 func (w world) wait(name, status, reason string) *v1alpha1.ServiceAccountBinding {
 	w.Helper()
-	return kindstest.AwaitReady(w, w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch, name, status+" "+reason,
+	return kindstest.AwaitReady(w, w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch, name,
+		status+" "+reason,
 		func(b *v1alpha1.ServiceAccountBinding) []v1alpha1.Condition { return b.Status.Conditions })
 }
 

@@ -34,7 +34,8 @@ func (k *Kind) Admit(ctx context.Context, user, old *object) error {
 
 // Put implements store.Observer: it tells the directory who a user is now.
 func (k *Kind) Put(user *object) {
-	if user.DeletionTimestamp != nil && (user.DeletionGracePeriodSeconds == nil || *user.DeletionGracePeriodSeconds == 0) {
+	if user.DeletionTimestamp != nil &&
+		(user.DeletionGracePeriodSeconds == nil || *user.DeletionGracePeriodSeconds == 0) {
 		k.Remove(user)
 		return
 	}

@@ -127,7 +127,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	if invitation := o.Spec.Invitation; invitation != nil {
 		p := spec.Child("invitation")
 		errs = append(errs, validation.Required(p.Child("decision"), invitation.Decision)...)
-		errs = append(errs, validation.OneOf(p.Child("decision"), strings.ToLower(invitation.Decision), InvitationPending, InvitationAccepted, InvitationDeclined)...)
+		errs = append(errs, validation.OneOf(p.Child("decision"), strings.ToLower(invitation.Decision),
+			InvitationPending, InvitationAccepted, InvitationDeclined)...)
 		if invitation.Expiration.IsZero() {
 			errs = append(errs, field.Required(p.Child("expiration"), ""))
 		}

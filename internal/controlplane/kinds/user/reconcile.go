@@ -41,7 +41,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().Users(user.Namespace)
 	if reconcile.Deleting(user) {
-		if list, news := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting, user.Generation); news {
+		if list, news := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting,
+			user.Generation); news {
 			user.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
 			return 0, err // the change brings the user back here
@@ -69,7 +70,8 @@ const conditionActive = "Active"
 // when that may change by itself.
 func (k *Kind) describe(user *object, now time.Time) (list []v1alpha1.Condition, again time.Duration) {
 	status, reason, message, again := k.canSignIn(user, now)
-	list = conditions.Set(slices.Clone(user.Status.Conditions), status(conditionActive, reason, message, user.Generation))
+	list = conditions.Set(slices.Clone(user.Status.Conditions),
+		status(conditionActive, reason, message, user.Generation))
 	return conditions.Set(list, status(v1alpha1.ConditionReady, reason, message, user.Generation)), again
 }
 
@@ -78,7 +80,9 @@ type newCondition func(kind, reason, message string, generation int64) v1alpha1.
 // canSignIn says whether a person can sign in, and what is missing if not. Whoever
 // has set a passkey or a password has accepted, whatever the spec says of an invitation;
 // whoever has declined stays out.
-func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reason, message string, again time.Duration) {
+func (k *Kind) canSignIn(user *object,
+	now time.Time,
+) (status newCondition, reason, message string, again time.Duration) {
 	state := k.SignIns.StateOf(string(user.UID), user.Spec.Email)
 	invitation := user.Spec.Invitation
 	switch {
@@ -92,15 +96,19 @@ func (k *Kind) canSignIn(user *object, now time.Time) (status newCondition, reas
 		if !invitation.Expiration.After(now) {
 			return conditions.False, "InvitationExpired", "the invitation expired", 0
 		}
-		return conditions.False, "InvitationPending", "the invitation waits for an answer", invitation.Expiration.Sub(now)
+		return conditions.False, "InvitationPending", "the invitation waits for an answer",
+			invitation.Expiration.Sub(now)
 	case state.Provider:
 		return conditions.True, "CanSignIn", "the person can sign in with the OpenID provider", 0
 	case state.Invited.After(now):
-		return conditions.False, "Invited", "the person has a link to set a passkey or a password, good until " + state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
+		return conditions.False, "Invited", "the person has a link to set a passkey or a password, good until " +
+			state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
 	case !state.Invited.IsZero():
-		return conditions.False, "InvitationExpired", "the link to set a passkey or a password was not used in time: invite again", 0
+		return conditions.False, "InvitationExpired",
+			"the link to set a passkey or a password was not used in time: invite again", 0
 	}
-	return conditions.False, "NotInvited", "the person has no way to sign in: make a link for them with POST …/users/" + user.Name + "/invite", 0
+	return conditions.False, "NotInvited", "the person has no way to sign in: make a link for them with POST …/users/" +
+		user.Name + "/invite", 0
 }
 
 // declined says that a person does not want to come.

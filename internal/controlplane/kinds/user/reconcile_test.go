@@ -26,7 +26,8 @@ func start(t *testing.T) typed.UserInterface {
 		t.Fatal(err)
 	}
 	t.Cleanup(kindstest.Run(t, client, user.New(user.Options{
-		Directory: identity.NewDirectory(), SignIns: signin.New(signin.Options{Directory: identity.NewDirectory(), Log: slog.New(slog.DiscardHandler)}),
+		Directory: identity.NewDirectory(),
+		SignIns:   signin.New(signin.Options{Directory: identity.NewDirectory(), Log: slog.New(slog.DiscardHandler)}),
 	})))
 	return client.CloudV1alpha1().Users("acme")
 }
@@ -34,10 +35,13 @@ func start(t *testing.T) typed.UserInterface {
 // wait follows a user until its condition Ready is as wanted.
 func wait(t *testing.T, users typed.UserInterface, name, want string) {
 	t.Helper()
-	u := kindstest.AwaitReady(t, users.Watch, name, want, func(u *v1alpha1.User) []v1alpha1.Condition { return u.Status.Conditions })
+	u := kindstest.AwaitReady(t, users.Watch, name, want,
+		func(u *v1alpha1.User) []v1alpha1.Condition { return u.Status.Conditions })
 	ready, _ := conditions.Find(u.Status.Conditions, v1alpha1.ConditionReady)
-	if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" || active.Reason != ready.Reason || ready.Message == "" {
-		t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name, active, ready)
+	if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" ||
+		active.Reason != ready.Reason || ready.Message == "" {
+		t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name,
+			active, ready)
 	}
 }
 

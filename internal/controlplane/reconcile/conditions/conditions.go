@@ -55,7 +55,8 @@ func False(kind, reason, message string, generation int64) v1alpha1.Condition {
 // held by finalizers, unless it is so already, and says whether that was news. In
 // front of the write that marks the object, pass the generation that it will have.
 func Deleting(list []v1alpha1.Condition, message string, generation int64) ([]v1alpha1.Condition, bool) {
-	if ready, ok := Find(list, v1alpha1.ConditionReady); ok && ready.Status == v1alpha1.ConditionFalse && ready.Reason == ReasonDeleting {
+	if ready, ok := Find(list, v1alpha1.ConditionReady); ok && ready.Status == v1alpha1.ConditionFalse &&
+		ready.Reason == ReasonDeleting {
 		return list, false
 	}
 	return Set(slices.Clone(list), False(v1alpha1.ConditionReady, ReasonDeleting, message, generation)), true

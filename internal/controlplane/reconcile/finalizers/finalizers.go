@@ -19,7 +19,8 @@ func Has(obj metav1.Object, finalizer string) bool {
 }
 
 // Patch is the typed client's method of any kind.
-type Patch[T any] func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+type Patch[T any] func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions,
+	subresources ...string) (T, error)
 
 // Remove takes the finalizer off the very version of the object that was
 // looked at; an object that is gone already is fine.
@@ -33,7 +34,8 @@ func Remove[T any](ctx context.Context, obj metav1.Object, finalizer string, pat
 	if err != nil {
 		return fmt.Errorf("writing a patch: %w", err)
 	}
-	if _, err := patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing finalizer %s of %s: %w", finalizer, obj.GetName(), err)
 	}
 	return nil

@@ -159,14 +159,16 @@ const unlinkedPoll = 200 * time.Millisecond
 // for nobody would delete it later.
 func (c *Controller) deleteUnlinked(ctx context.Context, owner node) (left bool, err error) {
 	for _, kind := range c.kinds {
-		if kind.OwnerField == "" || c.kinds[schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Owner}].Resource != owner.resource {
+		if kind.OwnerField == "" ||
+			c.kinds[schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Owner}].Resource != owner.resource {
 			continue
 		}
 		list, err := c.resource(kind.Resource, owner.Namespace).List(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector(kind.OwnerField, owner.Name).String(),
 		})
 		if err != nil {
-			return false, fmt.Errorf("looking for %s of %s %s/%s: %w", kind.Resource.Resource, owner.resource.Resource, owner.Namespace, owner.Name, err)
+			return false, fmt.Errorf("looking for %s of %s %s/%s: %w", kind.Resource.Resource, owner.resource.Resource,
+				owner.Namespace, owner.Name, err)
 		}
 		for i := range list.Items {
 			dependent := node{&list.Items[i], kind.Resource}

@@ -232,7 +232,8 @@ func TestGracePeriodEndsOnTime(t *testing.T) {
 	if err != nil {
 		t.Fatalf("went at once: %v", err)
 	}
-	if obj.DeletionTimestamp == nil || !obj.DeletionTimestamp.After(before) || *obj.DeletionGracePeriodSeconds != grace {
+	if obj.DeletionTimestamp == nil || !obj.DeletionTimestamp.After(before) ||
+		*obj.DeletionGracePeriodSeconds != grace {
 		t.Errorf("deletionTimestamp %v, grace %v", obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds)
 	}
 	w.gone("slow")
@@ -243,7 +244,8 @@ func TestGracePeriodEndsOnTime(t *testing.T) {
 
 func (w world) patch(name, body string) {
 	w.Helper()
-	if _, err := w.bindings.Patch(w.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+	if _, err := w.bindings.Patch(w.Context(), name, types.MergePatchType, []byte(body),
+		metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -23,7 +23,8 @@ func TestAddLinksOnce(t *testing.T) {
 		t.Fatalf("the object has owners %v, want two", obj.OwnerReferences)
 	}
 	ref := obj.OwnerReferences[1]
-	if ref.APIVersion != "cloud.vendor.io/v1alpha1" || ref.Kind != "ServiceAccount" || ref.Name != "robot" || ref.UID != "u1" ||
+	if ref.APIVersion != "cloud.vendor.io/v1alpha1" || ref.Kind != "ServiceAccount" || ref.Name != "robot" ||
+		ref.UID != "u1" ||
 		ref.Controller == nil || !*ref.Controller || ref.BlockOwnerDeletion == nil || !*ref.BlockOwnerDeletion {
 		t.Errorf("the link is %+v, want a blocking controller reference to ServiceAccount robot u1", ref)
 	}

@@ -129,7 +129,10 @@ func (c *Cluster) awaitPeers() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	probe := jetstream.StreamConfig{Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage, Replicas: len(c.servers)}
+	probe := jetstream.StreamConfig{
+		Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage,
+		Replicas: len(c.servers),
+	}
 	c.Place(ctx, js, probe)
 	c.repeat(ctx, "removing the stream that was placed on all servers", func(ctx context.Context) error {
 		if err := js.DeleteStream(ctx, probe.Name); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -210,7 +213,10 @@ func (c *Cluster) start(i int) {
 		}
 	}
 	if c.apart[i] {
-		p, err := startProcess(child{Name: s.name, Dir: s.dir, Routes: routes, Credentials: c.auth.sign(c.t, s.name), Unsafe: c.unsafe})
+		p, err := startProcess(child{
+			Name: s.name, Dir: s.dir, Routes: routes, Credentials: c.auth.sign(c.t, s.name),
+			Unsafe: c.unsafe,
+		})
 		if err != nil {
 			c.t.Errorf("starting server %d: got error %v, want none", i, err)
 			return
@@ -220,9 +226,13 @@ func (c *Cluster) start(i int) {
 		s.process = p
 		return
 	}
-	o := natsserver.Options{Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore, Logger: c.log.With(slog.String("server", s.name))}
+	o := natsserver.Options{
+		Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore,
+		Logger: c.log.With(slog.String("server", s.name)),
+	}
 	if len(c.servers) > 1 {
-		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", nowhere, routes, c.auth.config(c.t, s.name)
+		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", nowhere, routes,
+			c.auth.config(c.t, s.name)
 	}
 	server, err := natsserver.Start(context.Background(), o)
 	if err != nil {

@@ -112,7 +112,8 @@ func (d *Device) Make(question string) string {
 	data = append(data, d.cbor(map[int]any{1: 2, 3: -7, -1: 1, -2: public[1:33], -3: public[33:]})...)
 	object := d.cbor(map[string]any{"fmt": "none", "attStmt": map[string]any{}, "authData": data})
 	return d.credential(map[string]any{
-		"clientDataJSON": b64(d.client("webauthn.create", asked.Challenge)), "attestationObject": b64(object), "transports": []string{"internal"},
+		"clientDataJSON": b64(d.client("webauthn.create", asked.Challenge)), "attestationObject": b64(object),
+		"transports": []string{"internal"},
 	})
 }
 
@@ -126,12 +127,16 @@ func (d *Device) Use(question string) string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.credential(map[string]any{"clientDataJSON": b64(client), "authenticatorData": b64(data), "signature": b64(signature), "userHandle": b64(d.Owner)})
+	return d.credential(map[string]any{
+		"clientDataJSON": b64(client), "authenticatorData": b64(data),
+		"signature": b64(signature), "userHandle": b64(d.Owner),
+	})
 }
 
 func (d *Device) credential(response map[string]any) string {
 	return string(d.json(map[string]any{
-		"id": b64(d.ID), "rawId": b64(d.ID), "type": "public-key", "response": response, "clientExtensionResults": map[string]any{}, "authenticatorAttachment": "platform",
+		"id": b64(d.ID), "rawId": b64(d.ID), "type": "public-key", "response": response,
+		"clientExtensionResults": map[string]any{}, "authenticatorAttachment": "platform",
 	}))
 }
 

@@ -67,7 +67,8 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (int64, 
 }
 
 func (s *Store) change(ctx context.Context, key string, revision int64, op clientv3.Op) (int64, error) {
-	res, err := s.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", revision)).Then(op).Commit()
+	res, err := s.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=",
+		revision)).Then(op).Commit()
 	if err != nil {
 		return 0, unavailable(err)
 	}
@@ -104,7 +105,8 @@ func (s *Store) visit(key, sealed []byte, revision int64, visit func(string, []b
 	value, err := s.sealer.Open(sealed, key)
 	if err != nil {
 		sort, _, _ := strings.Cut(name, "/")
-		s.log.Error("a stored record of sign-ins cannot be decrypted and is left out", slog.String("sort", sort), slog.String("error", err.Error()))
+		s.log.Error("a stored record of sign-ins cannot be decrypted and is left out", slog.String("sort", sort),
+			slog.String("error", err.Error()))
 		return
 	}
 	visit(name, value, revision)
@@ -114,7 +116,8 @@ func (s *Store) visit(key, sealed []byte, revision int64, visit func(string, []b
 func (s *Store) Watch(ctx context.Context, after int64, visit func(key string, value []byte, revision int64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for res := range s.etcd.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+	for res := range s.etcd.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(after+1)) {
 		if err := res.Err(); err != nil {
 			return fmt.Errorf("watching the records of sign-ins: %w", err)
 		}

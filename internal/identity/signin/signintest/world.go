@@ -68,7 +68,8 @@ func (w *World) Replica(directory *identity.Directory) *signin.Service {
 	w.t.Helper()
 	opts := signin.Options{
 		Store: w.Store(), Directory: directory, Issuer: w.Issuer, Audience: identitytest.IssuerURL,
-		TokenLifetime: 10 * time.Minute, SessionLifetime: time.Hour, DeviceLifetime: time.Hour, RefreshGrace: time.Minute,
+		TokenLifetime: 10 * time.Minute, SessionLifetime: time.Hour, DeviceLifetime: time.Hour,
+		RefreshGrace:      time.Minute,
 		AdminOrganization: "default", AdminAccount: "admin", Log: slog.New(slog.DiscardHandler),
 	}
 	for _, e := range w.edit {
@@ -83,7 +84,10 @@ func (w *World) Replica(directory *identity.Directory) *signin.Service {
 
 // User adds a person; their uid is that of organization, name and address.
 func (w *World) User(organization, name, email string) signin.Subject {
-	user := identity.User{Organization: organization, Name: name, Email: email, UID: "uid-" + organization + "-" + name + "-" + strings.ToLower(email)}
+	user := identity.User{
+		Organization: organization, Name: name, Email: email,
+		UID: "uid-" + organization + "-" + name + "-" + strings.ToLower(email),
+	}
 	w.Directory.PutUser(user)
 	return signin.Subject{Organization: organization, User: name, UID: user.UID, Email: email}
 }
@@ -107,7 +111,8 @@ func (w *World) Invite(of signin.Subject) {
 func (w *World) Records() []string {
 	w.t.Helper()
 	var keys []string
-	if _, err := w.Store().List(w.t.Context(), func(key string, _ []byte, _ int64) { keys = append(keys, key) }); err != nil {
+	if _, err := w.Store().List(w.t.Context(),
+		func(key string, _ []byte, _ int64) { keys = append(keys, key) }); err != nil {
 		w.t.Fatal(err)
 	}
 	return keys

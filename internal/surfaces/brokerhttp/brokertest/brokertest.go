@@ -99,8 +99,9 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	}
 	t.Cleanup(func() { _ = broker.Close() })
 	w := &World{
-		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{}, Checked: true,
-		engine: eng, groups: new(atomic.Pointer[groups.Coordinator]),
+		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{},
+		Checked: true,
+		engine:  eng, groups: new(atomic.Pointer[groups.Coordinator]),
 	}
 	messages := messageapi.Options{Resolver: resolver(broker, w.groups.Load), Options: pipeline.Options{
 		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
@@ -108,7 +109,11 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	for _, edit := range edits {
 		edit(&messages)
 	}
-	w.API = both(messageapi.New(messages), adminapi.New(adminapi.Options{Options: messages.Options, Resolver: messages.Resolver, Accounts: w.Identity.Directory}))
+	w.API = both(messageapi.New(messages),
+		adminapi.New(adminapi.Options{
+			Options: messages.Options, Resolver: messages.Resolver,
+			Accounts: w.Identity.Directory,
+		}))
 	w.Server = httptest.NewServer(web.Middleware(w.API, Quiet, nil))
 	t.Cleanup(w.Server.Close)
 	w.Token = w.Account("boss", func(a *identity.Account) { a.Admin = true })
@@ -122,7 +127,8 @@ func (w *World) Groups() *groups.Coordinator {
 	if opened := w.groups.Load(); opened != nil {
 		return opened
 	}
-	coordinator, err := groups.Open(w.T.Context(), w.engine, groups.Options{InitialDelay: time.Millisecond, Logger: Quiet})
+	coordinator, err := groups.Open(w.T.Context(), w.engine,
+		groups.Options{InitialDelay: time.Millisecond, Logger: Quiet})
 	if err != nil {
 		w.T.Fatal(err)
 	}

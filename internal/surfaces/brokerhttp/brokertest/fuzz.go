@@ -11,12 +11,15 @@ import (
 
 // seeds are bodies of every kind of call.
 var seeds = []string{
-	``, `{}`, `[]`, `null`, `"earliest"`, `5`, `{"messages":[{"payload":"eA==","properties":{"a":"b"}}]}`, `{"timeoutMillis":0,"maxMessages":5}`,
+	``, `{}`, `[]`, `null`, `"earliest"`, `5`, `{"messages":[{"payload":"eA==","properties":{"a":"b"}}]}`,
+	`{"timeoutMillis":0,"maxMessages":5}`,
 	`CAgQADAA`, `["8:0:-1:0"]`, `{"messageId":"8:0:0:0","delayMillis":1,"ackTimeoutMillis":1000}`,
 	`{"ledgerId":-1,"entryId":-1,"deadLetterPolicy":{"maxRedeliverCount":3,"deadLetterTopic":"d"}}`,
-	`{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}"}`, `{"topic_name":"a.b.c","partitions_count":2}`,
+	`{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}"}`,
+	`{"topic_name":"a.b.c","partitions_count":2}`,
 	`{"type":"KEY_VALUE","schema":"{\"key\":\"\",\"value\":{}}","properties":{"key.schema.type":"STRING","value.schema.type":"JSON"}}`,
-	`{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}`, `{"adminRoles":["x"],"allowedClusters":["prod"]}`, `{"partitions":2}`,
+	`{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}`, `{"adminRoles":["x"],"allowedClusters":["prod"]}`,
+	`{"partitions":2}`,
 	`{"offsets":[{"topic_name":"t","position":"latest"},{"topic_name":"t","partition_id":1,"timestamp":9223372036854775807}]}`,
 	`{"messages":[{"nullValue":true,"key":"","keyEncoding":"base64","headers":[["a",null],["/w==","","base64"]]}]}`,
 }

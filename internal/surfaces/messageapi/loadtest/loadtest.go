@@ -107,7 +107,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.Partitions > 0 {
 		create, body = path+"/partitions", fmt.Sprint(r.Partitions)
 	}
-	for _, step := range []struct{ path, body string }{{create, body}, {path + "/subscription/" + r.Subscription, `"earliest"`}} {
+	for _, step := range []struct{ path, body string }{
+		{create, body},
+		{path + "/subscription/" + r.Subscription, `"earliest"`},
+	} {
 		status, _, answer := r.insist(ctx, http.MethodPut, step.path, step.body)
 		if status != http.StatusNoContent {
 			return fmt.Errorf("PUT %s: status %d: %s", step.path, status, answer)
@@ -117,7 +120,9 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 // call makes one request.
-func (r *run) call(ctx context.Context, method, path, body string, headers ...string) (int, http.Header, string, error) {
+func (r *run) call(ctx context.Context, method, path, body string,
+	headers ...string,
+) (int, http.Header, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.BaseURL()+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, "", err
@@ -204,7 +209,8 @@ func (r *run) consume(ctx context.Context, finish func()) {
 		r.mu.Lock()
 		r.delivered[label]++
 		r.mu.Unlock()
-		if status, _, _ := r.insist(ctx, http.MethodPut, path, header.Get("X-Msg-Message-Id")); status != http.StatusNoContent {
+		if status, _, _ := r.insist(ctx, http.MethodPut, path,
+			header.Get("X-Msg-Message-Id")); status != http.StatusNoContent {
 			continue
 		}
 		r.mu.Lock()
