@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// maxResponse is how much of an answer Do reads unless told otherwise.
+// maxResponse is the default of Request.MaxResponse.
 const maxResponse = 64 << 20
 
-// Request is one call. The packages below this one are made of them; a program
-// needs it for what they do not cover.
+// Request is one call. Packages schemas and resources are based on it. Programs need it only
+// for calls that the packages do not cover.
 type Request struct {
 	Method string
-	// Path follows the server's address. It begins with a slash and is escaped;
-	// Client.ClusterPath makes it the cluster's.
+	// Path is appended to the server's URL. It starts with a slash and is escaped.
+	// Client.ClusterPath returns the path for the cluster.
 	Path   string
 	Query  url.Values
 	Header http.Header
 	Body   []byte
-	// Idempotent says that sending the call again does no harm when nobody knows
-	// whether it was carried out. GET and HEAD always are.
+	// Idempotent allows retries when the server may have handled the call. GET and HEAD are
+	// always idempotent.
 	Idempotent bool
-	// Timeout bounds each attempt in place of the Client's.
+	// Timeout is the timeout of each attempt; the Client's when zero.
 	Timeout time.Duration
-	// MaxResponse bounds the body of the answer; 64 MiB when zero.
+	// MaxResponse is the maximum size of the response body; 64 MiB when zero.
 	MaxResponse int64
 }
 
-// Response is the answer to a call that succeeded: its status is below 300.
+// Response is the response to a successful call: its status is below 300.
 type Response struct {
 	Status int
 	Header http.Header
@@ -45,22 +45,21 @@ type Response struct {
 // JSON decodes the body into value.
 func (r *Response) JSON(value any) error {
 	if err := json.Unmarshal(r.Body, value); err != nil {
-		return fmt.Errorf("the server's answer is not the JSON that was expected: %w", err)
+		return fmt.Errorf("server response is not the expected JSON: %w", err)
 	}
 	return nil
 }
 
-// Do makes a call and reads the answer. An answer of 300 and above is an *Error.
+// Do makes a call and reads the response. A response with status 300 or above is an *Error.
 //
-// What is repeated, at most Config.MaxAttempts times altogether, with waits that
-// double from a tenth of a second to five, half of each by chance, or as long as
-// the server asks for by Retry-After when that is at most 30 s:
+// Do makes at most Config.MaxAttempts attempts, with exponential backoff from 0.1 s to 5 s
+// and 50 % jitter, or the server's Retry-After if that is at most 30 s. It retries:
 //
-//   - any call that the server cannot have seen or has refused unread: no
-//     connection, or 429;
-//   - calls that do no harm when they come twice (GET, HEAD, Request.Idempotent):
-//     also after a broken connection, a timeout of the attempt, and 502, 503, 504;
-//   - once, a call that is answered 401 when the TokenSource has another token.
+//   - any call that the server cannot have handled: the connection could not be opened, or
+//     the status is 429;
+//   - idempotent calls (GET, HEAD, Request.Idempotent) also after a broken connection, a
+//     timeout of the attempt, and status 502, 503 or 504;
+//   - once, a call with status 401 if the TokenSource has another token.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	var response *Response
 	err := c.attempt(ctx, r, func(ctx context.Context) error {
@@ -81,10 +80,10 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		}
 		body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 		if err != nil {
-			return &unreachable{fmt.Errorf("reading the answer: %w", err)}
+			return &unreachable{fmt.Errorf("reading the response: %w", err)}
 		}
 		if int64(len(body)) > limit {
-			return permanent(fmt.Errorf("the server's answer has more than %d bytes", limit))
+			return permanent(fmt.Errorf("server response has more than %d bytes", limit))
 		}
 		response = &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
 		return nil
@@ -92,9 +91,9 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	return response, err
 }
 
-// Stream makes a call whose answer is read bit by bit: events, watches, exports.
-// It repeats as Do does until the answer begins. The caller closes the body; the
-// context ends it.
+// Stream makes a call whose response is read incrementally: events, watches, exports. It
+// retries like Do until the response starts. The caller must close the body; canceling the
+// context aborts it.
 func (c *Client) Stream(ctx context.Context, r *Request) (*http.Response, error) {
 	var response *http.Response
 	err := c.attempt(ctx, r, func(ctx context.Context) (err error) {
@@ -104,15 +103,14 @@ func (c *Client) Stream(ctx context.Context, r *Request) (*http.Response, error)
 	return response, err
 }
 
-// attempt runs call as often as the policy says, and once more with another token
-// after a 401.
+// attempt calls call with retries.
 func (c *Client) attempt(ctx context.Context, r *Request, call func(context.Context) error) error {
 	repeatable := r.Idempotent || r.Method == http.MethodGet || r.Method == http.MethodHead
 	policy := retryPolicy{attempts: c.attempts}
 	return policy.do(ctx, repeatable, call)
 }
 
-// send makes one attempt, or two when the first is answered 401 and there is
+// send makes one attempt, and a second one if the status is 401 and the TokenSource has
 // another token.
 func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 	if c.tokens == nil {
@@ -130,7 +128,7 @@ func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 	source.Invalidate(token)
 	next, nextErr := source.Token(ctx)
 	if nextErr != nil || next.Value == token.Value {
-		return response, err // the refusal says more
+		return response, err // the error of the server is more useful
 	}
 	return c.sendAs(ctx, r, next)
 }
@@ -146,11 +144,11 @@ func (c *Client) sendAs(ctx context.Context, r *Request, token Token) (*http.Res
 	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, target, body)
 	if err != nil {
-		return nil, permanent(fmt.Errorf("making the call: %w", err))
+		return nil, permanent(fmt.Errorf("creating the request: %w", err))
 	}
 	if strings.ContainsFunc(token.Value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, permanent(fmt.Errorf("%w: what was given as a token is none: it has blanks, line breaks or "+
-			"other characters", ErrUnauthenticated))
+		return nil, permanent(fmt.Errorf("%w: token contains spaces, line breaks or other invalid characters",
+			ErrUnauthenticated))
 	}
 	if err := setHeader(request, r.Header); err != nil {
 		return nil, permanent(err)
@@ -170,13 +168,12 @@ func (c *Client) sendAs(ctx context.Context, r *Request, token Token) (*http.Res
 	return response, nil
 }
 
-// setHeader copies header fields. One that HTTP cannot carry is an error that no
-// repetition mends.
+// setHeader copies header fields. It returns an error for values that HTTP does not allow.
 func setHeader(request *http.Request, header http.Header) error {
 	for name, values := range header {
 		for _, value := range values {
 			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-				return fmt.Errorf("%w: %s has a character that HTTP cannot carry", ErrInvalid, name)
+				return fmt.Errorf("%w: header %s contains a control character", ErrInvalid, name)
 			}
 		}
 		request.Header[http.CanonicalHeaderKey(name)] = values

@@ -19,12 +19,12 @@ import (
 	"freshet/client"
 )
 
-// roundTripper is a server without a network, so that time can be the test's.
+// roundTripper is a server without a network, so that a test can run in a synctest bubble.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answers gives one answer after the other and counts; the last one stays.
+// answers returns the responses of list in order, repeats the last one, and counts the calls.
 type answers struct {
 	mu    sync.Mutex
 	list  []answer
@@ -190,8 +190,8 @@ func TestWhatIsRepeated(t *testing.T) {
 			[]answer{broken, ok},
 			2, nil, 0, 0,
 		},
-		{"GET, broken for good", client.Request{Method: "GET"}, []answer{broken}, 5, client.ErrUnavailable, 0, 0},
-		{"GET, never again", client.Request{Method: "GET"}, []answer{busy, ok}, 1, client.ErrUnavailable, 0, 1},
+		{"GET, always broken", client.Request{Method: "GET"}, []answer{broken}, 5, client.ErrUnavailable, 0, 0},
+		{"GET, no retry", client.Request{Method: "GET"}, []answer{busy, ok}, 1, client.ErrUnavailable, 0, 1},
 		{"GET, not found", client.Request{Method: "GET"}, []answer{{status: 404}, ok}, 1, client.ErrNotFound, 0, 0},
 		{
 			"GET, an hour",
@@ -230,7 +230,7 @@ func TestContextEndsRepetition(t *testing.T) {
 		defer cancel()
 		_, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/x"})
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrUnavailable) {
-			t.Errorf("got %v, want the deadline and why nothing came before it", err)
+			t.Errorf("got %v, want DeadlineExceeded and ErrUnavailable", err)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestClientCredentials(t *testing.T) {
 			}
 			recorder := httptest.NewRecorder()
 			if r.FormValue("client_secret") != "s" || r.URL.String() != "http://issuer.test/oauth/token" {
-				t.Errorf("asked %s for client secret %q", r.URL, r.FormValue("client_secret"))
+				t.Errorf("token request to %s with client secret %q", r.URL, r.FormValue("client_secret"))
 			}
 			_, _ = fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, asked.Add(1))
 			return recorder.Result(), nil
@@ -280,19 +280,19 @@ func TestClientCredentials(t *testing.T) {
 		together.Wait()
 		time.Sleep(541 * time.Second)
 		if token, err := source.Token(t.Context()); err != nil || token.Value != "t2" {
-			t.Errorf("a minute before it ends: got %q, %v, want t2", token.Value, err)
+			t.Errorf("one minute before the token expires: got %q, %v, want t2", token.Value, err)
 		}
 		fail.Store(true)
 		time.Sleep(550 * time.Second)
 		if token, err := source.Token(t.Context()); err != nil || token.Value != "t2" {
-			t.Errorf("endpoint away, token still good: got %q, %v, want t2", token.Value, err)
+			t.Errorf("endpoint unreachable, token still valid: got %q, %v, want t2", token.Value, err)
 		}
 		time.Sleep(time.Minute)
 		if token, err := source.Token(t.Context()); err == nil {
-			t.Errorf("endpoint away, token ended: got %q, want an error", token.Value)
+			t.Errorf("endpoint unreachable, token expired: got %q, want an error", token.Value)
 		}
 		if got := asked.Load(); got != 2 {
-			t.Errorf("the endpoint gave %d tokens, want 2", got)
+			t.Errorf("the endpoint issued %d tokens, want 2", got)
 		}
 	})
 }
@@ -325,7 +325,8 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatHTTPCannotCarry is told at once, and not sent again and again.
+// TestWhatHTTPCannotCarry: values that an HTTP header cannot contain are an error immediately, without a request and
+// without retries.
 func TestWhatHTTPCannotCarry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -345,7 +346,7 @@ func TestWhatHTTPCannotCarry(t *testing.T) {
 				begin := time.Now()
 				_, err := p.Produce(t.Context(), client.Message{Value: []byte("v"), IdempotencyKey: c.key})
 				if !errors.Is(err, c.want) || server.count != 0 || time.Since(begin) > time.Second {
-					t.Errorf("got %v after %d calls and %s, want %v at once", err, server.count,
+					t.Errorf("got %v after %d calls and %s, want %v within 1 s and without a call", err, server.count,
 						time.Since(begin), c.want)
 				}
 				if err := p.Close(t.Context()); err != nil {
@@ -369,7 +370,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	if text, err := json.Marshal(client.Token{Value: "hush"}); err == nil && strings.Contains(string(text), "hush") {
-		t.Errorf("JSON of a Token shows it: %s", text)
+		t.Errorf("JSON of a Token shows its value: %s", text)
 	}
 }
 

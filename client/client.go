@@ -19,39 +19,37 @@ const (
 	defaultAttempts  = 5
 )
 
-// Config says which server a Client talks to, as whom, and how patiently. Only
-// BaseURL is needed.
+// Config configures a Client. Only BaseURL is required.
 type Config struct {
-	// BaseURL is the server's address, such as https://freshet.example.com:8443.
+	// BaseURL is the server's URL, such as https://freshet.example.com:8443.
 	BaseURL string
-	// Organization and Cluster name the cluster whose messages and schemas are
-	// meant. Both empty mean the default cluster, which answers at the server's
-	// own address. Calls that do not concern a cluster do not look at them.
+	// Organization and Cluster select the cluster for messages and schemas. Both empty
+	// select the default cluster at the server's URL. Calls that do not concern a cluster
+	// ignore them.
 	Organization, Cluster string
-	// CA are certificates in PEM that the server's must come from, in place of
-	// those that the system trusts.
+	// CA contains PEM certificates of the authorities to trust, instead of those of the
+	// system.
 	CA []byte
-	// TokenSource says who the caller is. Without one, calls carry no token.
+	// TokenSource returns the token of the caller. Without one, calls have no token.
 	TokenSource TokenSource
-	// UserAgent names the program in the server's logs; freshet-client when empty.
+	// UserAgent identifies the program in the server's logs; freshet-client when empty.
 	UserAgent string
 
-	// Timeout bounds each attempt of a call that is not a stream; a minute when
-	// zero. The time of all attempts together is for the context to bound.
+	// Timeout is the timeout of each attempt of a call that is not a stream; one minute when
+	// zero. The context limits the total time of all attempts.
 	Timeout time.Duration
-	// MaxAttempts bounds how often a call is sent, the first time included; 5
-	// when zero, and 1 repeats nothing.
+	// MaxAttempts is the maximum number of attempts, including the first; 5 when zero. 1
+	// disables retries.
 	MaxAttempts int
-	// Transport takes the place of the client's own, for tests and tracing. CA
-	// must be empty then.
+	// Transport replaces the default transport, for tests and tracing. CA must be empty
+	// then.
 	Transport http.RoundTripper
 }
 
-// Client makes calls to one server. It may be used by any number of goroutines.
-// It has no goroutines of its own.
+// Client makes calls to one server. It is safe for concurrent use and starts no goroutines.
 type Client struct {
 	base     *url.URL
-	prefix   string // of the cluster's path, "" for the default cluster
+	prefix   string // path prefix of the cluster, "" for the default cluster
 	tokens   TokenSource
 	agent    string
 	timeout  time.Duration
@@ -59,8 +57,7 @@ type Client struct {
 	http     *http.Client
 }
 
-// New returns a Client. It makes no call: whether the server is there is seen
-// with the first one.
+// New returns a Client. It makes no call, so it succeeds if the server is not reachable.
 func New(config Config) (*Client, error) {
 	base, err := parseBase(config.BaseURL)
 	if err != nil {
@@ -68,7 +65,7 @@ func New(config Config) (*Client, error) {
 	}
 	if (config.Organization == "") != (config.Cluster == "") {
 		return nil, errors.New(
-			"a cluster has a name and an organization: give both, or neither for the default cluster")
+			"cluster needs a name and an organization; set both, or neither for the default cluster")
 	}
 	c := &Client{
 		base: base, tokens: config.TokenSource,
@@ -93,35 +90,34 @@ func New(config Config) (*Client, error) {
 		}
 	} else if len(config.CA) > 0 {
 		return nil, errors.New(
-			"the configuration has both a transport and certificates: give the certificates to the transport")
+			"configuration has both Transport and CA; configure the certificates in the transport")
 	}
 	c.http = newHTTP(transport)
 	return c, nil
 }
 
-// BaseURL is the server's address, without a slash at the end.
+// BaseURL returns the server's URL without a trailing slash.
 func (c *Client) BaseURL() string { return c.base.String() }
 
-// ClusterPath returns path, which begins with a slash, as it is for the cluster
-// that the Client was made for: under /clusters/ORGANIZATION/CLUSTER, or as it
-// is for the default cluster.
+// ClusterPath returns the path for the Client's cluster: path under
+// /clusters/ORGANIZATION/CLUSTER, or unchanged for the default cluster. path starts with a
+// slash.
 func (c *Client) ClusterPath(path string) string { return c.prefix + path }
 
-// Close closes connections that are not in use. Calls under way go on.
+// Close closes idle connections. Running calls continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("the server's address is not a URL: %w", err)
+		return nil, fmt.Errorf("parsing the server URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("the server's address %q is not an http or https URL, such as http://127.0.0.1:8080",
-			text)
+		return nil, fmt.Errorf("server URL %q is not an http or https URL, such as http://127.0.0.1:8080", text)
 	}
 	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("the server's address has a user, a query or a fragment: give the bare address, and " +
-			"a token by a TokenSource")
+		return nil, errors.New("server URL has a user, a query or a fragment; remove them, and pass a token with a " +
+			"TokenSource")
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
 	base.RawPath = ""
@@ -133,7 +129,7 @@ func newTransport(ca []byte) (*http.Transport, error) {
 	if len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, errors.New("the certificates are not in PEM, or none of them can be read")
+			return nil, errors.New("CA contains no valid PEM certificate")
 		}
 	}
 	return &http.Transport{
@@ -148,8 +144,8 @@ func newTransport(ca []byte) (*http.Transport, error) {
 	}, nil
 }
 
-// newHTTP follows no redirect: the server sends none, and a token must not go
-// where somebody else points.
+// newHTTP returns an HTTP client that does not follow redirects. The server sends none, and a
+// redirect could send the token to another server.
 func newHTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Credentials are a service account's, as its credentials file has them.
+// Credentials are the contents of a service account's credentials file.
 type Credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
@@ -23,13 +23,13 @@ type Credentials struct {
 	IssuerURL    string `json:"issuer_url"`
 }
 
-// String hides the secret.
+// String redacts the secret.
 func (c Credentials) String() string { return "[credentials of " + c.ClientID + "]" }
 
-// GoString hides the secret as String does.
+// GoString redacts the secret.
 func (c Credentials) GoString() string { return c.String() }
 
-// LogValue hides the secret from structured logs.
+// LogValue redacts the secret.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // ReadCredentials reads a service account's credentials file.
@@ -40,7 +40,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	}
 	var c Credentials
 	if err := json.Unmarshal(text, &c); err != nil {
-		return Credentials{}, fmt.Errorf("%s is not a credentials file: it is not JSON", path)
+		return Credentials{}, fmt.Errorf("%s is not a credentials file: it is not valid JSON", path)
 	}
 	if c.ClientID == "" || c.ClientSecret == "" {
 		return Credentials{}, fmt.Errorf("%s is not a credentials file: it has no client_id and client_secret", path)
@@ -48,39 +48,38 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// CredentialsOptions says where and for what access tokens are asked.
+// CredentialsOptions configure ClientCredentials.
 type CredentialsOptions struct {
-	// TokenURL is the token endpoint; when empty, /oauth/token at the issuer of
-	// the credentials.
+	// TokenURL is the token endpoint; when empty, /oauth/token at the issuer of the
+	// credentials.
 	TokenURL string
-	// Audience is what the token is for: urn:vendor:messaging:ORGANIZATION:INSTANCE
-	// for the messages and schemas of an instance's clusters. Without one it is
-	// good for the resource API alone.
+	// Audience is the audience of the tokens: urn:vendor:messaging:ORGANIZATION:INSTANCE for
+	// the messages and schemas of an instance's clusters. Without one, tokens are only for
+	// the resource API.
 	Audience string
-	// CA are certificates in PEM, as in Config.
+	// CA contains PEM certificates, as in Config.
 	CA []byte
-	// Transport takes the place of the source's own; CA must be empty then.
+	// Transport replaces the default transport; CA must be empty then.
 	Transport http.RoundTripper
 }
 
-// ClientCredentials returns a TokenSource that asks the token endpoint for access
-// tokens, keeps each until a tenth of its life or a minute is left, whichever is
-// less, and then asks for the next. However many calls wait for a token, the
-// endpoint is asked once. When it cannot be reached while the old token is still
-// good, the old one is used.
+// ClientCredentials returns a TokenSource that requests access tokens from the token endpoint.
+// It caches a token until 10 % of its lifetime, but at most one minute, is left. Concurrent
+// calls share one request. If the endpoint is not reachable while the old token is valid, it
+// returns the old token.
 func ClientCredentials(credentials Credentials, options CredentialsOptions) (TokenSource, error) {
 	endpoint := options.TokenURL
 	if endpoint == "" {
 		if credentials.IssuerURL == "" {
-			return nil, errors.New("the credentials have no issuer_url, and no token endpoint was given")
+			return nil, errors.New("credentials have no issuer_url; set CredentialsOptions.TokenURL")
 		}
 		endpoint = strings.TrimRight(credentials.IssuerURL, "/") + "/oauth/token"
 	}
 	if _, err := parseBase(endpoint); err != nil {
-		return nil, fmt.Errorf("the token endpoint: %w", err)
+		return nil, fmt.Errorf("parsing the token endpoint: %w", err)
 	}
 	if credentials.ClientID == "" || credentials.ClientSecret == "" {
-		return nil, errors.New("the credentials have no client id or no client secret")
+		return nil, errors.New("credentials have no client id or no client secret")
 	}
 	transport := options.Transport
 	if transport == nil {
@@ -102,22 +101,21 @@ type clientCredentials struct {
 	http        *http.Client
 	retry       retryPolicy
 
-	// mu guards what follows and is never held during a call.
+	// mu protects the fields below. It is not held during a request.
 	mu      sync.Mutex
 	token   Token
 	renewAt time.Time
-	asking  *asking
+	asking  *asking // the running request, or nil
 }
 
-// asking is a request for a token that somebody waits for. The fields are set
-// before done is closed.
+// asking is a running request for a token. token and err are set before done is closed.
 type asking struct {
 	done  chan struct{}
 	token Token
 	err   error
 }
 
-// tokenTimeout bounds one request for a token with its repetitions.
+// tokenTimeout is the timeout of one request for a token with its retries.
 const tokenTimeout = 30 * time.Second
 
 func (s *clientCredentials) Token(ctx context.Context) (Token, error) {
@@ -131,8 +129,8 @@ func (s *clientCredentials) Token(ctx context.Context) (Token, error) {
 	if current == nil {
 		current = &asking{done: make(chan struct{})}
 		s.asking = current
-		// Others wait for the same answer, so it does not end with the caller who
-		// happened to ask first.
+		// Other callers wait for the same request, so it must not be canceled with the
+		// context of the first caller.
 		go s.ask(context.WithoutCancel(ctx), current)
 	}
 	s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *clientCredentials) Invalidate(refused Token) {
 	}
 }
 
-// ask asks for a token and tells everybody who waits for it.
+// ask requests a token and notifies all waiting callers.
 func (s *clientCredentials) ask(ctx context.Context, a *asking) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -202,14 +200,14 @@ func (s *clientCredentials) fetch(ctx context.Context) (Token, error) {
 		return err
 	})
 	if err != nil {
-		return Token{}, fmt.Errorf("asking for a token: %w", err)
+		return Token{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.AccessToken == "" {
-		return Token{}, fmt.Errorf("asking for a token: %s does not answer as a token endpoint does", s.endpoint)
+		return Token{}, fmt.Errorf("requesting a token: response of %s is not that of a token endpoint", s.endpoint)
 	}
 	if answer.ExpiresIn <= 0 {
 		answer.ExpiresIn = 60

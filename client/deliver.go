@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// deliver sends a batch until every message of it is stored or given up, and says
-// so to whoever sent them.
+// deliver sends a batch until every message is stored or has failed, and reports the results.
 func (p *Producer) deliver(batch []*outgoing) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.options.DeliveryTimeout)
 	defer cancel()
@@ -27,8 +26,8 @@ func (p *Producer) deliver(batch []*outgoing) {
 	}
 }
 
-// try makes one call for a batch, or one for each message when the server takes
-// the batch as a whole for wrong, so that one message does not spoil the others.
+// try makes one call for a batch. If the server rejects the whole batch as invalid, it makes
+// one call for each message, so that one invalid message does not affect the others.
 func (p *Producer) try(ctx context.Context, batch []*outgoing) []Result {
 	if len(batch) > 1 {
 		messages := make([]Message, len(batch))
@@ -54,8 +53,7 @@ func (p *Producer) try(ctx context.Context, batch []*outgoing) []Result {
 	return results
 }
 
-// settle tells what became of messages and returns those that are to be tried
-// again.
+// settle reports the results of messages and returns those to retry.
 func (p *Producer) settle(ctx context.Context, batch []*outgoing, results []Result) []*outgoing {
 	var again []*outgoing
 	for i, o := range batch {
@@ -78,8 +76,8 @@ func (p *Producer) settle(ctx context.Context, batch []*outgoing, results []Resu
 	return again
 }
 
-// again says whether a message that failed is worth another attempt. One without
-// an idempotency key is when the server has surely not stored it.
+// again reports whether to retry a failed message. A message without an idempotency key is
+// retried only if the server has certainly not stored it.
 func (p *Producer) again(err error, o *outgoing) bool {
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests {

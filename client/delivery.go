@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Delivery is a message that this program holds: it is nobody else's until it is
-// settled by Ack or Nack, or lost.
+// Delivery is a message that is leased to this program, until it is settled with Ack or Nack,
+// or its lease is lost.
 type Delivery struct {
 	Received
 
 	r       *receiver
 	arrived time.Time
-	lost    chan struct{} // closed when the lease has ended
+	lost    chan struct{} // closed when the lease is lost
 
-	// What follows is guarded by r.mu.
-	until    time.Time // the lease ends then
+	// r.mu protects the fields below.
+	until    time.Time // end of the lease
 	over     bool      // settled or lost
 	finished bool      // settled
 }
 
-// Ack acknowledges the message: it is dealt with and is not delivered again. It
-// returns at once; acknowledgements are sent together, soon. One that does not
-// reach the server means that the message comes again. One that the server
-// refuses ends the loop with the error. Settling a message again does nothing.
+// Ack acknowledges the message, so that it is not delivered again. It returns immediately; the
+// client sends acknowledgements in batches. If an acknowledgement does not reach the server,
+// the message is delivered again. If the server rejects it, the loop ends with the error. A
+// second Ack or Nack has no effect.
 //
-// After its loop has ended, Ack makes the call itself, within ten seconds.
+// After the loop has ended, Ack makes the call itself, with a timeout of ten seconds.
 func (d *Delivery) Ack() { d.r.add(settlement{d: d}) }
 
-// AckWait acknowledges the message and waits until that is durable. When ctx ends
-// first it may be acknowledged nevertheless.
+// AckWait acknowledges the message and waits until the acknowledgement is durable. If ctx is
+// canceled first, the message may be acknowledged or not.
 func (d *Delivery) AckWait(ctx context.Context) error {
 	done := make(chan error, 1)
 	if !d.r.add(settlement{d: d, done: done}) {
-		return nil // settled before
+		return nil // already settled
 	}
 	select {
 	case err := <-done:
@@ -45,37 +45,36 @@ func (d *Delivery) AckWait(ctx context.Context) error {
 	}
 }
 
-// Nack gives the message back: it is delivered again after the delay, to whoever
-// asks next. It returns at once, as Ack does.
+// Nack returns the message to the server, which delivers it again after the delay to any
+// consumer. It returns immediately, like Ack.
 func (d *Delivery) Nack(delay time.Duration) { d.r.add(settlement{d: d, nack: true, delay: delay}) }
 
-// Lost is closed when the lease could not be kept: the server did not answer in
-// time, or the message was held for MaxExtension. Somebody else may have it then.
-// Work on it should stop; if it is done after all, Ack counts.
+// Lost returns a channel that is closed when the lease is lost: the server did not respond in
+// time, or the message was held for MaxExtension. Another consumer may have the message then.
+// Stop processing it. If it is already processed, Ack still works.
 func (d *Delivery) Lost() <-chan struct{} { return d.lost }
 
-// settled says whether the message is no longer held.
+// settled reports whether the message is settled or lost.
 func (d *Delivery) settled() bool {
 	d.r.mu.Lock()
 	defer d.r.mu.Unlock()
 	return d.over
 }
 
-// settlement is an Ack or a Nack on its way.
+// settlement is an Ack or a Nack that is not sent yet.
 type settlement struct {
 	d     *Delivery
 	nack  bool
 	delay time.Duration
-	done  chan error // has room for one; nil when nobody waits
+	done  chan error // capacity 1; nil if no caller waits
 }
 
-// add queues a settlement, or makes the call when the loop has ended. It returns
-// false for a message that was settled before. An acknowledgement of one that is
-// lost counts.
+// add queues a settlement, or makes the call if the loop has ended. It returns false if the
+// message is already settled. A lost message can still be acknowledged.
 func (r *receiver) add(s settlement) bool {
 	r.mu.Lock()
 	_, held := r.held[s.d]
-	late := s.d.over && !s.d.finished && !s.nack // lost, and done after all
+	late := s.d.over && !s.d.finished && !s.nack // an Ack of a lost message
 	if !held && !late {
 		r.mu.Unlock()
 		return false
@@ -99,7 +98,7 @@ func (r *receiver) add(s settlement) bool {
 	return true
 }
 
-// settle sends what is queued, together what comes together.
+// settle sends the queued settlements in batches, until the receiver is closed.
 func (r *receiver) settle() {
 	for {
 		<-r.kick
@@ -115,12 +114,12 @@ func (r *receiver) settle() {
 		}
 		r.send(r.settles, queue)
 		if finish {
-			signal(r.kick) // look once more
+			signal(r.kick) // check the queue again
 		}
 	}
 }
 
-// linger waits for more to settle, unless somebody waits already.
+// linger waits AckLinger for more settlements, unless a caller waits.
 func (r *receiver) linger() {
 	if r.o.AckLinger <= 0 {
 		return
@@ -142,7 +141,7 @@ func (r *receiver) linger() {
 	}
 }
 
-// send makes the calls for settlements and tells whoever waits for them.
+// send makes the calls for settlements and notifies the waiting callers.
 func (r *receiver) send(ctx context.Context, queue []settlement) {
 	groups := make(map[time.Duration][]settlement) // nacks by their delay, acks by -1
 	for _, s := range queue {
@@ -161,8 +160,8 @@ func (r *receiver) send(ctx context.Context, queue []settlement) {
 	}
 }
 
-// sendGroup makes one call, and one for each message when the server refuses one
-// of them, since that refuses all.
+// sendGroup makes one call. The server rejects the whole call if it rejects one message, so
+// sendGroup then makes one call for each message.
 func (r *receiver) sendGroup(ctx context.Context, kind time.Duration, group []settlement) {
 	ids := make([]string, len(group))
 	for i := range group {
@@ -182,7 +181,7 @@ func (r *receiver) sendGroup(ctx context.Context, kind time.Duration, group []se
 		return
 	}
 	if kind >= 0 && errors.Is(err, ErrConflict) {
-		err = nil // the lease had ended: it comes again anyway
+		err = nil // the lease has expired, so the server delivers the message again anyway
 	}
 	for _, s := range group {
 		if s.done != nil {
@@ -193,7 +192,7 @@ func (r *receiver) sendGroup(ctx context.Context, kind time.Duration, group []se
 	}
 }
 
-// persist repeats a call as long as its error goes away by itself and ctx lasts.
+// persist retries a call while its error is temporary, until ctx is canceled.
 func (r *receiver) persist(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := call()

@@ -1,7 +1,7 @@
-// Package client talks to a Freshet server: messages and topics here, schemas in
-// client/schemas, resources in client/resources.
+// Package client is the Go client of a Freshet server. This package is for messages and
+// topics, client/schemas for the schema registry, client/resources for the resource API.
 //
-// A Client belongs to one server and one cluster of it:
+// A Client is for one server and one of its clusters:
 //
 //	c, err := client.New(client.Config{
 //		BaseURL:     "https://freshet.example.com:8443",
@@ -10,13 +10,24 @@
 //
 // # Errors
 //
-// What the server refuses is an *Error with the server's own sentence, and one of
-// the sentinels (ErrNotFound, ErrDenied, ...) by errors.Is. A server that does not
-// answer is ErrUnavailable.
+// An error response of the server is an *Error with the server's message. errors.Is matches
+// it with one of the sentinels (ErrNotFound, ErrDenied, ...). A server that does not respond
+// is ErrUnavailable.
 //
-// # What is repeated
+// # Retries
 //
-// Calls that failed for a passing reason are repeated a bounded number of times,
-// and only where that is safe; Client.Do says exactly what that means. The context
-// bounds the whole.
+// The client retries calls that failed for a temporary reason a limited number of times, and
+// only if that is safe; Client.Do describes the rules. The context limits the total time.
+//
+// # Locks
+//
+// Each lock is local to one type and no two are held at the same time, except for those of a
+// Producer: Producer.closing before Producer.mu. None is held during a call.
+//
+//	lock                  protects
+//	clientCredentials.mu  the current token and the running request for the next one
+//	fileToken.mu          the token and when its file was read; held while reading the file
+//	Producer.closing      sending to the queue (read lock) against closing it (write lock)
+//	Producer.mu           the counts of pending messages and flushes, and the first error
+//	receiver.mu           the held messages and their leases, and the queue of settlements
 package client

@@ -11,56 +11,57 @@ import (
 	"time"
 )
 
-// What an Error can be, for errors.Is. An Error is at most one of them.
+// Kinds of errors, for errors.Is. An Error matches at most one of them.
 var (
-	// ErrNotFound: the thing, or something that the call names, is not there (404).
+	// ErrNotFound: the object of the call, or an object that it refers to, does not exist
+	// (404).
 	ErrNotFound = errors.New("not found")
-	// ErrDenied: the caller is known and lacks a permission (403; on messages 401
-	// with insufficient_scope).
+	// ErrDenied: the caller lacks a permission (403; for messages 401 with
+	// insufficient_scope).
 	ErrDenied = errors.New("denied")
-	// ErrUnauthenticated: there is no token, or it is not good (401).
+	// ErrUnauthenticated: the token is missing or not valid (401).
 	ErrUnauthenticated = errors.New("not authenticated")
-	// ErrConflict: it is there already, has changed meanwhile, is not empty, or the
-	// lease of a message has ended; on schemas, the schema is not compatible (409).
+	// ErrConflict: the object already exists, has been changed, is not empty, or the lease
+	// of a message has expired; for schemas, the schema is not compatible (409).
 	ErrConflict = errors.New("conflict")
-	// ErrInvalid: the call or what it carries is not valid (400, 406, 412, 415, 422).
+	// ErrInvalid: the call or its content is not valid (400, 406, 412, 415, 422).
 	ErrInvalid = errors.New("invalid")
 	// ErrTooLarge: the payload or the call is too large (413).
 	ErrTooLarge = errors.New("too large")
-	// ErrQuota: the organization's quota is used up (403, exceeded quota). It is not
-	// repeated; ErrThrottled is what passes by waiting.
+	// ErrQuota: the organization's quota is used up (403, exceeded quota). The client does
+	// not retry it, in contrast to ErrThrottled.
 	ErrQuota = errors.New("quota exceeded")
-	// ErrThrottled: too many calls in a short time, also after repetitions (429).
+	// ErrThrottled: too many calls in a short time, even after retries (429).
 	ErrThrottled = errors.New("too many requests")
-	// ErrUnavailable: the server is busy, starting, stopping or cannot be reached,
-	// also after repetitions (502, 503, 504, and no answer at all).
+	// ErrUnavailable: the server is busy, starting, stopping or not reachable, even after
+	// retries (502, 503, 504, and no response).
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Error is a refusal by the server, whichever of its interfaces it came from.
+// Error is an error response of the server.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
 	// Code is the registry's error_code, such as 40401; elsewhere the status.
 	Code int
-	// Reason is one word for programs: NotFound or AlreadyExists of the resource
-	// API, invalid_client of the token endpoint; empty elsewhere.
+	// Reason is a word for programs: NotFound or AlreadyExists from the resource API,
+	// invalid_client from the token endpoint; empty elsewhere.
 	Reason string
-	// Message is a sentence for people.
+	// Message is a text for people.
 	Message string
-	// RequestID is what the server's log has the call under.
+	// RequestID identifies the call in the server's log.
 	RequestID string
-	// RetryAfter is how long the server asked to wait; zero when it did not say.
+	// RetryAfter is the Retry-After of the response; zero without one.
 	RetryAfter time.Duration
 
 	denied bool
 }
 
-// Error is the message with what is needed to find the call in the server's log.
+// Error returns the message and the status, and for failures of the server the request id.
 func (e *Error) Error() string {
 	message := e.Message
 	if message == "" {
-		message = "the server answered " + strconv.Itoa(e.Status) + " " + http.StatusText(e.Status)
+		message = "server responded " + strconv.Itoa(e.Status) + " " + http.StatusText(e.Status)
 	}
 	if e.Status >= http.StatusInternalServerError && e.RequestID != "" {
 		return fmt.Sprintf("%s (status %d, request id %s)", message, e.Status, e.RequestID)
@@ -68,7 +69,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (status %d)", message, e.Status)
 }
 
-// Is says whether the Error is one of the package's sentinels.
+// Is reports whether the Error matches a sentinel of the package.
 func (e *Error) Is(target error) bool { return target == e.kind() }
 
 func (e *Error) kind() error {
@@ -100,19 +101,19 @@ func (e *Error) kind() error {
 	return nil
 }
 
-// unreachable is a call that got no answer.
+// unreachable is the error of a call without a response.
 type unreachable struct{ err error }
 
-func (u *unreachable) Error() string { return "the server does not answer: " + u.err.Error() }
+func (u *unreachable) Error() string { return "server does not respond: " + u.err.Error() }
 func (u *unreachable) Unwrap() error { return u.err }
 
-// Is makes it ErrUnavailable.
+// Is makes the error an ErrUnavailable.
 func (u *unreachable) Is(target error) bool { return target == ErrUnavailable }
 
-// maxErrorBody is how much of a refusal is read.
+// maxErrorBody is the maximum size of an error response that is read.
 const maxErrorBody = 1 << 20
 
-// newError reads a refusal. The body is not closed.
+// newError reads an error response. It does not close the body.
 func newError(response *http.Response) *Error {
 	e := &Error{
 		Status: response.StatusCode, Code: response.StatusCode,
@@ -122,13 +123,13 @@ func newError(response *http.Response) *Error {
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	if err != nil {
-		return e // the status says what matters
+		return e // the status is enough
 	}
 	e.parse(text)
 	return e
 }
 
-// parse fills in what the body says, in the form of any of the surfaces.
+// parse sets the fields from the body, which has the format of one of the surfaces.
 func (e *Error) parse(text []byte) {
 	var body struct {
 		Kind    string `json:"kind"`
@@ -141,7 +142,7 @@ func (e *Error) parse(text []byte) {
 		Description string `json:"error_description"`
 	}
 	if json.Unmarshal(text, &body) != nil {
-		if len(text) <= 1024 { // a proxy, perhaps
+		if len(text) <= 1024 { // probably the error of a proxy
 			e.Message = strings.TrimSpace(string(text))
 		}
 		return
@@ -164,7 +165,7 @@ func (e *Error) parse(text []byte) {
 	}
 }
 
-// retryAfter reads the header in seconds or as a date.
+// retryAfter returns the Retry-After header, which contains seconds or a date.
 func retryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {

@@ -7,18 +7,18 @@ import (
 	"io"
 )
 
-// maxEvent bounds one line of an event: the largest message in base64 with its
+// maxEvent is the maximum size of one line of an event: the largest message in base64 with its
 // metadata.
 const maxEvent = 32 << 20
 
-// event is a server-sent one.
+// event is a server-sent event.
 type event struct {
 	kind string
 	data []byte
-	beat bool // a comment: the server has had nothing to send for a while
+	beat bool // a comment, which the server sends as a heartbeat when it has no messages
 }
 
-// events reads server-sent events.
+// events reads server-sent events from a response.
 type events struct{ lines *bufio.Scanner }
 
 func newEvents(body io.Reader) *events {
@@ -27,8 +27,7 @@ func newEvents(body io.Reader) *events {
 	return &events{lines: lines}
 }
 
-// next returns the next event; a comment, the server's heartbeat, is one of them.
-// The data is good until the next call.
+// next returns the next event or heartbeat.
 func (e *events) next() (event, error) {
 	next := event{}
 	for e.lines.Scan() {
@@ -51,7 +50,7 @@ func (e *events) next() (event, error) {
 		}
 	}
 	if err := e.lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return next, permanent(errors.New("the server's event is too long"))
+		return next, permanent(errors.New("event of the server is too long"))
 	} else if err != nil {
 		return next, err
 	}

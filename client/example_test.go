@@ -10,8 +10,7 @@ import (
 	"freshet/client"
 )
 
-// connect is how the examples find their server: by the environment, and with a
-// token in a file that may change.
+// connect returns a client of the server that the environment names. The token is in a file that may change.
 func connect() *client.Client {
 	c, err := client.New(client.Config{
 		BaseURL:     os.Getenv("FRESHET_URL"),
@@ -23,7 +22,7 @@ func connect() *client.Client {
 	return c
 }
 
-// A topic, a subscription, one message there and back.
+// Create a subscription and its topic, produce a message and consume it.
 func Example() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{
@@ -37,7 +36,7 @@ func Example() {
 
 	topic := c.Topic("example-orders")
 	sub := topic.Subscription("billing")
-	if err := sub.Create(ctx, client.SubscriptionOptions{}); err != nil { // makes the topic, too
+	if err := sub.Create(ctx, client.SubscriptionOptions{}); err != nil { // creates the topic, too
 		panic(err)
 	}
 	if _, err := topic.Produce(ctx, client.Message{Key: "customer-7", Value: []byte("one order")}); err != nil {
@@ -54,7 +53,7 @@ func Example() {
 	// Output: customer-7 one order
 }
 
-// Work that may fail: what fails comes again a little later, and the loop ends
+// Handle work that can fail: Nack returns a message, and the server delivers it again after the delay. The loop ends
 // with the context.
 func ExampleSubscription_Messages() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -92,7 +91,7 @@ func ExampleSubscription_Messages() {
 	// fail
 }
 
-// Several messages at a time. When ctx ends, those under way are finished.
+// Handle several messages at the same time. When ctx ends, Handle waits for the handlers that are running.
 func ExampleSubscription_Handle() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -107,10 +106,10 @@ func ExampleSubscription_Handle() {
 	}
 
 	err := sub.Handle(ctx, 4, func(ctx context.Context, msg *client.Delivery) error {
-		// ctx ends when somebody else may have the message.
+		// ctx ends when another consumer may have the message.
 		fmt.Println("sending", string(msg.Value))
 		stop()
-		return nil // acknowledges it; an error would give it back
+		return nil // acknowledges the message; an error would return it
 	})
 	if err != nil {
 		panic(err)
@@ -118,7 +117,7 @@ func ExampleSubscription_Handle() {
 	// Output: sending hello
 }
 
-// Many messages in few calls. Lost answers make no duplicates.
+// Produce many messages in few calls. A lost response causes no duplicates.
 func ExampleProducer() {
 	ctx := context.Background()
 	c := connect()
@@ -150,7 +149,7 @@ func ExampleProducer() {
 	// Output: 1000
 }
 
-// A service account's credentials: tokens are asked for and renewed by themselves.
+// Sign in with the credentials of a service account: the client requests and renews its tokens automatically.
 func ExampleClientCredentials() {
 	credentials, err := client.ReadCredentials(os.Getenv("FRESHET_CREDENTIALS_FILE"))
 	if err != nil {
@@ -175,7 +174,7 @@ func ExampleClientCredentials() {
 	// Output: signed in
 }
 
-// What went wrong, for programs and for people.
+// Compare an error with a sentinel, and read its details.
 func ExampleError() {
 	c := connect()
 	defer c.Close()

@@ -18,8 +18,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// moving stands before a server that changes its address with every start, as a
-// load balancer does. While there is none its calls are answered 502.
+// moving is a load balancer in front of a server that changes its address with every start. While the server is down,
+// it responds with 502.
 type moving struct {
 	next atomic.Pointer[httputil.ReverseProxy]
 }
@@ -36,9 +36,8 @@ func (m *moving) point(t *testing.T, to string) {
 
 const faultTopic = "faults"
 
-// TestFaultServerKilled kills the server again and again under a producer and
-// consumers: what the producer was told is stored once, and every message is
-// handled.
+// TestFaultServerKilled kills the server repeatedly while a producer and consumers run: every message that was
+// acknowledged to the producer is stored exactly once and is handled.
 func TestFaultServerKilled(t *testing.T) {
 	t.Parallel()
 	kills := 2
@@ -109,13 +108,13 @@ func TestFaultServerKilled(t *testing.T) {
 	fault.Record(t)
 }
 
-// load produces and handles messages until it is told to finish.
+// load produces and handles messages until finish is called.
 type load struct {
-	stop     context.CancelFunc // of producing
+	stop     context.CancelFunc // ends producing
 	produced sync.WaitGroup
 	consumed sync.WaitGroup
-	leave    context.CancelFunc // of consuming
-	signal   chan struct{}      // one for each message that was handled for the first time
+	leave    context.CancelFunc // ends consuming
+	signal   chan struct{}      // receives one value for each message that was handled for the first time
 
 	mu      sync.Mutex
 	stored  map[string]bool
@@ -149,8 +148,7 @@ func newLoad(t *testing.T, topic *client.Topic, sub *client.Subscription) *load 
 	return l
 }
 
-// produce sends messages, a hundred at a time, each of which is acknowledged
-// before the next hundred.
+// produce sends messages, 100 at a time, and waits until these are acknowledged before it sends the next 100.
 func (l *load) produce(ctx context.Context, t *testing.T, topic *client.Topic) {
 	p := topic.NewProducer(client.ProducerOptions{MaxBatch: 20})
 	defer func() {
@@ -187,7 +185,7 @@ func (l *load) produce(ctx context.Context, t *testing.T, topic *client.Topic) {
 	}
 }
 
-// progress waits until so many more messages were handled.
+// progress waits until n more messages were handled.
 func (l *load) progress(t *testing.T, n int) {
 	t.Helper()
 	timeout := time.After(time.Minute)
@@ -195,13 +193,13 @@ func (l *load) progress(t *testing.T, n int) {
 		select {
 		case <-l.signal:
 		case <-timeout:
-			t.Fatal("no progress for a minute")
+			t.Fatalf("%d messages were not handled within a minute", n)
 		}
 	}
 }
 
-// finish ends producing, waits until everything is handled, and returns what was
-// acknowledged to the producer.
+// finish ends producing, waits until every message is handled, and returns the messages that were acknowledged to the
+// producer.
 func (l *load) finish(t *testing.T) map[string]bool {
 	t.Helper()
 	l.stop()
@@ -211,7 +209,7 @@ func (l *load) finish(t *testing.T) map[string]bool {
 		select {
 		case <-l.signal:
 		case <-timeout:
-			t.Fatal("not everything was handled after a minute")
+			t.Fatal("some messages were not handled within a minute")
 		}
 	}
 	l.leave()

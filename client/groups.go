@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// GroupEntry is a consumer group of the stream protocol in a list.
+// GroupEntry is a consumer group of the Kafka protocol in a list.
 type GroupEntry struct {
 	Tenant       string `json:"tenant"`
 	Name         string `json:"group_id"`
@@ -16,7 +16,7 @@ type GroupEntry struct {
 	ProtocolType string `json:"protocol_type"`
 }
 
-// GroupInfo is a consumer group with its members and how far they are.
+// GroupInfo is a consumer group with its members and offsets.
 type GroupInfo struct {
 	GroupEntry
 	Protocol   string        `json:"protocol"`
@@ -27,7 +27,7 @@ type GroupInfo struct {
 	Offsets    []GroupOffset `json:"offsets"`
 }
 
-// GroupMember is a client that belongs to a group now.
+// GroupMember is a current member of a group.
 type GroupMember struct {
 	ID         string `json:"member_id"`
 	InstanceID string `json:"instance_id"`
@@ -35,7 +35,7 @@ type GroupMember struct {
 	ClientHost string `json:"client_host"`
 }
 
-// GroupOffset is how far a group is on a partition.
+// GroupOffset is the committed offset of a group on a partition.
 type GroupOffset struct {
 	Topic       string `json:"topic_name"`
 	Partition   int    `json:"partition_id"`
@@ -46,9 +46,8 @@ type GroupOffset struct {
 	CommittedAt int64  `json:"committed_at"` // milliseconds since 1970
 }
 
-// GroupPlace is where a group is to go on, on one partition of a topic or, when
-// Partition is nil, on each. At is Earliest, Latest or a time, unless Offset is
-// given.
+// GroupPlace is a new position of a group on one partition of a topic, or on all partitions if
+// Partition is nil. At is Earliest, Latest or a time. It is ignored if Offset is set.
 type GroupPlace struct {
 	Topic     string
 	Partition *int
@@ -56,8 +55,8 @@ type GroupPlace struct {
 	At        Position
 }
 
-// Groups lists the consumer groups that the caller may see, of all tenants or of
-// one. ErrNotFound says that the cluster does not speak the stream protocol.
+// Groups returns the consumer groups that the caller may see, of one tenant, or of all if
+// tenant is empty. ErrNotFound means that the cluster does not support the Kafka protocol.
 func (c *Client) Groups(ctx context.Context, tenant string) ([]GroupEntry, error) {
 	var list struct {
 		Data []GroupEntry `json:"data"`
@@ -69,7 +68,7 @@ func (c *Client) Groups(ctx context.Context, tenant string) ([]GroupEntry, error
 	return list.Data, err
 }
 
-// Group describes a consumer group. The tenant is public when empty.
+// Group returns a consumer group. The tenant is public when empty.
 func (c *Client) Group(ctx context.Context, tenant, name string) (*GroupInfo, error) {
 	info := new(GroupInfo)
 	request, err := c.groupRequest(http.MethodGet, tenant, name, "")
@@ -79,8 +78,7 @@ func (c *Client) Group(ctx context.Context, tenant, name string) (*GroupInfo, er
 	return info, c.callJSON(ctx, request, nil, info)
 }
 
-// DeleteGroup removes a group with its offsets. ErrConflict says that it has
-// members.
+// DeleteGroup deletes a group with its offsets. ErrConflict means that it has members.
 func (c *Client) DeleteGroup(ctx context.Context, tenant, name string) error {
 	request, err := c.groupRequest(http.MethodDelete, tenant, name, "")
 	if err != nil {
@@ -89,8 +87,8 @@ func (c *Client) DeleteGroup(ctx context.Context, tenant, name string) error {
 	return c.callJSON(ctx, request, nil, nil)
 }
 
-// ResetGroup moves a group, which must have no members, and makes it where there
-// is none.
+// ResetGroup sets the offsets of a group, and creates the group if it does not exist. The
+// group must have no members.
 func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...GroupPlace) error {
 	type place struct {
 		Topic     string `json:"topic_name"`
@@ -113,7 +111,7 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...
 		case !p.At.time.IsZero():
 			at.Timestamp = new(max(p.At.time.UnixMilli(), 0))
 		case p.At.id != "":
-			return errors.New("a consumer group is moved to an offset or a time, not to a message id")
+			return errors.New("position of a consumer group must be an offset or a time, not a message id")
 		case p.At.word == "":
 			at.Position = Latest.word
 		default:
@@ -129,12 +127,12 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...
 	return c.callJSON(ctx, request, body, nil)
 }
 
-// Committed is when the offset was committed.
+// Committed returns the time when the offset was committed.
 func (o *GroupOffset) Committed() time.Time { return millisTime(o.CommittedAt) }
 
 func (c *Client) groupRequest(method, tenant, name, suffix string) (*Request, error) {
 	if name == "" {
-		return nil, errors.New("the name of the group is empty")
+		return nil, errors.New("consumer group name is empty")
 	}
 	return &Request{
 		Method: method, Path: c.ClusterPath(streamRoot + "groups/" + url.PathEscape(name) + suffix),

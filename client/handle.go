@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Handle receives messages and calls handle for each, for as many at a time as
-// there are workers, until ctx ends. A message is acknowledged when handle returns
-// nil. When it returns an error the message is given back, to come again after a
-// second, and after twice as long each time, at most a minute; how often, and what
-// then, is for the subscription's dead letters to say.
+// Handle receives messages and calls handle for each, with workers concurrent calls, until ctx
+// is canceled. If handle returns nil, the message is acknowledged. If it returns an error, the
+// message is redelivered after one second; the delay doubles with each redelivery, up to one
+// minute. The dead letter policy of the subscription limits the redeliveries.
 //
-// The context of handle is that of the message: it ends when the lease is lost,
-// and not with ctx. So when ctx ends, no more messages are taken, those under way
-// are finished, with their leases extended, and Handle returns nil. Otherwise it
-// returns the error that Messages would.
+// The context of handle is canceled when the lease of the message is lost, but not when ctx is
+// canceled. So when ctx is canceled, Handle receives no more messages, waits for the running
+// handlers while it extends their leases, and returns nil. Otherwise it returns the same error
+// as Messages.
 func (s *Subscription) Handle(ctx context.Context, workers int, handle func(context.Context, *Delivery) error) error {
 	if s.err != nil {
 		return s.err
@@ -48,7 +47,7 @@ func (s *Subscription) Handle(ctx context.Context, workers int, handle func(cont
 	return failure
 }
 
-// handle runs the handler for one message and settles it.
+// handle calls the handler for one message and settles the message.
 func (r *receiver) handle(ctx context.Context, d *Delivery, handle func(context.Context, *Delivery) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"freshet/test/pages"
 )
 
-// TestHowtoIsOfTheExamples: the Go of the page is that of the examples, which run.
+// TestHowtoIsOfTheExamples: every Go block of the how-to page occurs in the examples, which the tests run.
 func TestHowtoIsOfTheExamples(t *testing.T) {
 	t.Parallel()
 	var examples string
@@ -22,7 +22,7 @@ func TestHowtoIsOfTheExamples(t *testing.T) {
 	}
 	for _, block := range blocks {
 		if !strings.Contains(examples, unindent(block)) {
-			t.Errorf("no example has these lines:\n%s", block)
+			t.Errorf("no example contains these lines:\n%s", block)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// extend keeps the leases of held messages until the loop has ended.
+// extend extends the leases of held messages until the receiver is closed.
 func (r *receiver) extend() {
 	every := max(r.o.Lease/6, 100*time.Millisecond)
 	ticker := time.NewTicker(every)
@@ -26,9 +26,9 @@ func (r *receiver) extend() {
 	}
 }
 
-// due returns the messages whose lease should be extended now: those that would
-// have less than half of it at the next look, so that an attempt can fail twice.
-// It gives up on those that were held too long or whose lease has ended.
+// due returns the messages whose lease must be extended now: those with less than half of
+// their lease left at the next check, so that two attempts can fail. Messages that were held
+// too long, or whose lease has expired, become lost.
 func (r *receiver) due(next time.Time) []*Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,7 @@ func (r *receiver) due(next time.Time) []*Delivery {
 	return due
 }
 
-// loseLocked takes a message for lost.
+// loseLocked marks a message as lost.
 func (r *receiver) loseLocked(d *Delivery) {
 	if _, held := r.held[d]; !held {
 		return
@@ -56,8 +56,8 @@ func (r *receiver) loseLocked(d *Delivery) {
 	signal(r.room)
 }
 
-// extendAll extends leases by one call. Where one has ended the server refuses
-// the call: the halves are tried, until it is known which one.
+// extendAll extends leases with one call. If one lease has expired the server rejects the whole
+// call, so extendAll then splits the list in halves until it finds the expired leases.
 func (r *receiver) extendAll(list []*Delivery, within time.Duration) {
 	list = r.stillHeld(list)
 	if len(list) == 0 {
@@ -88,10 +88,10 @@ func (r *receiver) extendAll(list []*Delivery, within time.Duration) {
 		r.loseLocked(list[0])
 		r.mu.Unlock()
 	}
-	// After any other error the next look tries again, as long as the lease lasts.
+	// After any other error extend retries until the lease expires.
 }
 
-// stillHeld drops messages that were settled meanwhile.
+// stillHeld returns the messages that are not settled.
 func (r *receiver) stillHeld(list []*Delivery) []*Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

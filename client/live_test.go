@@ -24,7 +24,7 @@ func TestTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := topic.Create(ctx, client.TopicOptions{}); !errors.Is(err, client.ErrConflict) {
-		t.Errorf("again: got %v, want ErrConflict", err)
+		t.Errorf("second Create: got %v, want ErrConflict", err)
 	}
 	if err := topic.Grow(ctx, 3); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestTopics(t *testing.T) {
 		return strings.HasSuffix(e.Name, "shop.topics") &&
 			e.Partitions == 3
 	}) {
-		t.Errorf("list: got %v, want it to have shop.topics with 3 partitions", listed)
+		t.Errorf("list: got %v, want it to contain shop.topics with 3 partitions", listed)
 	}
 	if stats := must[*client.TopicStats](t)(topic.Stats(ctx)); stats.Partitions != 3 || len(stats.Subscriptions) != 1 {
 		t.Errorf("stats: got %+v", stats)
@@ -71,8 +71,8 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestMessageIsTheSameBothWays sends everything that a message can have, by both
-// calls, and looks at it in all four ways.
+// TestMessageIsTheSameBothWays sets every field of a message, sends it with both produce calls, and compares it with
+// the messages that Peek, Read and Messages return.
 func TestMessageIsTheSameBothWays(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -126,7 +126,7 @@ func TestMessageIsTheSameBothWays(t *testing.T) {
 					break
 				}
 				if len(seen) != 3 {
-					t.Fatalf("seen by %d ways, want 3", len(seen))
+					t.Fatalf("got the message from %d calls, want 3", len(seen))
 				}
 				for way, got := range seen {
 					compare(t, way, c.message, got.Message)
@@ -142,7 +142,7 @@ func compare(t *testing.T, way string, want, got client.Message) {
 		got.Properties = nil
 	}
 	if want.Sequence == nil {
-		got.Sequence = nil // the server's
+		got.Sequence = nil // the server assigned it
 	}
 	if want.Headers != nil {
 		got.Properties = nil
@@ -202,7 +202,7 @@ func TestProducerKeepsOrderAndHandlesEverything(t *testing.T) {
 	}
 	stats := must[client.SubscriptionStats](t)(sub.Stats(t.Context()))
 	if stats.Backlog != 0 {
-		t.Errorf("backlog after all were handled: got %d, want 0", stats.Backlog)
+		t.Errorf("backlog after all messages were handled: got %d, want 0", stats.Backlog)
 	}
 	last := make(map[string]int)
 	for received, err := range topic.Read(t.Context(), client.Earliest) {
@@ -253,10 +253,10 @@ func TestLeaseIsExtendedWhileHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Another consumer waits for longer than two leases, and gets nothing.
+		// Another consumer waits longer than two leases, and receives no message.
 		others := must[[]client.Received](t)(sub.Fetch(ctx, 1, 2500*time.Millisecond, time.Second))
 		if len(others) != 0 {
-			t.Errorf("somebody else got the message while it was held")
+			t.Error("another consumer received the message while it was held")
 		}
 		if err := msg.AckWait(ctx); err != nil {
 			t.Error(err)
@@ -307,7 +307,8 @@ func TestDeadLetters(t *testing.T) {
 	}
 	dead := must[*client.Topic](t)(sub.DeadLetterTopic(ctx))
 	var values []string
-	for received, err := range dead.Tail(ctx, client.Earliest) { // it comes a moment later
+	// The server writes the dead letter asynchronously: Tail waits for it.
+	for received, err := range dead.Tail(ctx, client.Earliest) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +316,7 @@ func TestDeadLetters(t *testing.T) {
 		break
 	}
 	if len(values) != 1 || !strings.HasPrefix(values[0], "poison ") || strings.Count(values[0], ":") != 3 {
-		t.Errorf("dead letters: got %q, want the one message with its origin", values)
+		t.Errorf("dead letters: got %q, want one message with its origin", values)
 	}
 }
 
@@ -366,7 +367,7 @@ func TestSubscriptionMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := must[client.SubscriptionStats](t)(after.Stats(ctx)).Backlog; got != 1 {
-		t.Errorf("backlog of one from behind the fourth of five: got %d, want 1", got)
+		t.Errorf("backlog of a subscription after the fourth of five messages: got %d, want 1", got)
 	}
 	if err := sub.Delete(ctx, false); err != nil {
 		t.Fatal(err)
@@ -402,7 +403,7 @@ func TestTailGoesOn(t *testing.T) {
 	}
 	for _, err := range live(t).Topic("nowhere").Tail(ctx, client.Latest) {
 		if !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("a topic that is not there: got %v, want ErrNotFound", err)
+			t.Errorf("missing topic: got %v, want ErrNotFound", err)
 		}
 	}
 }
@@ -425,7 +426,7 @@ func TestTopicSchema(t *testing.T) {
 	ctx := t.Context()
 	topic, _ := newTopic(t, t.Name(), 0, client.SubscriptionOptions{})
 	if _, err := topic.Schema(ctx); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("without: got %v, want ErrNotFound", err)
+		t.Errorf("topic without a schema: got %v, want ErrNotFound", err)
 	}
 	schema := client.TopicSchema{
 		Type: "JSON",
@@ -439,7 +440,7 @@ func TestTopicSchema(t *testing.T) {
 	}
 	produced := must[client.Produced](t)(topic.Produce(ctx, client.Message{Value: []byte(`{"id":1}`)}))
 	if produced.SchemaVersion == nil || *produced.SchemaVersion != 0 {
-		t.Errorf("stamped with %v, want 0", produced.SchemaVersion)
+		t.Errorf("schema version: got %v, want 0", produced.SchemaVersion)
 	}
 	if err := topic.DeleteSchema(ctx); err != nil {
 		t.Fatal(err)
@@ -462,12 +463,12 @@ func TestGroups(t *testing.T) {
 	}
 	groups := must[[]client.GroupEntry](t)(c.Groups(ctx, ""))
 	if !slices.ContainsFunc(groups, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
-		t.Errorf("list: got %v, want it to have workers", groups)
+		t.Errorf("list: got %v, want it to contain workers", groups)
 	}
 	if err := c.ResetGroup(ctx, "", "workers",
 		client.GroupPlace{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err,
 		client.ErrInvalid) {
-		t.Errorf("an offset that is not there: got %v, want ErrInvalid", err)
+		t.Errorf("offset that does not exist: got %v, want ErrInvalid", err)
 	}
 	if err := c.DeleteGroup(ctx, "", "workers"); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// server is the real one that live tests and examples talk to; binary is what
-// others are started from.
+// server is the real server of the live tests and the examples. Tests start further servers from binary.
 var (
 	server *testserver.Server
 	binary string
@@ -29,7 +28,7 @@ func live(t *testing.T) *client.Client {
 	return c
 }
 
-// newTopic makes a topic with a subscription from its beginning.
+// newTopic creates a topic and a subscription that starts at Earliest.
 func newTopic(t *testing.T, name string, partitions int,
 	options client.SubscriptionOptions,
 ) (*client.Topic, *client.Subscription) {

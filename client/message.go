@@ -11,65 +11,65 @@ import (
 	"unicode/utf8"
 )
 
-// Message is what a producer sends, and what is the same in a Received one. Only
-// Value is needed.
+// Message is a message to produce, and the corresponding part of a Received message. Only
+// Value is required.
 type Message struct {
 	// Value is the payload.
 	Value []byte
-	// NullValue says that there is none, which on a compacted topic deletes what
-	// has the key. Value must be empty then.
+	// NullValue sends a message without a value. On a compacted topic it deletes the value
+	// of the key. Value must be empty then.
 	NullValue bool
-	// Key chooses the partition: messages with the same key keep their order. Any
-	// bytes may be one. "" is no key, unless EmptyKey says that it is an empty one.
+	// Key selects the partition: messages with the same key keep their order. It may contain
+	// any bytes. "" is no key, unless EmptyKey is set.
 	Key      string
 	EmptyKey bool
-	// Properties travel along. A received message has here what is text.
+	// Properties are attributes of the message. For a received message they contain the
+	// headers that are text.
 	Properties map[string]string
-	// Headers are the properties in order and byte for byte. They win over
-	// Properties when a message is sent; a received one has them only when
-	// Properties do not say all.
+	// Headers are the properties as bytes and in order. If they are set, Properties are not
+	// sent. A received message has Headers only if Properties cannot represent them.
 	Headers []Header
-	// EventTime is when it happened, to the millisecond; zero is none.
+	// EventTime is the time of the event in milliseconds; zero is none.
 	EventTime time.Time
-	// SchemaVersion is the version of the topic's schema that Value is written
-	// with; nil is the latest, and on a received message none.
+	// SchemaVersion is the version of the topic's schema with which Value is encoded; nil is
+	// the latest version, and for a received message none.
 	SchemaVersion *int64
-	// Sequence is the producer's own number.
+	// Sequence is the sequence number of the producer.
 	Sequence *uint64
-	// DeliverAt and DeliverAfter keep the message from everybody until then. Give
-	// one of them at most. They are not set on received messages.
+	// DeliverAt and DeliverAfter delay the delivery. Set at most one of them. They are not
+	// set on received messages.
 	DeliverAt    time.Time
 	DeliverAfter time.Duration
-	// IdempotencyKey makes a second message under the same key a duplicate of the
-	// first, for as long as the topic keeps that. A key is made up where there is
-	// none, so that a call without an answer can be repeated.
+	// IdempotencyKey makes a second message with the same key a duplicate of the first, for
+	// the deduplication window of the topic. The client generates a key if it is empty, so
+	// that it can retry a call without a response.
 	IdempotencyKey string
 }
 
-// Header is a property byte for byte. A nil Value is null.
+// Header is a property with a binary value. A nil Value is null.
 type Header struct {
 	Name  string
 	Value []byte
 }
 
-// Received is a message as it is on the server.
+// Received is a message from the server.
 type Received struct {
 	Message
-	// ID names the message, and in a Delivery the delivery; StringID is
+	// ID identifies the message, and in a Delivery also the delivery; StringID is
 	// ledger:entry:partition:batch.
 	ID, StringID string
-	// PublishTime is when it was stored.
+	// PublishTime is when the server stored the message.
 	PublishTime time.Time
-	// Redeliveries counts how often it was delivered before.
+	// Redeliveries is how often the message was delivered before.
 	Redeliveries int
-	// Producer is the name that its producer gave.
+	// Producer is the name of the producer.
 	Producer string
-	// SchemaID is the registry's id in front of the value where the topic demands
-	// one; 0 is none.
+	// SchemaID is the id of the registry schema before the value, if the topic requires one;
+	// 0 is none.
 	SchemaID int
 }
 
-// Partition is the partition that the message is on, -1 on a topic without.
+// Partition returns the partition of the message, or -1 for a topic without partitions.
 func (r *Received) Partition() int {
 	parts := strings.Split(r.StringID, ":")
 	if len(parts) < 3 {
@@ -82,18 +82,18 @@ func (r *Received) Partition() int {
 	return n
 }
 
-// Produced is what became of a message that was sent.
+// Produced is the result of a stored message.
 type Produced struct {
-	// ID and StringID name the message.
+	// ID and StringID identify the message.
 	ID, StringID string
-	// Duplicate says that the topic had it already.
+	// Duplicate is true if the topic already had the message.
 	Duplicate bool
-	// SchemaVersion is the one that the message was stamped with; nil is none.
+	// SchemaVersion is the schema version that the server set on the message; nil is none.
 	SchemaVersion *int64
 }
 
-// wireHeaders are headers in JSON: arrays of a name and a value in base64 or null;
-// a third element "base64" says that the name is, too.
+// wireHeaders are headers in JSON: arrays of a name, and a value in base64 or null. A third
+// element "base64" means that the name is also in base64.
 type wireHeaders []Header
 
 // MarshalJSON implements json.Marshaler.
@@ -123,7 +123,7 @@ func (l *wireHeaders) UnmarshalJSON(text []byte) error {
 	*l = nil
 	for _, item := range list {
 		if len(item) < 2 || item[0] == nil {
-			return errors.New("a header is not a pair")
+			return errors.New("header is not a pair of name and value")
 		}
 		header := Header{Name: *item[0]}
 		if len(item) > 2 {
@@ -147,11 +147,11 @@ func (l *wireHeaders) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// wireReceived is a message in a JSON answer or an event.
+// wireReceived is a message in a JSON response or an event.
 type wireReceived struct {
 	MessageID       string            `json:"messageId"`
 	MessageStringID string            `json:"messageStringId"`
-	Payload         []byte            `json:"payload"` // base64 is what is asked for
+	Payload         []byte            `json:"payload"` // the client requests base64
 	NullValue       bool              `json:"nullValue"`
 	Key             *string           `json:"key"`
 	KeyEncoding     string            `json:"keyEncoding"`
@@ -183,7 +183,7 @@ func (w *wireReceived) received() (Received, error) {
 		if w.KeyEncoding == "base64" {
 			key, err := base64.StdEncoding.DecodeString(r.Key)
 			if err != nil {
-				return r, fmt.Errorf("the key of message %s: %w", r.StringID, err)
+				return r, fmt.Errorf("decoding the key of message %s: %w", r.StringID, err)
 			}
 			r.Key = string(key)
 		}
@@ -192,7 +192,7 @@ func (w *wireReceived) received() (Received, error) {
 	return r, nil
 }
 
-// wireMessage is a message in a batch that is produced.
+// wireMessage is a message in the JSON of a produced batch.
 type wireMessage struct {
 	Payload            []byte            `json:"payload,omitempty"`
 	NullValue          bool              `json:"nullValue,omitempty"`
@@ -232,7 +232,7 @@ func (m *Message) wire() wireMessage {
 	return w
 }
 
-// wireKey is the key as headers and JSON can carry it.
+// wireKey returns the key in a form that headers and JSON can contain.
 func (m *Message) wireKey() (key, encoding string) {
 	plain := m.Key != "" && strings.Trim(m.Key, " ") == m.Key
 	for i := 0; plain && i < len(m.Key); i++ {
@@ -244,7 +244,7 @@ func (m *Message) wireKey() (key, encoding string) {
 	return base64.StdEncoding.EncodeToString([]byte(m.Key)), "base64"
 }
 
-// size is about what the message takes in a call.
+// size returns the approximate size of the message in a call.
 func (m *Message) size() int {
 	n := len(m.Value)*4/3 + len(m.Key) + 128
 	for name, value := range m.Properties {

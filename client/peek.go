@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Peek looks at up to n messages that are not acknowledged, of each partition,
-// without taking them. They are in order of publication.
+// Peek returns up to n messages of each partition that are not acknowledged, without leasing
+// them. They are in order of publication.
 func (s *Subscription) Peek(ctx context.Context, n int) ([]Received, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -39,7 +39,7 @@ func (s *Subscription) Peek(ctx context.Context, n int) ([]Received, error) {
 	return all, nil
 }
 
-// partition is one partition of the topic.
+// partition returns one partition of the topic.
 func (t *Topic) partition(i int) *Topic {
 	one := *t
 	one.name += "-partition-" + strconv.Itoa(i)
@@ -52,10 +52,10 @@ func (s *Subscription) peek(ctx context.Context, t *Topic, partition, n int) ([]
 		path := t.admin("/subscription/" + url.PathEscape(s.name) + "/position/" + strconv.Itoa(i))
 		response, err := t.c.Do(ctx, &Request{Method: http.MethodGet, Path: path})
 		if i > 1 && errors.Is(err, ErrNotFound) {
-			return list, nil // there are no more
+			return list, nil // no more messages
 		}
 		if err != nil && errors.Is(err, ErrNotFound) {
-			// Nothing to see, or no such subscription?
+			// 404 means no message or no subscription. Properties distinguishes them.
 			if _, missing := s.Properties(ctx); missing != nil {
 				return nil, missing
 			}
@@ -73,17 +73,19 @@ func (s *Subscription) peek(ctx context.Context, t *Topic, partition, n int) ([]
 	return list, nil
 }
 
-// peeked reads a message whose metadata is in headers as Pulsar has them.
+// peeked reads a message whose metadata is in the headers of Pulsar.
 func peeked(response *Response, partition int) (Received, error) {
 	get := func(name string) string { return response.Header.Get("X-Pulsar-" + name) }
 	r := Received{
-		Message:  Message{Value: response.Body, NullValue: get("Null-Value") == "true", Properties: map[string]string{}},
+		Message: Message{
+			Value: response.Body, NullValue: get("Null-Value") == "true", Properties: map[string]string{},
+		},
 		StringID: get("Message-Id") + ":" + strconv.Itoa(partition) + ":0", Producer: get("Producer-Name"),
 	}
 	r.ID = r.StringID
 	var err error
 	if r.PublishTime, err = time.Parse(time.RFC3339Nano, get("Publish-Time")); err != nil {
-		return r, fmt.Errorf("the publish time of message %s: %w", r.StringID, err)
+		return r, fmt.Errorf("parsing the publish time of message %s: %w", r.StringID, err)
 	}
 	if at, err := time.Parse(time.RFC3339Nano, get("Event-Time")); err == nil {
 		r.EventTime = at
@@ -102,27 +104,27 @@ func peeked(response *Response, partition int) (Received, error) {
 	return r, r.peekedExactly(get)
 }
 
-// peekedExactly takes the key and the properties from the headers that have them
-// byte for byte, where there are such.
+// peekedExactly sets the key, properties and headers from the response headers that contain
+// them exactly, if these exist.
 func (r *Received) peekedExactly(get func(string) string) error {
 	r.Key = get("Partition-Key")
 	if get("Partition-Key-Encoding") == "base64" {
 		key, err := base64.StdEncoding.DecodeString(r.Key)
 		if err != nil {
-			return fmt.Errorf("the key of message %s: %w", r.StringID, err)
+			return fmt.Errorf("decoding the key of message %s: %w", r.StringID, err)
 		}
 		r.Key, r.EmptyKey = string(key), len(key) == 0
 	}
 	if text, err := base64.StdEncoding.DecodeString(get("Properties")); err == nil && len(text) > 0 {
-		r.Properties = nil // lower case until here
+		r.Properties = nil // their names are in lower case
 		if err := json.Unmarshal(text, &r.Properties); err != nil {
-			return fmt.Errorf("the properties of message %s: %w", r.StringID, err)
+			return fmt.Errorf("decoding the properties of message %s: %w", r.StringID, err)
 		}
 	}
 	if text, err := base64.StdEncoding.DecodeString(get("Record-Headers")); err == nil && len(text) > 0 {
 		var headers wireHeaders
 		if err := json.Unmarshal(text, &headers); err != nil {
-			return fmt.Errorf("the headers of message %s: %w", r.StringID, err)
+			return fmt.Errorf("decoding the headers of message %s: %w", r.StringID, err)
 		}
 		r.Headers = headers
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Position is a place in a topic: Earliest, Latest, AtTime, AtID or AfterID. The
-// zero value is Latest.
+// Position is a position in a topic: Earliest, Latest, AtTime, AtID or AfterID. The zero value
+// is Latest.
 type Position struct {
 	word  string
 	time  time.Time
@@ -20,11 +20,11 @@ type Position struct {
 	after bool
 }
 
-// Where a topic begins and ends.
+// The end and the start of a topic.
 var (
-	// Latest is behind the last message.
+	// Latest is after the last message.
 	Latest = Position{word: "latest"}
-	// Earliest is the first message that is kept.
+	// Earliest is the first stored message.
 	Earliest = Position{word: "earliest"}
 )
 
@@ -34,11 +34,11 @@ func AtTime(at time.Time) Position { return Position{time: at} }
 // AtID is the message with this id, in either form.
 func AtID(id string) Position { return Position{id: id} }
 
-// AfterID is behind the message with this id, in either form.
+// AfterID is after the message with this id, in either form.
 func AfterID(id string) Position { return Position{id: id, after: true} }
 
-// ParsePosition reads latest, earliest, a message id, a time as RFC 3339 has it,
-// or a duration, which is that long ago.
+// ParsePosition parses latest, earliest, a message id, an RFC 3339 time, or a duration before
+// now.
 func ParsePosition(text string) (Position, error) {
 	switch text {
 	case "", "latest":
@@ -55,14 +55,14 @@ func ParsePosition(text string) (Position, error) {
 	if _, err := parseID(text); err == nil {
 		return AtID(text), nil
 	}
-	return Position{}, fmt.Errorf("%q is no position: give earliest, latest, a time such as 2026-01-31T12:00:00Z, a "+
+	return Position{}, fmt.Errorf("%q is not a position; use earliest, latest, a time such as 2026-01-31T12:00:00Z, a "+
 		"duration such as 1h, or a message id", text)
 }
 
-// creates says whether a subscription can be created at the position in one call.
+// creates reports whether a subscription can be created at the position with one call.
 func (p Position) creates() bool { return p.time.IsZero() && !p.after }
 
-// body is the position for the server; not of a time.
+// body returns the position in JSON. The position must not be a time.
 func (p Position) body() (map[string]any, error) {
 	if p.id == "" {
 		word := p.word
@@ -80,10 +80,10 @@ func (p Position) body() (map[string]any, error) {
 	}, nil
 }
 
-// messageID is what both forms of an id say about where a message is.
+// messageID is the position of a message, which both forms of an id contain.
 type messageID struct{ ledger, entry, partition int64 }
 
-var errID = errors.New("it is not a message id: that is ledger:entry:partition:batch, or the same in base64")
+var errID = errors.New("not a message id; it has the form ledger:entry:partition:batch, or is that in base64")
 
 // parseID reads an id in string form or in base64 of Pulsar's MessageIdData
 // (docs/spec/messages.md#message-ids).
@@ -111,7 +111,7 @@ func parseID(text string) (messageID, error) {
 	seen := false
 	for len(raw) > 0 {
 		tag, n := binary.Uvarint(raw)
-		if n <= 0 || tag&7 != 0 { // all fields of ours are numbers
+		if n <= 0 || tag&7 != 0 { // all fields are varints
 			return id, errID
 		}
 		raw = raw[n:]

@@ -12,20 +12,19 @@ import (
 	"strconv"
 )
 
-// Bounds of one call of the server (docs/spec/messages.md#limits).
+// Limits of one call (docs/spec/messages.md#limits).
 const (
-	// MaxBatch is the most messages, or ids, that one call may have.
+	// MaxBatch is the maximum number of messages, or ids, in one call.
 	MaxBatch = 1000
-	// maxBatchBytes keeps a batch within the 8 MiB of payload that one may have.
+	// maxBatchBytes is the maximum payload of one batch.
 	maxBatchBytes = 8 << 20
 )
 
-// Produce sends one message and returns when it is stored for good.
+// Produce sends one message and returns when it is durable.
 //
-// A call without an answer is repeated under the message's idempotency key, so
-// that the message is stored once. After an error it may nevertheless be stored:
-// to try again later without a duplicate, give an IdempotencyKey of your own and
-// use the same one again.
+// A call without a response is retried with the message's idempotency key, so that the message
+// is stored once. After an error it may be stored or not. To retry later without a duplicate,
+// set an IdempotencyKey and use the same key again.
 func (t *Topic) Produce(ctx context.Context, m Message) (Produced, error) {
 	if m.IdempotencyKey == "" {
 		m.IdempotencyKey = rand.Text()
@@ -33,7 +32,7 @@ func (t *Topic) Produce(ctx context.Context, m Message) (Produced, error) {
 	return t.produce(ctx, "", &m)
 }
 
-// produce sends one message. It is repeated when it has an idempotency key.
+// produce sends one message. It is retried if it has an idempotency key.
 func (t *Topic) produce(ctx context.Context, producer string, m *Message) (Produced, error) {
 	if t.err != nil {
 		return Produced{}, t.err
@@ -62,7 +61,7 @@ func (t *Topic) produce(ctx context.Context, producer string, m *Message) (Produ
 	return produced, nil
 }
 
-// header is the message's metadata for a call that has the payload as its body.
+// header returns the message's metadata for a call with the payload as its body.
 func (m *Message) header() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/octet-stream"}}
 	if m.IdempotencyKey != "" {
@@ -94,29 +93,29 @@ func (m *Message) header() (http.Header, error) {
 	if m.Headers != nil {
 		text, err := json.Marshal(wireHeaders(m.Headers))
 		if err != nil {
-			return nil, fmt.Errorf("the message's headers: %w", err)
+			return nil, fmt.Errorf("encoding the headers of the message: %w", err)
 		}
 		set("Record-Headers", true, base64.StdEncoding.EncodeToString(text))
 	} else if len(m.Properties) > 0 {
 		text, err := json.Marshal(m.Properties)
 		if err != nil {
-			return nil, fmt.Errorf("the message's properties: %w", err)
+			return nil, fmt.Errorf("encoding the properties of the message: %w", err)
 		}
 		set("Properties", true, base64.StdEncoding.EncodeToString(text))
 	}
 	return h, nil
 }
 
-// Result is what became of one message of a batch: Produced, or an error.
+// Result is the result of one message of a batch: Produced, or an error.
 type Result struct {
 	Produced
 	Err error
 }
 
-// ProduceBatch sends up to MaxBatch messages, and at most 8 MiB of payload, in
-// one call. Messages of one partition keep their order and are stored together or
-// not at all. There is one result for each message unless the whole call failed.
-// It is repeated as Produce is. A Producer makes batches by itself.
+// ProduceBatch sends up to MaxBatch messages, with at most 8 MiB of payload, in one call. The
+// messages of one partition keep their order and are stored atomically. It returns one result
+// for each message, unless the whole call failed. It retries like Produce. A Producer creates
+// batches automatically.
 func (t *Topic) ProduceBatch(ctx context.Context, messages []Message) ([]Result, error) {
 	messages = slices.Clone(messages)
 	for i := range messages {
@@ -158,7 +157,7 @@ func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Me
 		return nil, err
 	}
 	if len(answer.Results) != len(messages) {
-		return nil, errors.New("the server's answer to a batch has not one result for each message")
+		return nil, errors.New("server response to a batch does not have one result for each message")
 	}
 	results := make([]Result, len(messages))
 	for i, r := range answer.Results {

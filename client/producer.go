@@ -10,36 +10,35 @@ import (
 	"time"
 )
 
-// ErrClosed is what a Producer that is closed answers.
-var ErrClosed = errors.New("the producer is closed")
+// ErrClosed is the error of a closed Producer.
+var ErrClosed = errors.New("producer is closed")
 
-// ProducerOptions say how messages are put together. The zero value is good for
-// most programs.
+// ProducerOptions configure a Producer. The zero value is suitable for most programs.
 type ProducerOptions struct {
-	// Name of the producer, which consumers see.
+	// Name is the name of the producer, which consumers see.
 	Name string
-	// Linger is how long a message may wait for others to share a call; 5 ms when
-	// zero, negative not at all.
+	// Linger is how long a message waits for others in the same batch; 5 ms when zero, no
+	// wait when negative.
 	Linger time.Duration
-	// MaxBatch is the most messages of one call; 500 when zero, at most MaxBatch.
+	// MaxBatch is the maximum number of messages in one call; 500 when zero, at most
+	// MaxBatch.
 	MaxBatch int
-	// MaxBatchBytes is about the most bytes of one call; 1 MiB when zero.
+	// MaxBatchBytes is the approximate maximum size of one call; 1 MiB when zero.
 	MaxBatchBytes int
-	// MaxBuffered is how many messages may wait to be sent; 10,000 when zero. When
-	// there are that many, Send waits.
+	// MaxBuffered is the size of the buffer in messages; 10,000 when zero. Send blocks when
+	// the buffer is full.
 	MaxBuffered int
-	// InFlight is how many calls are made at a time; 1 when zero. With more,
-	// messages with the same key can change places.
+	// InFlight is the number of concurrent calls; 1 when zero. With more than one, messages
+	// with the same key may be reordered.
 	InFlight int
-	// DeliveryTimeout is how long a batch is tried when the server does not answer
-	// or is busy; a minute when zero.
+	// DeliveryTimeout is how long a batch is retried when the server does not respond or is
+	// busy; one minute when zero.
 	DeliveryTimeout time.Duration
-	// Encoder makes payloads for SendValue: schemas.Codec.ForSubject by the
-	// registry, schemas.TopicCodec by the topic's own schema.
+	// Encoder encodes the values of SendValue: schemas.Codec.ForSubject with the registry,
+	// schemas.TopicCodec with the topic's own schema.
 	Encoder Encoder
-	// NoIdempotencyKeys leaves out the keys that messages are given. Nothing is
-	// sent again then when it is not known whether it was stored: a message is
-	// stored at most once.
+	// NoIdempotencyKeys disables the generated idempotency keys. The Producer then does not
+	// retry a message that may be stored, so a message is stored at most once.
 	NoIdempotencyKeys bool
 }
 
@@ -66,46 +65,45 @@ func (o *ProducerOptions) defaults() {
 	}
 }
 
-// Producer sends messages in batches. It may be used by any number of goroutines
-// and has InFlight of its own, which Close ends.
+// Producer sends messages in batches. It is safe for concurrent use. It starts InFlight
+// goroutines, which Close stops.
 //
-// A message is stored at least once, and, since it has an idempotency key, once:
-// however often a call has to be repeated, the topic keeps the first. Messages
-// with the same key keep the order in which Send was called (see InFlight).
+// Because every message has an idempotency key, the topic stores it once, also if a call is
+// retried. Messages with the same key keep the order of the Send calls (see InFlight).
 type Producer struct {
 	t       *Topic
 	options ProducerOptions
 	queue   chan *outgoing
-	keyBase string // of idempotency keys
+	keyBase string // prefix of the idempotency keys
 	keyNext atomic.Uint64
 
-	// ctx is what messages are sent under; cancel gives up on them.
+	// ctx is the context of the calls; cancel aborts them.
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup // the senders
 
-	// closing guards queue: Send holds it for reading while it may send, Close for
-	// writing while it closes the channel.
+	// closing protects closed and the queue against its closing: Send holds the read lock
+	// while it sends to the channel, Close the write lock while it closes it.
 	closing sync.RWMutex
 	closed  bool
 
-	// mu guards what follows; nobody holds it while calling or waiting.
+	// mu protects the fields below. It is not held while calling or waiting.
 	mu      sync.Mutex
-	pending int           // messages that are not settled
-	idle    chan struct{} // closed when pending comes to 0; nil unless somebody waits
-	urgent  chan struct{} // closed while somebody waits for everything to be sent
-	flushes int           // how many wait
+	pending int           // number of messages that are neither stored nor failed
+	idle    chan struct{} // closed when pending becomes 0; nil unless Flush waits
+	urgent  chan struct{} // closed while a Flush waits, so that batches do not linger
+	flushes int           // number of waiting Flush calls
 	failed  error         // of the first message without a callback since the last Flush
 }
 
-// outgoing is a message on its way.
+// outgoing is a message that is not stored yet.
 type outgoing struct {
 	message Message
 	size    int
 	done    func(Produced, error)
 }
 
-// NewProducer returns a Producer, which has to be closed.
+// NewProducer returns a Producer. The caller must close it.
 func (t *Topic) NewProducer(options ProducerOptions) *Producer {
 	options.defaults()
 	p := &Producer{
@@ -119,10 +117,10 @@ func (t *Topic) NewProducer(options ProducerOptions) *Producer {
 	return p
 }
 
-// Send hands over a message, which must not be changed any more. It waits when
-// the buffer is full, until ctx ends. When the message is stored or given up, done
-// is called, unless it is nil, on a goroutine of the Producer: it should be quick
-// and must not call Send. Errors of messages without done come out of Flush.
+// Send queues a message, which the caller must not change any more. It blocks while the buffer
+// is full, until ctx is canceled. When the message is stored or has failed, the Producer calls
+// done on one of its goroutines. done may be nil. It should return quickly and must not call
+// Send. Flush returns the errors of messages without done.
 func (p *Producer) Send(ctx context.Context, m Message, done func(Produced, error)) error {
 	if p.t.err != nil {
 		return p.t.err
@@ -147,17 +145,17 @@ func (p *Producer) Send(ctx context.Context, m Message, done func(Produced, erro
 	}
 }
 
-// Encoder makes a message's payload of a value: it sets Value, and SchemaVersion
-// where the payload has one.
+// Encoder encodes a value as a message's payload: it sets Value, and SchemaVersion if the
+// payload has one.
 type Encoder interface {
 	EncodeMessage(ctx context.Context, value any, into *Message) error
 }
 
-// SendValue is Send for a value, which the Producer's Encoder makes the payload
-// of. What cannot be encoded is an error here, and nothing is sent.
+// SendValue is Send for a value that the Producer's Encoder encodes. If it cannot be encoded,
+// SendValue returns the error and sends nothing.
 func (p *Producer) SendValue(ctx context.Context, value any, m Message, done func(Produced, error)) error {
 	if p.options.Encoder == nil {
-		return errors.New("the producer has no encoder for values: set ProducerOptions.Encoder")
+		return errors.New("producer has no encoder for values; set ProducerOptions.Encoder")
 	}
 	if err := p.options.Encoder.EncodeMessage(ctx, value, &m); err != nil {
 		return err
@@ -165,8 +163,8 @@ func (p *Producer) SendValue(ctx context.Context, value any, m Message, done fun
 	return p.Send(ctx, m, done)
 }
 
-// Produce sends a message and waits until it is stored. When ctx ends first the
-// message may be stored nevertheless.
+// Produce sends a message and waits until it is stored. If ctx is canceled first, the message
+// may be stored or not.
 func (p *Producer) Produce(ctx context.Context, m Message) (Produced, error) {
 	result := make(chan Result, 1)
 	if err := p.Send(ctx, m, func(produced Produced, err error) { result <- Result{produced, err} }); err != nil {
@@ -180,8 +178,8 @@ func (p *Producer) Produce(ctx context.Context, m Message) (Produced, error) {
 	}
 }
 
-// Flush waits until every message that was handed over before is stored or given
-// up. It returns the first error of those that had no callback.
+// Flush waits until every queued message is stored or has failed. It returns the first error
+// of the messages without a callback.
 func (p *Producer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	if p.pending > 0 {
@@ -214,13 +212,13 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return err
 }
 
-// Close sends what waits, as Flush does, and ends the Producer. When ctx ends
-// first, what is not stored is given up. Closing twice is no error.
+// Close sends the queued messages, like Flush, and stops the Producer. If ctx is canceled
+// first, the remaining messages fail. A second Close is not an error.
 func (p *Producer) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.cancel)
 	defer stop()
-	// Whoever waits for room holds the lock for reading; sending what is queued, or
-	// giving it up, makes room.
+	// A Send that waits for the buffer holds the read lock. It continues when the senders
+	// have taken messages from the queue.
 	p.closing.Lock()
 	if !p.closed {
 		p.closed = true
@@ -233,7 +231,7 @@ func (p *Producer) Close(ctx context.Context) error {
 	return err
 }
 
-// settled counts messages that are stored or given up.
+// settled counts n messages as stored or failed.
 func (p *Producer) settled(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,9 +241,9 @@ func (p *Producer) settled(n int) {
 	}
 }
 
-// send is one goroutine that makes calls.
+// send sends batches until the queue is closed and empty. It runs on its own goroutine.
 func (p *Producer) send() {
-	var left *outgoing // did not fit into the last batch
+	var left *outgoing // message that did not fit into the last batch
 	for {
 		first := left
 		if first == nil {
@@ -260,8 +258,8 @@ func (p *Producer) send() {
 	}
 }
 
-// collect puts a batch together: what is there, and what comes while the first
-// may wait. What does not fit any more is returned, too.
+// collect collects a batch: the queued messages, and those that arrive within Linger. It also
+// returns a message that does not fit into the batch.
 func (p *Producer) collect(first *outgoing) (batch []*outgoing, left *outgoing) {
 	batch, size := []*outgoing{first}, first.size
 	p.mu.Lock()

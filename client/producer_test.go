@@ -16,8 +16,8 @@ import (
 	"freshet/client"
 )
 
-// sink takes what is produced, and remembers keys as a topic does. The answer to
-// every third call is lost after it was carried out.
+// sink stores produced messages, and skips a message whose idempotency key it has stored, as a topic does. If lossy is
+// set, it stores the messages of every third call but loses the response. If away is set, every call fails.
 type sink struct {
 	mu     sync.Mutex
 	calls  int
@@ -52,7 +52,7 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 		var results []string
 		for _, m := range body.Messages {
 			if string(m.Payload) == "bad" {
-				results = append(results, `{"status":400,"reason":"it does not fit the schema"}`)
+				results = append(results, `{"status":400,"reason":"payload does not match the schema"}`)
 				continue
 			}
 			s.store(m.IdempotencyKey, string(m.Payload))
@@ -98,7 +98,7 @@ func TestLostAnswersMakeNoDuplicates(t *testing.T) {
 			}
 		}
 		if s.calls > 120 {
-			t.Errorf("%d calls for 50 batches", s.calls)
+			t.Errorf("%d calls for 50 batches, want at most 120", s.calls)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestOneBadMessageFailsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(failed) != 3 || failed[0] != nil || !errors.Is(failed[1], client.ErrInvalid) || failed[2] != nil {
-			t.Errorf("got %v, want only the second to fail", failed)
+			t.Errorf("got %v, want an error for the second message only", failed)
 		}
 	})
 }
@@ -134,20 +134,20 @@ func TestProducerWithoutServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var last error
-		for range 10 { // two in the buffer, one under way; then there is no room
+		for range 10 { // the buffer takes two messages, a call in flight one; then Send blocks
 			last = p.Send(ctx, client.Message{Value: []byte("v")}, nil)
 		}
 		if !errors.Is(last, context.DeadlineExceeded) {
-			t.Errorf("Send with a full buffer: got %v, want the deadline", last)
+			t.Errorf("Send with a full buffer: got %v, want DeadlineExceeded", last)
 		}
 		begin := time.Now()
 		ending, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if err := p.Close(ending); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: got %v, want the deadline", err)
+			t.Errorf("Close: got %v, want DeadlineExceeded", err)
 		}
 		if took := time.Since(begin); took > 4*time.Second {
-			t.Errorf("Close took %s, want as long as its context", took)
+			t.Errorf("Close took %s, want the 3 s of its context", took)
 		}
 	})
 }
@@ -170,10 +170,10 @@ func TestFlushTellsTheFirstError(t *testing.T) {
 		s.away = false
 		s.mu.Unlock()
 		if _, err := p.Produce(t.Context(), client.Message{Value: []byte("v")}); err != nil {
-			t.Errorf("afterwards: got %v", err)
+			t.Errorf("Produce after the outage: got %v", err)
 		}
 		if err := p.Flush(t.Context()); err != nil {
-			t.Errorf("told twice: %v", err)
+			t.Errorf("second Flush returned the error again: %v", err)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Read reads the messages that a topic has now, from a position on, and disturbs
-// no subscription. It ends when it has read all that were there when it began.
+// Read reads the current messages of a topic from a position, without affecting subscriptions.
+// It ends after the last message that the topic had at the start.
 func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
 		ends, err := t.ends(ctx, from)
@@ -20,9 +20,8 @@ func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, er
 		if len(ends) == 0 {
 			return
 		}
-		// What is at an end may be nothing for readers, or may be gone. Then the
-		// server's heartbeat, which comes after fifteen seconds without a message,
-		// says that there is no more.
+		// The last entry may not be visible to readers, or may have been deleted. In that
+		// case the server's heartbeat, which follows 15 s without a message, ends Read.
 		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
 		for received, err := range t.tail(reading, from, cancel) {
@@ -49,8 +48,8 @@ func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, er
 	}
 }
 
-// ends are the last entries of the partitions that have messages from a position
-// on; the partition of a topic without any is -1.
+// ends returns the last entry of each partition with messages from a position. A topic without
+// partitions has the partition -1.
 func (t *Topic) ends(ctx context.Context, from Position) (map[int64]int64, error) {
 	ends := make(map[int64]int64)
 	if from == (Position{}) || from == Latest {
@@ -76,7 +75,7 @@ func (t *Topic) end(ctx context.Context, from Position, partition int64, ends ma
 		since := strconv.FormatInt(max(from.time.UnixMilli(), 0), 10)
 		err := t.call(ctx, http.MethodGet, t.admin("/messageid/"+since), nil, nil, nil)
 		if errors.Is(err, ErrNotFound) {
-			return nil // nothing has come since
+			return nil // no message since that time
 		}
 		if err != nil {
 			return err
@@ -94,11 +93,11 @@ func (t *Topic) end(ctx context.Context, from Position, partition int64, ends ma
 	}
 	last, err := parseID(stats.Last)
 	if err != nil {
-		return errors.New("the server's statistics have no last entry")
+		return errors.New("topic statistics of the server have no last entry")
 	}
 	at, err := parseID(from.id)
 	if err == nil && at.partition == partition && (at.entry > last.entry || from.after && at.entry == last.entry) {
-		return nil // it begins behind the last
+		return nil // the position is after the last entry
 	}
 	ends[partition] = last.entry
 	return nil

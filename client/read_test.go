@@ -18,7 +18,7 @@ func TestReadEnds(t *testing.T) {
 	ctx := t.Context()
 	topic, _ := newTopic(t, t.Name(), 2, client.SubscriptionOptions{})
 	var ids []string
-	for i := range 4 { // on one partition
+	for i := range 4 { // all on one partition, because they have the same key
 		ids = append(ids, must[client.Produced](t)(topic.Produce(ctx,
 			client.Message{Value: fmt.Append(nil, i), Key: "k"})).StringID)
 	}
@@ -48,12 +48,11 @@ func TestReadEnds(t *testing.T) {
 		}
 	}
 	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("it took %s: the ends were not known", took)
+		t.Errorf("reading took %s, want at most 10 s: Read did not find the ends from the statistics", took)
 	}
 }
 
-// TestReadEndsWithTheHeartbeat: what the statistics promise may be nothing for
-// readers.
+// TestReadEndsWithTheHeartbeat: the last entry of the statistics may not be readable, so a heartbeat ends Read, too.
 func TestReadEndsWithTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

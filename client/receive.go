@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// ReceiveOptions say how messages are received. The zero value is good for most
-// programs.
+// ReceiveOptions configure Messages and Handle. The zero value is suitable for most programs.
 type ReceiveOptions struct {
-	// Lease is how long a message is nobody else's; 30 s when zero, 1 s to 12 h. It
-	// is extended by itself while a message is held, so it says how long others
-	// wait for the messages of a program that has died.
+	// Lease is how long a message is leased to this program, 1 s to 12 h; 30 s when zero. The
+	// client extends the lease while it holds the message. So it is the time after which the
+	// server redelivers the messages of a program that has crashed.
 	Lease time.Duration
-	// MaxHeld is how many messages are held at a time, those that wait for the loop
-	// and those that it has not settled yet; 100 when zero.
+	// MaxHeld is the maximum number of messages that are held: those that wait for the loop
+	// and those that are not settled; 100 when zero.
 	MaxHeld int
-	// MaxExtension is how long one message may be held; an hour when zero. After
-	// it the message is lost to others, so that one that was forgotten comes again.
+	// MaxExtension is how long one message may be held; one hour when zero. After that the
+	// lease expires, so that a message that was never settled is delivered again.
 	MaxExtension time.Duration
-	// AckLinger is how long an acknowledgement may wait for others to share a call;
-	// 20 ms when zero, negative not at all.
+	// AckLinger is how long an acknowledgement waits for others in the same call; 20 ms when
+	// zero, no wait when negative.
 	AckLinger time.Duration
 }
 
@@ -41,15 +40,15 @@ func (o *ReceiveOptions) defaults() {
 	}
 }
 
-// Bounds of receiving.
+// Timeouts of receiving.
 const (
 	// pollWait is how long one call waits for a message.
 	pollWait = 20 * time.Second
-	// settleGrace bounds the calls that end a loop.
+	// settleGrace is the timeout of the last settlements when a loop ends.
 	settleGrace = 10 * time.Second
 )
 
-// Messages receives messages until ctx ends or the loop is left:
+// Messages receives messages until ctx is canceled or the loop ends:
 //
 //	for msg, err := range sub.Messages(ctx) {
 //		if err != nil {
@@ -62,23 +61,21 @@ const (
 //		msg.Ack()
 //	}
 //
-// Every message is delivered at least once: again when it is given back, when the
-// program dies before it has acknowledged it, and when an acknowledgement is lost
-// with the connection. What the loop does with a message should bear being done
-// twice.
+// Delivery is at least once: a message is delivered again after a Nack, after the program
+// crashed before it acknowledged the message, and after an acknowledgement was lost with the
+// connection. Make the processing idempotent.
 //
-// A message is held, and its lease extended, until it is settled by Ack or Nack,
-// by any goroutine. MaxHeld that are not settled bring the loop to a halt.
+// A message is held, and its lease extended, until any goroutine settles it with Ack or Nack.
+// The loop blocks while MaxHeld messages are not settled.
 //
-// An error is the last thing that the loop gets. A server that cannot be reached
-// at the beginning is one; after the first answer a server that does not answer
-// is waited for until ctx ends. When ctx ends the loop ends without an error.
+// An error ends the loop. If the server is not reachable at the start, the loop ends with an
+// error. After the first response, the loop retries until ctx is canceled. When ctx is
+// canceled the loop ends without an error.
 //
-// However the loop ends, acknowledgements that wait are sent before it returns,
-// and what it was not given goes back to the server at once; both within ten
-// seconds, also when ctx has ended. Messages that other goroutines still hold can
-// be settled afterwards, but their leases are not extended any more: Handle waits
-// for them.
+// When the loop ends, Messages sends pending acknowledgements and returns the messages that
+// the loop has not got to the server. Both are limited to ten seconds, also if ctx is
+// canceled. Other goroutines can settle messages later, but their leases are not extended any
+// more; Handle waits for them.
 func (s *Subscription) Messages(ctx context.Context) iter.Seq2[*Delivery, error] {
 	return func(yield func(*Delivery, error) bool) {
 		if s.err != nil {
@@ -100,30 +97,30 @@ func (s *Subscription) Messages(ctx context.Context) iter.Seq2[*Delivery, error]
 	}
 }
 
-// receiver is the loop's other side. Three goroutines belong to it: one fetches
-// messages, one extends leases, one settles. close ends them.
+// receiver implements Messages and Handle. It has three goroutines: one fetches messages, one
+// extends leases, one sends settlements. close stops them.
 type receiver struct {
 	s *Subscription
 	o ReceiveOptions
 
 	ctx     context.Context // of fetching
 	cancel  context.CancelFunc
-	settles context.Context // of settling and extending; outlives ctx
+	settles context.Context // of settling and extending; not canceled with ctx
 	abandon context.CancelFunc
-	out     chan *Delivery // has room for all that may be held
-	failed  chan error     // has room for one
-	room    chan struct{}  // has room for one: a message was settled
-	kick    chan struct{}  // has room for one: there is something to settle
+	out     chan *Delivery // capacity MaxHeld
+	failed  chan error     // capacity 1
+	room    chan struct{}  // capacity 1: signals that a message was settled
+	kick    chan struct{}  // capacity 1: signals that the queue has changed
 
 	fetching, extending, settling sync.WaitGroup
 
-	// mu guards what follows; nobody holds it while calling or waiting.
+	// mu protects the fields below. It is not held while calling or waiting.
 	mu     sync.Mutex
 	held   map[*Delivery]struct{}
 	queue  []settlement
-	hurry  bool // somebody waits for the queue
-	finish bool // the loop is ending: settle what is queued, then end
-	closed bool // nobody settles the queue any more
+	hurry  bool // send the queue without lingering
+	finish bool // the loop is ending: send the queue, then stop
+	closed bool // the settling goroutine has stopped
 }
 
 func (s *Subscription) receive(ctx context.Context) *receiver {
@@ -139,8 +136,7 @@ func (s *Subscription) receive(ctx context.Context) *receiver {
 	return r
 }
 
-// next returns the next message, an error that ends the loop, or neither when ctx
-// has ended.
+// next returns the next message, an error that ends the loop, or neither if ctx is canceled.
 func (r *receiver) next(ctx context.Context) (*Delivery, error) {
 	for ctx.Err() == nil {
 		select {
@@ -156,7 +152,7 @@ func (r *receiver) next(ctx context.Context) (*Delivery, error) {
 	return nil, nil
 }
 
-// fail ends the loop with an error, unless it has one.
+// fail ends the loop with an error, unless it already has one.
 func (r *receiver) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -164,7 +160,7 @@ func (r *receiver) fail(err error) {
 	}
 }
 
-// close ends the loop.
+// close stops the goroutines after pending settlements are sent.
 func (r *receiver) close() {
 	r.cancel()
 	r.fetching.Wait()
@@ -187,7 +183,7 @@ func (r *receiver) close() {
 	r.extending.Wait()
 }
 
-// fetch asks for messages as long as there is room for them.
+// fetch fetches messages while fewer than MaxHeld are held.
 func (r *receiver) fetch() {
 	answered := false
 	for attempt := 1; r.ctx.Err() == nil; attempt++ {
@@ -220,19 +216,19 @@ func (r *receiver) fetch() {
 			r.mu.Lock()
 			r.held[d] = struct{}{}
 			r.mu.Unlock()
-			r.out <- d // there is room
+			r.out <- d // does not block, because at most MaxHeld are held
 		}
 	}
 }
 
-// free is how many more messages may be held.
+// free returns how many more messages may be held.
 func (r *receiver) free() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.o.MaxHeld - len(r.held)
 }
 
-// pause waits before the next attempt.
+// pause waits for the backoff of an attempt.
 func (r *receiver) pause(attempt int) {
 	timer := time.NewTimer(jitter(attempt))
 	defer timer.Stop()
@@ -242,10 +238,10 @@ func (r *receiver) pause(attempt int) {
 	}
 }
 
-// passing says that an error goes away by itself.
+// passing reports whether an error is temporary.
 func passing(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
 
-// signal wakes whoever waits on a channel that has room for one.
+// signal sends to a channel of capacity 1, unless it already contains a signal.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -17,14 +17,14 @@ import (
 	"freshet/client"
 )
 
-// broker is a server without a network that can be away, so that the whole of a
-// loop runs under the test's clock: a goroutine that is left over fails the test.
+// broker is a server without a network that can be unreachable. A whole receive loop runs with it in a synctest
+// bubble, in which a leaked goroutine fails the test.
 type broker struct {
 	mu      sync.Mutex
 	away    bool
-	refuse  string // "extend" or "ack": what is answered 409 or 404
+	refuse  string // "extend": extending a lease fails with 409; "ack": acknowledging fails with 404
 	waiting []string
-	leased  map[string]time.Time // until when
+	leased  map[string]time.Time // when the lease expires
 	acked   map[string]bool
 	nacks   int
 	calls   map[string]int
@@ -87,7 +87,7 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-// consume waits for a message with mu given up.
+// consume is called with mu held, and releases it while it waits for a message.
 func (b *broker) consume(ctx context.Context, w http.ResponseWriter, n int, wait time.Duration, until time.Time) {
 	if len(b.waiting) == 0 {
 		b.mu.Unlock()
@@ -120,7 +120,7 @@ func TestOutageIsWaitedOut(t *testing.T) {
 		count := 0
 		for msg, err := range b.subscription(t).Messages(ctx) {
 			if err != nil {
-				t.Fatalf("got %v, want the outage to be waited out", err)
+				t.Fatalf("got %v, want the loop to retry until the server is back", err)
 			}
 			msg.Ack()
 			switch count++; count {
@@ -149,7 +149,7 @@ func TestAwayAtTheBeginningIsAnError(t *testing.T) {
 			}
 		}
 		if waited := time.Since(begin); waited > 10*time.Second {
-			t.Errorf("it took %s to say so", waited)
+			t.Errorf("the error came after %s, want at most 10 s", waited)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestLeasesAreKeptForTenLeases(t *testing.T) {
 				t.Errorf("%d calls to extend leases of 30 s for 300 s, want at most 40", calls)
 			}
 			if len(b.acked) != 1 || b.nacks != 2 {
-				t.Errorf("got %d acknowledged and %d given back, want 1 and 2", len(b.acked), b.nacks)
+				t.Errorf("got %d acknowledged and %d returned, want 1 and 2", len(b.acked), b.nacks)
 			}
 		})
 	})
@@ -201,11 +201,11 @@ func TestLostLeaseIsTold(t *testing.T) {
 					begin := time.Now()
 					<-ctx.Done()
 					if held := time.Since(begin); held > 36*time.Second {
-						t.Errorf("told after %s that a lease of 30 s had ended", held)
+						t.Errorf("the context ended after %s, want at most 36 s for a lease of 30 s", held)
 					}
 					b.set(func() { b.away = false })
 					cancel()
-					return nil // the work was done after all: the acknowledgement counts
+					return nil // acknowledges the message although its lease expired
 				})
 				if err != nil || !b.acked["a"] {
 					t.Errorf("got %v, acknowledged %v, want a late acknowledgement", err, b.acked)
@@ -276,12 +276,12 @@ func TestAckAfterTheLoop(t *testing.T) {
 			break
 		}
 		if kept.Ack(); !b.acked["a"] {
-			t.Error("an acknowledgement after the loop was not sent")
+			t.Error("Ack after the loop sent no acknowledgement")
 		}
 		kept.Ack()
 		kept.Nack(0)
 		if b.calls["PUT/messages"] != 1 || b.nacks != 0 {
-			t.Errorf("settled again: %d acknowledgements, %d nacks, want 1 and 0", b.calls["PUT/messages"], b.nacks)
+			t.Errorf("settled twice: %d acknowledgements, %d nacks, want 1 and 0", b.calls["PUT/messages"], b.nacks)
 		}
 	})
 }

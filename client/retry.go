@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Waits between attempts.
+// Backoff between attempts.
 const (
 	minWait = 100 * time.Millisecond
 	maxWait = 5 * time.Second
-	// maxRetryAfter is the longest wait that a server is granted; past it the
-	// caller is told instead.
+	// maxRetryAfter is the longest Retry-After that is followed; above it the call returns
+	// the error.
 	maxRetryAfter = 30 * time.Second
 )
 
-// retryPolicy repeats a call.
+// retryPolicy retries a call.
 type retryPolicy struct{ attempts int }
 
-// permanentError is one that no repetition mends.
+// permanentError is an error that is not retried.
 type permanentError struct{ err error }
 
 func (p *permanentError) Error() string { return p.err.Error() }
@@ -31,9 +31,8 @@ func (p *permanentError) Unwrap() error { return p.err }
 
 func permanent(err error) error { return &permanentError{err} }
 
-// do runs call until it succeeds, its error is not worth another attempt, or
-// there have been enough. Repeatable is a call that does no harm when it is
-// carried out twice.
+// do calls call until it succeeds, returns an error that is not retried, or the number of
+// attempts is reached. repeatable means that the call is idempotent.
 func (p retryPolicy) do(ctx context.Context, repeatable bool, call func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		err := call(ctx)
@@ -57,7 +56,7 @@ func (p retryPolicy) do(ctx context.Context, repeatable bool, call func(context.
 	}
 }
 
-// wait is how long to wait before the next attempt, and whether there is one.
+// wait returns the backoff before the next attempt, and whether to make one.
 func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duration, bool) {
 	if attempt >= p.attempts {
 		return 0, false
@@ -85,20 +84,20 @@ func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duratio
 	return jitter(attempt), true
 }
 
-// jitter doubles with each attempt; half of it is by chance, so that callers that
-// failed together do not come back together.
+// jitter returns an exponential backoff with 50 % jitter, so that clients that failed at the
+// same time do not retry at the same time.
 func jitter(attempt int) time.Duration {
 	wait := min(minWait<<min(attempt-1, 10), maxWait)
 	return wait/2 + rand.N(wait/2)
 }
 
-// unsent says that the server cannot have seen the call.
+// unsent reports whether the call cannot have reached the server.
 func unsent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// describe makes an error of the network an ErrUnavailable and leaves others.
+// describe wraps a network error as ErrUnavailable and returns other errors unchanged.
 func describe(err error) error {
 	var refused *Error
 	var never *permanentError

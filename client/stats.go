@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// TopicStats is how a topic stands. Counts and rates of messages and bytes are
-// since the server's start and of the last minute or so.
+// TopicStats are the statistics of a topic. Counts are since the server's start, rates over
+// about the last minute.
 type TopicStats struct {
-	Partitions  int       // 0 of a topic without
-	Created     time.Time // zero when not known
-	LastPublish time.Time // zero when nothing was published
+	Partitions  int       // 0 for a topic without partitions
+	Created     time.Time // zero if it is unknown
+	LastPublish time.Time // zero if nothing was published
 
 	StorageBytes      int64
 	MessagesIn        int64
@@ -27,10 +27,10 @@ type TopicStats struct {
 	BytesPerSecondOut float64
 }
 
-// SubscriptionStats is how a subscription stands.
+// SubscriptionStats are the statistics of a subscription.
 type SubscriptionStats struct {
-	// Backlog counts messages that are not acknowledged, those on lease (Leased)
-	// and those that wait for their time (Delayed) among them.
+	// Backlog is the number of messages that are not acknowledged, including leased (Leased)
+	// and delayed (Delayed) ones.
 	Backlog      int64             `json:"msgBacklog"`
 	BacklogBytes int64             `json:"backlogSize"`
 	Leased       int64             `json:"unackedMessages"`
@@ -42,14 +42,14 @@ type SubscriptionStats struct {
 	Properties   map[string]string `json:"subscriptionProperties"`
 }
 
-// GroupStats is how a consumer group of the stream protocol stands with a topic.
+// GroupStats are the statistics of a consumer group of the Kafka protocol on a topic.
 type GroupStats struct {
 	State   string `json:"state"`
 	Members int    `json:"members"`
 	Lag     int64  `json:"lag"`
 }
 
-// wireStats are both kinds of statistics.
+// wireStats are the statistics of a topic with or without partitions in JSON.
 type wireStats struct {
 	StorageSize    int64                        `json:"storageSize"`
 	MsgInCounter   int64                        `json:"msgInCounter"`
@@ -66,7 +66,7 @@ type wireStats struct {
 	LastPublish    int64                        `json:"lastPublishTimestamp"`
 }
 
-// Stats describes the topic with its subscriptions.
+// Stats returns the statistics of the topic and its subscriptions.
 func (t *Topic) Stats(ctx context.Context) (*TopicStats, error) {
 	partitions, err := t.Partitions(ctx)
 	if err != nil {

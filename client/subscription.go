@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Subscription is a subscription of a topic, whether or not it exists. It
-// remembers what its readers have dealt with: every message is delivered to one
-// of them, and again until it is acknowledged.
+// Subscription refers to a subscription of a topic, which need not exist. A subscription stores
+// which messages are acknowledged. The server delivers every message to one of its consumers,
+// and again until it is acknowledged.
 type Subscription struct {
-	// ReceiveOptions are used by Messages and Handle; set them before.
+	// ReceiveOptions configure Messages and Handle; set them before the call.
 	ReceiveOptions ReceiveOptions
 
 	t    *Topic
@@ -22,30 +22,29 @@ type Subscription struct {
 	err  error
 }
 
-// Subscription names a subscription of the topic.
+// Subscription returns a reference to a subscription of the topic. It makes no call.
 func (t *Topic) Subscription(name string) *Subscription {
 	s := &Subscription{t: t, name: name, err: t.err}
 	if name == "" && s.err == nil {
-		s.err = errors.New("the name of the subscription is empty")
+		s.err = errors.New("subscription name is empty")
 	}
 	return s
 }
 
-// Topic is the topic that it belongs to.
+// Topic returns the topic of the subscription.
 func (s *Subscription) Topic() *Topic { return s.t }
 
-// Name is the subscription's.
+// Name returns the name of the subscription.
 func (s *Subscription) Name() string { return s.name }
 
-// SubscriptionOptions are those of a new subscription.
+// SubscriptionOptions are the options of a new subscription.
 type SubscriptionOptions struct {
-	// From is the first message that it gets; Latest by default.
+	// From is the position of the first message; Latest by default.
 	From Position
-	// AckTimeout is the lease of its messages where a call does not say otherwise,
-	// 1 s to 12 h; 30 s when zero.
+	// AckTimeout is the default lease of its messages, 1 s to 12 h; 30 s when zero.
 	AckTimeout time.Duration
-	// MaxRedeliver, when not nil, has a message that was delivered that many times
-	// again and given back once more moved to DeadLetterTopic, which is
+	// MaxRedeliver is the maximum number of redeliveries; nil is unlimited. When it is
+	// exceeded, the server moves the message to DeadLetterTopic, which is
 	// TOPIC-SUBSCRIPTION-DLQ when empty.
 	MaxRedeliver    *int
 	DeadLetterTopic string
@@ -53,9 +52,9 @@ type SubscriptionOptions struct {
 	Properties map[string]string
 }
 
-// Create makes the subscription, and the topic where there is none and the
-// namespace allows it. ErrConflict says that there is one. A subscription from a
-// time, or from behind an id, takes two calls: it is made, and then moved.
+// Create creates the subscription, and also the topic if it does not exist and the namespace
+// allows it. ErrConflict means that the subscription exists. AtTime and AfterID need two calls:
+// Create creates the subscription and then moves it.
 func (s *Subscription) Create(ctx context.Context, options SubscriptionOptions) error {
 	from := options.From
 	if !from.creates() {
@@ -63,7 +62,7 @@ func (s *Subscription) Create(ctx context.Context, options SubscriptionOptions) 
 	}
 	body, err := from.body()
 	if err != nil {
-		return fmt.Errorf("the position: %w", err)
+		return fmt.Errorf("parsing the position: %w", err)
 	}
 	body["properties"] = orEmpty(options.Properties)
 	if options.AckTimeout > 0 {
@@ -82,14 +81,13 @@ func (s *Subscription) Create(ctx context.Context, options SubscriptionOptions) 
 	return s.Reset(ctx, options.From)
 }
 
-// Delete removes the subscription. Unless force is set, ErrInvalid says that
-// somebody consumes from it.
+// Delete deletes the subscription. Without force, ErrInvalid means that it has consumers.
 func (s *Subscription) Delete(ctx context.Context, force bool) error {
 	return s.call(ctx, http.MethodDelete, "", flag("force", force), nil, nil)
 }
 
-// Reset moves the subscription: everything before the position counts as
-// acknowledged, everything from it on as not delivered. Leases end.
+// Reset moves the subscription: messages before the position count as acknowledged, those from
+// the position as not delivered. All leases end.
 func (s *Subscription) Reset(ctx context.Context, to Position) error {
 	if !to.time.IsZero() {
 		ms := max(to.time.UnixMilli(), 0)
@@ -97,17 +95,17 @@ func (s *Subscription) Reset(ctx context.Context, to Position) error {
 	}
 	body, err := to.body()
 	if err != nil {
-		return fmt.Errorf("the position: %w", err)
+		return fmt.Errorf("parsing the position: %w", err)
 	}
 	return s.repeatable(ctx, http.MethodPost, "/resetcursor", body)
 }
 
-// SkipAll acknowledges everything that is there.
+// SkipAll acknowledges all messages of the backlog.
 func (s *Subscription) SkipAll(ctx context.Context) error {
 	return s.repeatable(ctx, http.MethodPost, "/skip_all", nil)
 }
 
-// Properties are the subscription's, its settings among them.
+// Properties returns the properties of the subscription, which include its settings.
 func (s *Subscription) Properties(ctx context.Context) (map[string]string, error) {
 	var properties map[string]string
 	err := s.call(ctx, http.MethodGet, "/properties", nil, nil, &properties)
@@ -119,7 +117,7 @@ func (s *Subscription) SetProperties(ctx context.Context, properties map[string]
 	return s.repeatable(ctx, http.MethodPut, "/properties", orEmpty(properties))
 }
 
-// Stats describes the subscription.
+// Stats returns the statistics of the subscription.
 func (s *Subscription) Stats(ctx context.Context) (SubscriptionStats, error) {
 	if s.err != nil {
 		return SubscriptionStats{}, s.err
@@ -138,8 +136,8 @@ func (s *Subscription) Stats(ctx context.Context) (SubscriptionStats, error) {
 	return of, nil
 }
 
-// DeadLetterTopic is the topic that messages go to when they were given back too
-// often; nil when the subscription has no such limit.
+// DeadLetterTopic returns the topic to which the server moves messages after too many
+// redeliveries, or nil if the subscription has no limit.
 func (s *Subscription) DeadLetterTopic(ctx context.Context) (*Topic, error) {
 	properties, err := s.Properties(ctx)
 	if err != nil {
@@ -154,10 +152,10 @@ func (s *Subscription) DeadLetterTopic(ctx context.Context) (*Topic, error) {
 	return s.t.c.Topic(s.t.tenant + "/" + s.t.namespace + "/" + s.t.name + "-" + s.name + "-DLQ"), nil
 }
 
-// PropertyOrigin names, on a dead letter, the message that it is a copy of.
+// PropertyOrigin is the property of a dead letter with the id of the original message.
 const PropertyOrigin = "ORIGIN_MESSAGE_ID"
 
-// path is the subscription's for calls on messages.
+// path returns the path of the subscription for calls on messages.
 func (s *Subscription) path(suffix string) string {
 	return s.t.path(messageRoot, "/"+url.PathEscape(s.name)+suffix)
 }
@@ -176,8 +174,7 @@ func (s *Subscription) repeatable(ctx context.Context, method, suffix string, bo
 	return s.t.repeatable(ctx, method, s.t.admin("/subscription/"+url.PathEscape(s.name)+suffix), nil, body, nil)
 }
 
-// settle makes a call on messages that were delivered. All of them do no harm
-// when they come twice.
+// settle makes a call on delivered messages. These calls are idempotent.
 func (s *Subscription) settle(ctx context.Context, method, suffix string, body any) error {
 	if s.err != nil {
 		return s.err
@@ -185,19 +182,19 @@ func (s *Subscription) settle(ctx context.Context, method, suffix string, body a
 	return s.t.c.callJSON(ctx, &Request{Method: method, Path: s.path(suffix), Idempotent: true}, body, nil)
 }
 
-// Ack acknowledges messages by their ids, at most MaxBatch, and returns when that
-// is durable. Acknowledging twice is no error. Delivery.Ack does it in a loop.
+// Ack acknowledges up to MaxBatch messages by their ids, and returns when that is durable. A
+// second acknowledgement is not an error. In a loop, use Delivery.Ack.
 func (s *Subscription) Ack(ctx context.Context, ids ...string) error {
 	return s.settle(ctx, http.MethodPut, "/messages", map[string]any{"messageIds": ids})
 }
 
-// AckCumulative acknowledges each message and all before it on its partition.
+// AckCumulative acknowledges each message and all earlier ones of its partition.
 func (s *Subscription) AckCumulative(ctx context.Context, ids ...string) error {
 	return s.settle(ctx, http.MethodPut, "/message/cumulative", map[string]any{"messageIds": ids})
 }
 
-// Nack gives messages back, to be delivered again after the delay. ErrConflict
-// says that the lease of one of them has ended, and nothing was done.
+// Nack returns messages to the server, which delivers them again after the delay. ErrConflict
+// means that the lease of one of them has expired, and that the call had no effect.
 func (s *Subscription) Nack(ctx context.Context, delay time.Duration, ids ...string) error {
 	body := map[string]any{"messageIds": ids}
 	if delay > 0 {
@@ -206,17 +203,16 @@ func (s *Subscription) Nack(ctx context.Context, delay time.Duration, ids ...str
 	return s.settle(ctx, http.MethodPost, "/message/nack", body)
 }
 
-// Extend has the leases of messages run anew from now. ErrConflict says that the
-// lease of one of them has ended, and nothing was done.
+// Extend renews the leases of messages from now. ErrConflict means that the lease of one of
+// them has expired, and that the call had no effect.
 func (s *Subscription) Extend(ctx context.Context, lease time.Duration, ids ...string) error {
 	return s.settle(ctx, http.MethodPost, "/message/extend",
 		map[string]any{"messageIds": ids, "ackTimeoutMillis": lease.Milliseconds()})
 }
 
-// Fetch borrows up to maxMessages messages, waiting for the first one at most as
-// long as wait, which the server bounds (30 s unless configured otherwise). No
-// message is no error. Their leases are not extended by themselves; Messages does
-// that.
+// Fetch leases up to maxMessages messages. It waits for the first one up to wait, which the
+// server limits (30 s by default). An empty result is not an error. Fetch does not extend the
+// leases; Messages does.
 func (s *Subscription) Fetch(ctx context.Context, maxMessages int, wait, lease time.Duration) ([]Received, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -228,7 +224,7 @@ func (s *Subscription) Fetch(ctx context.Context, maxMessages int, wait, lease t
 	var answer struct {
 		Messages []wireReceived `json:"messages"`
 	}
-	// A call whose answer is lost leaves its messages on lease: they come again.
+	// If the response is lost, the messages are delivered again when their leases expire.
 	request := &Request{
 		Method: http.MethodPost, Path: s.path("/messages"), Idempotent: true,
 		Timeout: wait + s.t.c.timeout,

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Tail reads a topic's messages as they come, from a position on, and disturbs no
-// subscription. It ends as Messages does. When the line breaks it goes on behind
-// the last message, so that none is missing; on a topic with partitions a message
-// may then come out of its place, but none comes twice.
+// Tail reads a topic's messages from a position as they arrive, without affecting
+// subscriptions. It ends like Messages. When the connection breaks it continues after the last
+// message, so that no message is missing. On a topic with partitions, messages may then be
+// reordered, but no message is returned twice.
 func (t *Topic) Tail(ctx context.Context, from Position) iter.Seq2[*Received, error] {
 	return t.tail(ctx, from, func() {})
 }
 
-// tail is Tail that says when the server has nothing to send for a while.
+// tail is Tail with a callback for the server's heartbeats.
 func (t *Topic) tail(ctx context.Context, from Position, quiet func()) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
 		if t.err != nil {
@@ -51,19 +51,19 @@ func (t *Topic) tail(ctx context.Context, from Position, quiet func()) iter.Seq2
 	}
 }
 
-// tail is where a Tail has got to.
+// tail is the state of a Tail.
 type tail struct {
 	t         *Topic
 	from      Position
 	quiet     func()
 	connected bool
-	since     time.Time // of the first connection, by the server's clock
+	since     time.Time // time of the first connection by the server's clock
 	last      string    // id of the last message
 	count     int
 	seen      map[[2]int64]int64 // last entry by ledger and partition
 }
 
-// query says where the next connection begins.
+// query returns the query with the position of the next connection.
 func (t *tail) query() url.Values {
 	query := url.Values{"encoding": {"base64"}}
 	switch {
@@ -81,12 +81,13 @@ func (t *tail) query() url.Values {
 	return query
 }
 
-// fromID begins at an id or behind it. The server knows only the second.
+// fromID sets the position of an id. The server only supports positions after an id, so AtID
+// uses the id before.
 func (t *tail) fromID(query url.Values) {
 	id, err := parseID(t.from.id)
 	switch {
 	case err != nil || t.from.after:
-		query.Set("after", t.from.id) // the server says what is wrong with it
+		query.Set("after", t.from.id) // the server reports an invalid id
 	case id.entry == 0:
 		query.Set("from", "earliest")
 	default:
@@ -94,7 +95,7 @@ func (t *tail) fromID(query url.Values) {
 	}
 }
 
-// connect reads until the line breaks. It returns false when the loop was left.
+// connect reads until the connection breaks. It returns false if the loop has ended.
 func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -112,7 +113,7 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 			t.since = at
 		}
 	}
-	// A line without a heartbeat for so long is dead.
+	// A connection without heartbeats for maxSilence is broken.
 	silence := time.AfterFunc(maxSilence, cancel)
 	defer silence.Stop()
 	events := newEvents(response.Body)
@@ -140,14 +141,14 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 	}
 }
 
-// maxSilence is longer than three of the server's heartbeats.
+// maxSilence is longer than three heartbeat intervals of the server.
 const maxSilence = 50 * time.Second
 
-// message reads a message, nil when it was read before.
+// message decodes a message. It returns nil if the message was already returned.
 func (t *tail) message(data []byte) (*Received, error) {
 	var wire wireReceived
 	if err := json.Unmarshal(data, &wire); err != nil {
-		return nil, fmt.Errorf("the server's event is not a message: %w", err)
+		return nil, fmt.Errorf("decoding a message event: %w", err)
 	}
 	received, err := wire.received()
 	if err != nil {
@@ -155,7 +156,7 @@ func (t *tail) message(data []byte) (*Received, error) {
 	}
 	id, err := parseID(received.StringID)
 	if err != nil {
-		return nil, fmt.Errorf("the server's event: %w", err)
+		return nil, fmt.Errorf("decoding a message event: %w", err)
 	}
 	place := [2]int64{id.ledger, id.partition}
 	if last, ok := t.seen[place]; ok && id.entry <= last {
@@ -166,7 +167,8 @@ func (t *tail) message(data []byte) (*Received, error) {
 	return &received, nil
 }
 
-// ended is a line that broke or was ended by the server: worth another one.
+// ended returns nil or ErrUnavailable for a connection that was closed or broke, so that Tail
+// reconnects.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -178,14 +180,14 @@ func ended(err error) error {
 	return &unreachable{err}
 }
 
-// eventError is the error that ends a stream.
+// eventError returns the error of an error event, which ends a stream.
 func eventError(data []byte) error {
 	var body struct {
 		Status int    `json:"status"`
 		Reason string `json:"reason"`
 	}
 	if err := json.Unmarshal(data, &body); err != nil {
-		return fmt.Errorf("the server's error event cannot be read: %w", err)
+		return fmt.Errorf("decoding an error event: %w", err)
 	}
 	return &Error{Status: body.Status, Code: body.Status, Message: body.Reason}
 }

@@ -10,57 +10,53 @@ import (
 	"time"
 )
 
-// Token is what a call carries as its bearer token: an access token or an API
-// key.
+// Token is a bearer token: an access token or an API key.
 type Token struct {
-	// Value is the token itself. It is a secret.
+	// Value is the token. It is a secret.
 	Value string `json:"-"`
-	// Expiry is when it ends; zero when that is not known or never.
+	// Expiry is when the token expires; zero if that is unknown or never.
 	Expiry time.Time
 }
 
-// String hides the value, so that a Token in a log says nothing.
+// String redacts the value.
 func (t Token) String() string { return "[token]" }
 
-// GoString hides the value as String does.
+// GoString redacts the value.
 func (t Token) GoString() string { return t.String() }
 
-// TokenSource gives the token of the next call. It is asked before every
-// attempt, by many goroutines at a time, so it keeps a token as long as it is
-// good.
+// TokenSource returns the token of a call. The client calls it before every attempt, from many
+// goroutines, so it should cache a token while it is valid.
 type TokenSource interface {
 	Token(ctx context.Context) (Token, error)
 }
 
-// Invalidator is a TokenSource that can be told that the server refused a token.
-// The call is then sent once more with what Token gives next, if that is another
-// one.
+// Invalidator is a TokenSource that the client notifies when the server has rejected a token.
+// The client then retries the call once if Token returns another token.
 type Invalidator interface {
 	TokenSource
-	// Invalidate says that the server takes this token no more.
+	// Invalidate is called with a token that the server has rejected.
 	Invalidate(Token)
 }
 
-// StaticToken is a TokenSource with one token that does not change, such as an
-// API key.
+// StaticToken returns a TokenSource with a fixed token, such as an API key.
 func StaticToken(value string) TokenSource { return staticToken(value) }
 
 type staticToken string
 
 func (t staticToken) Token(context.Context) (Token, error) { return Token{Value: string(t)}, nil }
 
-// fileCheck is how long what a file held is taken for what it holds.
+// fileCheck is the interval at which a token file is checked for changes.
 const fileCheck = 10 * time.Second
 
-// FileToken is a TokenSource with the token in a file, white space around it
-// cut. The file is read again when it has changed (looked at every ten seconds)
-// and when the server refuses the token.
+// FileToken returns a TokenSource that reads the token from a file and trims white space. It
+// reads the file again when it has changed, which it checks every ten seconds, and when the
+// server rejects the token.
 func FileToken(path string) TokenSource { return &fileToken{path: path} }
 
 type fileToken struct {
 	path string
 
-	// mu guards what follows; nobody holds it for longer than a read of the file.
+	// mu protects the fields below. It is held while the file is read.
 	mu      sync.Mutex
 	token   Token
 	modTime time.Time
@@ -88,7 +84,7 @@ func (f *fileToken) Token(context.Context) (Token, error) {
 	}
 	value := strings.TrimSpace(string(text))
 	if value == "" {
-		return Token{}, errors.New("the token file " + f.path + " is empty")
+		return Token{}, errors.New("token file " + f.path + " is empty")
 	}
 	f.token, f.modTime, f.checked = Token{Value: value}, info.ModTime(), now
 	return f.token, nil

@@ -10,24 +10,23 @@ import (
 	"strings"
 )
 
-// Roots of the calls on messages.
+// Path prefixes of the APIs for messages, administration and Kafka resources.
 const (
 	messageRoot = "/admin/rest/topics/v1/"
 	adminRoot   = "/admin/v2/"
 	streamRoot  = "/rest-stream/admin/v1/"
 )
 
-// Topic is a topic of the cluster, whether or not it exists. Making one makes no
-// call.
+// Topic refers to a topic of the cluster, which need not exist.
 type Topic struct {
 	c                       *Client
 	tenant, namespace, name string
-	err                     error // of the name; every call returns it
+	err                     error // of an invalid name; every call returns it
 }
 
-// Topic names a topic: orders in public/default, tenant/namespace/orders, or
-// persistent://tenant/namespace/orders. One partition of a topic is
-// orders-partition-3. What is wrong with a name is what the first call returns.
+// Topic returns a reference to a topic. It makes no call. The name is orders in public/default,
+// tenant/namespace/orders, or persistent://tenant/namespace/orders. orders-partition-3 is one
+// partition of a topic. The first call returns the error of an invalid name.
 func (c *Client) Topic(name string) *Topic {
 	t := &Topic{c: c, tenant: "public", namespace: "default", name: name}
 	full, isFull := strings.CutPrefix(name, "persistent://")
@@ -36,21 +35,21 @@ func (c *Client) Topic(name string) *Topic {
 	case len(parts) == 3:
 		t.tenant, t.namespace, t.name = parts[0], parts[1], parts[2]
 	case isFull || len(parts) == 2 || strings.Contains(name, "://"):
-		t.err = fmt.Errorf("%q is not the name of a topic: write it as topic, tenant/namespace/topic or "+
+		t.err = fmt.Errorf("%q is not a topic name; write it as topic, tenant/namespace/topic or "+
 			"persistent://tenant/namespace/topic", name)
 	}
 	if t.err == nil && (t.tenant == "" || t.namespace == "" || t.name == "") {
-		t.err = errors.New("the name of a topic is empty, or a part of it")
+		t.err = errors.New("topic name, or a part of it, is empty")
 	}
 	return t
 }
 
-// Name is the topic's full name, persistent://tenant/namespace/topic.
+// Name returns the full name of the topic, persistent://tenant/namespace/topic.
 func (t *Topic) Name() string {
 	return "persistent://" + t.tenant + "/" + t.namespace + "/" + t.name
 }
 
-// ShortName is the name that people use: without what is the default.
+// ShortName returns the name of the topic without the default tenant and namespace.
 func (t *Topic) ShortName() string {
 	if t.tenant == "public" && t.namespace == "default" {
 		return t.name
@@ -58,7 +57,7 @@ func (t *Topic) ShortName() string {
 	return t.tenant + "/" + t.namespace + "/" + t.name
 }
 
-// path is the topic's under a root; what follows begins with a slash.
+// path returns the path of the topic under a root. suffix starts with a slash or is empty.
 func (t *Topic) path(root, suffix string) string {
 	return t.c.ClusterPath(root + url.PathEscape(t.tenant) + "/" + url.PathEscape(t.namespace) + "/" +
 		url.PathEscape(t.name) + suffix)
@@ -66,15 +65,16 @@ func (t *Topic) path(root, suffix string) string {
 
 func (t *Topic) admin(suffix string) string { return t.path(adminRoot+"persistent/", suffix) }
 
-// TopicOptions are those of a new topic.
+// TopicOptions are the options of a new topic.
 type TopicOptions struct {
-	// Partitions is their number, at most 1,024; 0 is a topic without.
+	// Partitions is the number of partitions, at most 1,024; 0 is a topic without
+	// partitions.
 	Partitions int
-	// Properties of the topic, settings of the stream protocol among them.
+	// Properties are the properties of the topic, including settings of the Kafka protocol.
 	Properties map[string]string
 }
 
-// Create makes the topic. ErrConflict says that there is one.
+// Create creates the topic. ErrConflict means that it exists.
 func (t *Topic) Create(ctx context.Context, options TopicOptions) error {
 	if options.Partitions == 0 {
 		return t.call(ctx, http.MethodPut, t.admin(""), nil, orNil(options.Properties), nil)
@@ -83,8 +83,8 @@ func (t *Topic) Create(ctx context.Context, options TopicOptions) error {
 	return t.call(ctx, http.MethodPut, t.admin("/partitions"), nil, body, nil)
 }
 
-// Delete removes the topic with its messages and subscriptions. Unless force is
-// set, ErrInvalid says that somebody consumes from it.
+// Delete deletes the topic with its messages and subscriptions. Without force, ErrInvalid means
+// that it has consumers.
 func (t *Topic) Delete(ctx context.Context, force bool) error {
 	count, err := t.Partitions(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *Topic) Delete(ctx context.Context, force bool) error {
 	return t.call(ctx, http.MethodDelete, path, flag("force", force), nil, nil)
 }
 
-// Partitions is the number of partitions, 0 of a topic without.
+// Partitions returns the number of partitions, or 0 for a topic without partitions.
 func (t *Topic) Partitions(ctx context.Context) (int, error) {
 	var body struct {
 		Partitions int `json:"partitions"`
@@ -106,19 +106,19 @@ func (t *Topic) Partitions(ctx context.Context) (int, error) {
 	return body.Partitions, err
 }
 
-// Grow gives the topic more partitions. Keys move to other partitions by it.
+// Grow increases the number of partitions. Keys then map to other partitions.
 func (t *Topic) Grow(ctx context.Context, partitions int) error {
 	return t.call(ctx, http.MethodPost, t.admin("/partitions"), nil, partitions, nil)
 }
 
-// Properties are the topic's.
+// Properties returns the properties of the topic.
 func (t *Topic) Properties(ctx context.Context) (map[string]string, error) {
 	var properties map[string]string
 	err := t.call(ctx, http.MethodGet, t.admin("/properties"), nil, nil, &properties)
 	return properties, err
 }
 
-// SetProperties adds properties, or gives those that are there other values.
+// SetProperties adds or replaces properties.
 func (t *Topic) SetProperties(ctx context.Context, properties map[string]string) error {
 	return t.repeatable(ctx, http.MethodPut, t.admin("/properties"), nil, orEmpty(properties), nil)
 }
@@ -128,7 +128,7 @@ func (t *Topic) DeleteProperty(ctx context.Context, name string) error {
 	return t.call(ctx, http.MethodDelete, t.admin("/properties"), url.Values{"key": {name}}, nil, nil)
 }
 
-// Subscriptions are the names of the topic's.
+// Subscriptions returns the names of the topic's subscriptions.
 func (t *Topic) Subscriptions(ctx context.Context) ([]string, error) {
 	var list []string
 	err := t.call(ctx, http.MethodGet, t.admin("/subscriptions"), nil, nil, &list)
@@ -137,16 +137,15 @@ func (t *Topic) Subscriptions(ctx context.Context) ([]string, error) {
 
 // TopicEntry is a topic in a list.
 type TopicEntry struct {
-	// Name is as short as it can be without naming another topic: orders, or
-	// tenant.namespace.orders.
+	// Name is the shortest unique name: orders, or tenant.namespace.orders.
 	Name string `json:"topic_name"`
 	// Partitions is at least 1.
 	Partitions int  `json:"partitions_count"`
 	Internal   bool `json:"is_internal"`
 }
 
-// Topics lists the topics that the caller may see, all of them or those of one
-// namespace, which is written tenant/namespace.
+// Topics returns the topics that the caller may see, of one namespace (tenant/namespace), or
+// of all if it is empty.
 func (c *Client) Topics(ctx context.Context, namespace string) ([]TopicEntry, error) {
 	query := url.Values{}
 	if namespace != "" {
@@ -160,7 +159,7 @@ func (c *Client) Topics(ctx context.Context, namespace string) ([]TopicEntry, er
 	return list.Data, err
 }
 
-// call makes a call that is not safe to repeat unless it is a GET.
+// call makes a call that is idempotent only if it is a GET.
 func (t *Topic) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
 	if t.err != nil {
 		return t.err
@@ -168,7 +167,7 @@ func (t *Topic) call(ctx context.Context, method, path string, query url.Values,
 	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query}, body, answer)
 }
 
-// repeatable makes a call that does no harm when it comes twice.
+// repeatable makes an idempotent call.
 func (t *Topic) repeatable(ctx context.Context, method, path string, query url.Values, body, answer any) error {
 	if t.err != nil {
 		return t.err
@@ -176,12 +175,12 @@ func (t *Topic) repeatable(ctx context.Context, method, path string, query url.V
 	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query, Idempotent: true}, body, answer)
 }
 
-// callJSON sends body, unless it is nil, and decodes the answer, unless that is.
+// callJSON sends body as JSON and decodes the JSON of the response. Body and target may be nil.
 func (c *Client) callJSON(ctx context.Context, r *Request, body, answer any) error {
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("making the call: %w", err)
+			return fmt.Errorf("encoding the request: %w", err)
 		}
 		r.Body, r.Header = text, http.Header{"Content-Type": {"application/json"}}
 	}
@@ -206,7 +205,7 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// orNil keeps a map without entries from becoming a body.
+// orNil returns nil for an empty map, so that the call has no body.
 func orNil(m map[string]string) any {
 	if len(m) == 0 {
 		return nil

@@ -6,19 +6,18 @@ import (
 	"strconv"
 )
 
-// TopicSchema is a version of a topic's own schema. The registry's schemas are
-// apart: client/schemas.
+// TopicSchema is a version of a topic's own schema. Package client/schemas is for the schemas
+// of the registry.
 type TopicSchema struct {
 	Version int64 `json:"version"`
 	// Type is AVRO, JSON, PROTOBUF, PROTOBUF_NATIVE, STRING, ...
 	Type string `json:"type"`
-	// Text is the schema: of AVRO, JSON and PROTOBUF an Avro record.
+	// Text is the schema; for AVRO, JSON and PROTOBUF it is an Avro record.
 	Text       string            `json:"data"`
 	Properties map[string]string `json:"properties"`
 }
 
-// Schema returns the latest version of the topic's schema. ErrNotFound says that
-// it has none.
+// Schema returns the latest version of the topic's schema. ErrNotFound means that it has none.
 func (t *Topic) Schema(ctx context.Context) (*TopicSchema, error) {
 	return t.schema(ctx, "/schema")
 }
@@ -33,8 +32,8 @@ func (t *Topic) schema(ctx context.Context, suffix string) (*TopicSchema, error)
 	return schema, t.call(ctx, http.MethodGet, t.path(adminRoot+"schemas/", suffix), nil, nil, schema)
 }
 
-// SetSchema gives the topic a schema and returns its version. The same schema
-// again has the version it had; ErrConflict says that it is not compatible.
+// SetSchema sets the topic's schema and returns its version. An existing schema keeps its
+// version. ErrConflict means that the schema is not compatible.
 func (t *Topic) SetSchema(ctx context.Context, schema TopicSchema) (int64, error) {
 	body := map[string]any{"type": schema.Type, "schema": schema.Text, "properties": orEmpty(schema.Properties)}
 	var answer struct {
@@ -46,7 +45,7 @@ func (t *Topic) SetSchema(ctx context.Context, schema TopicSchema) (int64, error
 	return answer.Version.Version, err
 }
 
-// DeleteSchema removes the topic's schema.
+// DeleteSchema deletes the topic's schema.
 func (t *Topic) DeleteSchema(ctx context.Context) error {
 	return t.call(ctx, http.MethodDelete, t.path(adminRoot+"schemas/", "/schema"), nil, nil, nil)
 }

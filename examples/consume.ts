@@ -1,17 +1,18 @@
-// Consume messages of a subscription, with nothing but what Node.js brings.
+// Consume the messages of a subscription with Node.js and no packages.
 //
-// The loop receives messages, extends their leases while it works on them,
-// acknowledges what succeeded and gives back what failed. Calls that failed for a
-// passing reason are repeated, access tokens are renewed. Every message comes at
-// least once: what is done with it should bear being done twice.
+// The loop receives messages, extends their leases while the handler runs,
+// acknowledges a message when the handler succeeds and returns it (nack) when the
+// handler fails. Calls are retried after transient errors and access tokens are
+// renewed. Delivery is at least once: make handlers idempotent.
 //
-//   FRESHET_URL               where the server is        (http://127.0.0.1:8080)
-//   FRESHET_CREDENTIALS_FILE  a service account's        (freshet-data/admin.json)
-//   FRESHET_AUDIENCE          what tokens are for: organization and instance
+//   FRESHET_URL               base URL of the server     (http://127.0.0.1:8080)
+//   FRESHET_CREDENTIALS_FILE  service account file       (freshet-data/admin.json)
+//   FRESHET_AUDIENCE          audience of the tokens: organization and instance
 //                             (urn:vendor:messaging:default:default)
-//   LEASE                     seconds; who dies gives its messages back after them (30)
+//   LEASE                     lease in seconds; when a consumer dies, its messages
+//                             are redelivered after this time (30)
 //
-//   node consume.ts TOPIC SUBSCRIPTION [COUNT]      (Node.js 23.6 or newer; tsc before)
+//   node consume.ts TOPIC SUBSCRIPTION [COUNT]      (Node.js 23.6 or newer; compile with tsc for older ones)
 
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,13 +22,13 @@ interface Credentials { client_id: string; client_secret: string }
 interface Message {
   messageId: string;
   messageStringId: string;
-  payload: string; // in base64
+  payload: string; // base64
   redeliveryCount: number;
   key?: string;
   properties?: Record<string, string>;
 }
 
-/** The server's answer was an error. */
+/** The server returned an error. */
 class Refused extends Error {
   readonly status: number;
   constructor(status: number, reason: string) {
@@ -43,7 +44,7 @@ class Client {
   private readonly audience: string;
   private token = "";
   private renewAt = 0;
-  private asking?: Promise<string>;
+  private tokenRequest?: Promise<string>;
 
   constructor(url: string, credentials: Credentials, audience: string) {
     this.url = url.replace(/\/+$/, "");
@@ -51,27 +52,28 @@ class Client {
     this.audience = audience;
   }
 
-  /** An access token: the one there is until it is nearly over or was refused. However
-   * many calls want one, the server is asked once. */
+  /** Returns an access token, and requests a new one shortly before expiry or after a refusal.
+   * Concurrent calls share one request. */
   private async bearer(refused?: string): Promise<string> {
     if (Date.now() < this.renewAt && this.token !== refused) return this.token;
-    this.asking ??= this.askForToken().finally(() => { this.asking = undefined; });
-    return this.asking;
+    this.tokenRequest ??= this.requestToken().finally(() => { this.tokenRequest = undefined; });
+    return this.tokenRequest;
   }
 
-  private async askForToken(): Promise<string> {
+  private async requestToken(): Promise<string> {
     const form = new URLSearchParams({
       grant_type: "client_credentials", audience: this.audience,
       client_id: this.credentials.client_id, client_secret: this.credentials.client_secret,
     });
-    const text = await this.send("POST", "/oauth/token", form.toString(), { "Content-Type": "application/x-www-form-urlencoded" });
-    const answer = JSON.parse(text) as { access_token: string; expires_in: number };
-    this.token = answer.access_token;
-    this.renewAt = Date.now() + 1000 * (answer.expires_in - Math.min(60, answer.expires_in / 10));
+    const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+    const text = await this.send("POST", "/oauth/token", form.toString(), headers);
+    const response = JSON.parse(text) as { access_token: string; expires_in: number };
+    this.token = response.access_token;
+    this.renewAt = Date.now() + 1000 * (response.expires_in - Math.min(60, response.expires_in / 10));
     return this.token;
   }
 
-  /** Makes a call that bears being made twice. */
+  /** Makes an idempotent call, with retries. */
   async call<T>(method: string, path: string, body: unknown): Promise<T | undefined> {
     let token = await this.bearer();
     for (let attempt = 0; ; attempt++) {
@@ -84,9 +86,9 @@ class Client {
         if (e instanceof Refused) {
           if (e.status === 401 && attempt === 0) token = await this.bearer(token);
           else if (![429, 502, 503, 504].includes(e.status)) throw e;
-        } // anything else: no connection, or it broke
-        // Longer every time, and half of it by chance, so that callers who failed
-        // together do not come back together.
+        } // any other error: the connection failed or was closed
+        // Exponential backoff with 50 % jitter, so that callers that failed at the same
+        // time do not retry at the same time.
         await sleep(Math.min(5000, 100 * 2 ** attempt) * (0.5 + Math.random() / 2));
       }
     }
@@ -98,15 +100,15 @@ class Client {
     if (response.ok) return text;
     let reason = text;
     try {
-      const answer = JSON.parse(text) as { reason?: string; error_description?: string };
-      reason = answer.reason ?? answer.error_description ?? text;
-    } catch { /* not from the server */ }
+      const error = JSON.parse(text) as { reason?: string; error_description?: string };
+      reason = error.reason ?? error.error_description ?? text;
+    } catch { /* not JSON, for example from a proxy */ }
     throw new Refused(response.status, reason);
   }
 }
 
-/** Keeps a message until stopped. The signal is aborted when that did not succeed. */
-function keep(client: Client, path: string, messageId: string, seconds: number) {
+/** Extends the lease of a message until stop is called; aborts the signal lost if extending fails. */
+function extendLease(client: Client, path: string, messageId: string, seconds: number) {
   const lost = new AbortController();
   const over = new AbortController();
   const running = (async () => {
@@ -119,7 +121,7 @@ function keep(client: Client, path: string, messageId: string, seconds: number) 
       try {
         await client.call("POST", `${path}/message/extend`, { messageId, ackTimeoutMillis: 1000 * seconds });
       } catch {
-        lost.abort(); // somebody else may have it: stop, or acknowledge it if the work is done
+        lost.abort(); // another consumer may receive it now: stop, or acknowledge if the work is done
         return;
       }
     }
@@ -130,19 +132,21 @@ function keep(client: Client, path: string, messageId: string, seconds: number) 
 type Handler = (value: Buffer, message: Message, lost: AbortSignal) => Promise<boolean>;
 
 /** Calls the handler for each message until it returns false. */
-export async function consume(client: Client, topic: string, subscription: string, handle: Handler, lease = 30): Promise<void> {
+export async function consume(
+  client: Client, topic: string, subscription: string, handle: Handler, lease = 30,
+): Promise<void> {
   const path = `/admin/rest/topics/v1/public/default/${encodeURIComponent(topic)}/${encodeURIComponent(subscription)}`;
   for (;;) {
-    // One at a time: a message that waits here would need its lease extended, too.
-    const answer = await client.call<{ messages: Message[] }>("POST", `${path}/messages`,
+    // One at a time: the lease of a message that waits here would have to be extended, too.
+    const response = await client.call<{ messages: Message[] }>("POST", `${path}/messages`,
       { maxMessages: 1, timeoutMillis: 20_000, ackTimeoutMillis: 1000 * lease });
-    for (const message of answer?.messages ?? []) {
+    for (const message of response?.messages ?? []) {
       const { messageId } = message;
-      const held = keep(client, path, messageId, lease);
-      let goOn = true;
+      const held = extendLease(client, path, messageId, lease);
+      let more = true;
       let failure: unknown;
       try {
-        goOn = await handle(Buffer.from(message.payload, "base64"), message, held.lost);
+        more = await handle(Buffer.from(message.payload, "base64"), message, held.lost);
       } catch (e) {
         failure = e;
       }
@@ -155,10 +159,11 @@ export async function consume(client: Client, topic: string, subscription: strin
         try {
           await client.call("POST", `${path}/message/nack`, { messageId, delayMillis });
         } catch (e) {
-          if (!(e instanceof Refused && e.status === 409)) throw e; // else the lease had ended: it comes again anyway
+          // 409: the lease expired, so the message is redelivered anyway.
+          if (!(e instanceof Refused && e.status === 409)) throw e;
         }
       }
-      if (!goOn) return;
+      if (!more) return;
     }
   }
 }
@@ -166,16 +171,17 @@ export async function consume(client: Client, topic: string, subscription: strin
 async function main(): Promise<void> {
   const [topic, subscription, count] = process.argv.slice(2);
   let left = Number(count ?? -1);
-  const credentials = JSON.parse(await readFile(process.env.FRESHET_CREDENTIALS_FILE ?? "freshet-data/admin.json", "utf8")) as Credentials;
+  const file = process.env.FRESHET_CREDENTIALS_FILE ?? "freshet-data/admin.json";
+  const credentials = JSON.parse(await readFile(file, "utf8")) as Credentials;
   const client = new Client(process.env.FRESHET_URL ?? "http://127.0.0.1:8080", credentials,
     process.env.FRESHET_AUDIENCE ?? "urn:vendor:messaging:default:default");
 
-  // The work of this example: a job is JSON, takes some seconds, and may fail the
-  // first time.
+  // The handler of this example: a job is JSON, takes some seconds, and may fail on its
+  // first deliveries.
   const handle: Handler = async (value, message, lost) => {
     const job = JSON.parse(value.toString()) as { name: string; seconds?: number; failures?: number };
     await sleep(1000 * (job.seconds ?? 0), undefined, { signal: lost });
-    if (message.redeliveryCount < (job.failures ?? 0)) throw new Error("it did not succeed");
+    if (message.redeliveryCount < (job.failures ?? 0)) throw new Error("job failed");
     console.log(job.name);
     return --left !== 0;
   };

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The message interface from the first call to the last, with curl alone:
-# schema, subscription, produce, consume, acknowledge, for topics of four
-# schema types, partitioned and not.
+# The message API from the first call to the last, with curl only: schema,
+# subscription, produce, consume, acknowledge, for topics of four schema types,
+# with and without partitions.
 #
-#   BASE_URL  where the server is      (http://127.0.0.1:8080)
-#   TOKEN     who is calling           (the content of freshet-data/admin.token)
-#   RUN       a name for this run's topics, so that it can be run again
+#   BASE_URL  base URL of the server   (http://127.0.0.1:8080)
+#   TOKEN     bearer token             (the content of freshet-data/admin.token)
+#   RUN       prefix of the topics; choose a new one for each run (run and the process id)
 set -euo pipefail
 
 BASE_URL=${BASE_URL:-http://127.0.0.1:8080}
@@ -17,14 +17,14 @@ rest=$BASE_URL/admin/rest/topics/v1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# call WANTED METHOD URL [curl arguments]: the body on standard output.
+# call STATUS METHOD URL [curl arguments] fails unless it gets STATUS, and prints the response body.
 call() {
-  local wanted=$1 method=$2 url=$3 got
+  local want=$1 method=$2 url=$3 got
   shift 3
   got=$(curl -sS -o "$work/body" -D "$work/headers" -w '%{http_code}' -X "$method" \
     -H "Authorization: Bearer $TOKEN" "$@" "$url")
-  if [[ $got != "$wanted" ]]; then
-    echo "$method $url: $got, wanted $wanted: $(cat "$work/body")" >&2
+  if [[ $got != "$want" ]]; then
+    echo "$method $url: got status $got, want $want: $(cat "$work/body")" >&2
     exit 1
   fi
   cat "$work/body"
@@ -36,7 +36,7 @@ json=(-H 'Accept: application/json' -H 'Content-Type: application/json')
 octets=(-H 'Accept: application/json' -H 'Content-Type: application/octet-stream')
 record='{\"type\":\"record\",\"name\":\"Reading\",\"fields\":[{\"name\":\"name\",\"type\":\"string\"}]}'
 
-# use TYPE SCHEMA PAYLOAD-FILE PARTITIONS
+# use TYPE SCHEMA PAYLOAD-FILE PARTITIONS creates a topic and sends one message through it.
 use() {
   local type=$1 schema=$2 payload=$3 partitions=$4
   local topic=$RUN-$(tr '[:upper:]' '[:lower:]' <<<"$type")-$partitions
@@ -54,9 +54,9 @@ use() {
   local id version
   id=$(header X-Msg-Message-Id)
   version=$(header X-Msg-Long-Schema-Version)
-  [[ $version == 0 ]] || { echo "schema version '$version', wanted 0" >&2; exit 1; }
-  [[ $(header X-Msg-Property-Origin) == example ]] || { echo "the property is lost" >&2; exit 1; }
-  # As clients do, without the padding.
+  [[ $version == 0 ]] || { echo "schema version '$version', want 0" >&2; exit 1; }
+  [[ $(header X-Msg-Property-Origin) == example ]] || { echo "property Origin is missing" >&2; exit 1; }
+  # Some clients send the id without its base64 padding.
   call 204 PUT "$rest/public/default/$topic/sub/message" "${json[@]}" -d "${id//=/}"
   call 204 POST "$rest/public/default/$topic/sub/message" "${json[@]}" -d '{"timeoutMillis":0}'
   echo "ok: $type, partitions: $partitions"
@@ -64,7 +64,7 @@ use() {
 
 printf 'hello' >"$work/string"
 printf '{"name":"ada"}' >"$work/json"
-printf '\x06ada' >"$work/avro"     # length 3, zigzag, then the text
+printf '\x06ada' >"$work/avro"     # length 3 in zigzag encoding, then the text
 printf '\x0a\x03ada' >"$work/proto" # field 1, length 3
 
 for partitions in 0 3; do

@@ -6,7 +6,7 @@
   for (i = 3; i < NF; i += 2) value[name, $(i + 1)] = $i
 }
 
-# number writes a number with three digits, or whole with commas.
+# number formats a number with three digits, or as an integer with thousands separators.
 function number(x) {
   if (x == "") return ""
   if (x < 100) return sprintf("%.3g", x)
@@ -22,7 +22,7 @@ function head(title, columns,    k, j, row) {
   row = "|"; for (j = 1; j <= k; j++) row = row "---|"; print row
 }
 
-# table prints the benchmarks whose names match, a column for each unit.
+# table prints the benchmarks whose names match, with one column for each unit.
 function table(title, names, units,    k, i, j, u, row) {
   k = split(units, u, " ")
   gsub(" ", "|", units)
@@ -39,7 +39,7 @@ function cell(name) {
   return number(value[name, "op/s"]) " /s, " number(value[name, "p50-µs"] / 1000) " ms"
 }
 
-# appends prints appends beside bare sets, a row for each load.
+# appends prints appends next to writes to bare Pebble, one row for each load.
 function appends(    i, load, row) {
   head("### Append", "load|1 topic|1,000 topics|100,000 topics|bare Pebble")
   for (i = 1; i <= n; i++) if (order[i] ~ /^BareSet\//) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the engine's benchmarks and then prints them as the tables of
-# docs/performance.md. The raw output, fit for benchstat, is kept in the file
-# given as the first argument.
+# Runs the engine's benchmarks and prints them as the tables of docs/performance.md.
+# The raw output, which benchstat can read, is written to the file named by the first
+# argument.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails when a function cannot be reached from any command of this module, or is
-# exported and used by tests only. Tests are no reason to keep code; packages that
-# exist for tests are left out by name.
+# Fails if a function cannot be reached from any command of this module, or is exported
+# and used by tests only. Being used by a test does not justify code. Packages that
+# exist for tests are excluded by name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,7 +13,7 @@ found=$(
 )
 unreachable=$(grep -vE "$for_tests" <<<"$found" || true)
 if [[ -n $unreachable ]]; then
-  echo "functions that no command reaches; remove them, or call them:" >&2
+  echo "unreachable functions; remove them or call them:" >&2
   echo "$unreachable" >&2
   exit 1
 fi

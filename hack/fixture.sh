@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a small data directory with the binary of this tree and packs it, to be
-# opened by the tests of all later versions:
+# Creates a small data directory with the binary of this tree and packs it. The tests of
+# all later versions open it:
 #   hack/fixture.sh NAME    writes test/e2e/faults/testdata/NAME.tar.gz
-# One is made for every release that changes a format, and none is ever made anew.
+# Add one for every release that changes a format. Never regenerate an existing one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -36,7 +36,7 @@ as_admin -X POST "$url/apis/cloud.vendor.io/v1alpha1/namespaces/default/servicea
 kill "$pid"
 wait "$pid" || true
 pid=
-# Space that is only taken ahead would make the archive large, and is not needed.
+# Preallocated space would enlarge the archive and is not needed.
 rm -f "$data/RESERVE" "$data"/etcd/member/wal/*.tmp
 mkdir -p test/e2e/faults/testdata
 tar -C "$data" -czf "test/e2e/faults/testdata/$name.tar.gz" .

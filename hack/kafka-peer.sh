@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# hack/kafka-peer.sh DIR PORT [NAME=VALUE...] runs an Apache Kafka broker to compare
-# with: one node, broker and controller in one, without security, on loopback, its
-# data and configuration in the new folder DIR. PORT is the clients', the next one the
-# controller's. NAME=VALUE are broker settings, for example flush.messages=1, which
-# becomes log.flush.interval.messages=1. HEAP is the size of its heap (default 1g).
+# hack/kafka-peer.sh DIR PORT [NAME=VALUE...] runs an Apache Kafka broker to compare with:
+# one node that is broker and controller, without security, on loopback. Its data and
+# configuration are in the new folder DIR. Clients connect to PORT; the controller listens
+# on PORT+1. NAME=VALUE are broker settings, for example flush.messages=1, which becomes
+# log.flush.interval.messages=1. HEAP is the size of the Java heap (default 1g).
 #
-# The process is the broker itself: end it by its id. It answers when its log says
-# "Kafka Server started".
+# The script execs the broker, so its process id is the broker's. The broker is ready when
+# it logs "Kafka Server started".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ $# -lt 2 ]]; then

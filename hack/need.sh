@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hack/need.sh COMMAND PACKAGE... makes sure COMMAND is there, installing the
-# Debian packages that bring it when it is missing and we are allowed to.
+# hack/need.sh COMMAND PACKAGE... makes sure that COMMAND exists. If it is missing, the
+# script installs the Debian packages that contain it, as root or with sudo -n.
 set -euo pipefail
 
 command=$1
@@ -8,7 +8,7 @@ shift
 command -v "$command" >/dev/null && exit 0
 
 if ! command -v apt-get >/dev/null; then
-  echo "$command is missing, and there is no apt-get to install $* with" >&2
+  echo "$command is missing and apt-get does not exist; install $* yourself" >&2
   exit 1
 fi
 root=()
@@ -17,6 +17,6 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 echo "$command is missing: installing $*" >&2
 if ! { "${root[@]}" apt-get update -qq && "${root[@]}" apt-get install -y -qq "$@"; } >/dev/null 2>&1; then
-  echo "$command could not be installed; do it by hand (Debian: $*)" >&2
+  echo "installing $command failed; install it yourself (Debian: $*)" >&2
   exit 1
 fi

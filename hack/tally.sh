@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests that attack the system or break something under it, and prints
-# one table of what they tried: hack/tally.sh attack|fault
-# The whole output stays in .cache/test-KIND.log.
+# Runs the tests that attack the system or inject faults, and prints one table of their
+# results: hack/tally.sh attack|fault
+# The complete output is in .cache/test-KIND.log.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,8 +12,8 @@ fault) tests='^TestFault' head='FAULT|INJECTED|CHECKED|LOST|FOREIGN|WRONG|RECOVE
 *) echo "usage: hack/tally.sh attack|fault" >&2; exit 2 ;;
 esac
 
-# Only packages that have such a test: linking the others would take longer than
-# the tests. Modules of their own (the console, clients) have targets of their own.
+# Only packages that have such a test: linking the others would take longer than the
+# tests. Separate modules (the console, clients) have their own make targets.
 packages=$(grep -rlE "^func ${tests#^}" --include='*_test.go' client internal test bench | xargs -n1 dirname | sort -u |
   while read -r dir; do [[ -f $dir/go.mod ]] || echo "./$dir"; done)
 log=.cache/test-$kind.log
@@ -34,6 +34,6 @@ FRESHET_LONG=1 go test -count=1 -v -timeout 20m -run "$tests" $packages >"$log" 
 grep -E '^\s*--- (SKIP|FAIL)' "$log" || true
 grep -E 'NOT TESTED' "$log" || true
 if [ "$result" != 0 ]; then
-  echo "some of it failed; the whole output is in $log" >&2
+  echo "some tests failed; the complete output is in $log" >&2
   exit 1
 fi

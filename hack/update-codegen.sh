@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Regenerates everything that is generated from the types in api: deep copies,
-# protobuf, OpenAPI definitions, and the typed client with listers, informers
-# and apply configurations. The output is checked in; make verify runs this and
-# looks for a difference. Needs the generators in .cache/bin (make tools) and
-# protoc (Debian: protobuf-compiler).
+# Regenerates all code that is generated from the types in api: deep copies, protobuf,
+# OpenAPI definitions, and the typed client with listers, informers and apply
+# configurations. The output is checked in; make verify runs this script and fails on any
+# difference. Needs the generators in .cache/bin (make tools) and protoc (Debian:
+# protobuf-compiler).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,10 +17,11 @@ export PATH="$bin:$PATH" CGO_ENABLED=0
 
 protobuf() {
   if ! command -v protoc >/dev/null; then
-    echo "codegen: protoc is not installed, so protobuf code was not regenerated (Debian: apt-get install protobuf-compiler)" >&2
+    echo "codegen: protoc is not installed, so protobuf code was not regenerated" \
+      "(Debian: apt-get install protobuf-compiler)" >&2
     return 0
   fi
-  # go-to-protobuf wants a GOPATH-like tree: links stand in for it.
+  # go-to-protobuf needs a GOPATH-like tree, which symbolic links provide.
   local tree
   tree=$(mktemp -d)
   trap 'rm -rf "$tree"' RETURN

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Regenerates the checked-in code and fails when that changes anything. The
-# comparison is with the files as they lie here, so it works before a commit.
+# Regenerates the checked-in code and fails if any file changes. It compares with the
+# working tree, so it can be run before a commit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,7 @@ rm -f docs/reference/cli/*.md
 bin/freshet docs markdown docs/reference/cli
 
 if ! command -v protoc >/dev/null; then
-  echo "verify: the protobuf part was SKIPPED: protoc is missing and could not be installed" >&2
+  echo "verify: protobuf code was SKIPPED: protoc is missing and could not be installed" >&2
 fi
 
 status=0
@@ -27,6 +27,6 @@ for file in $({ generated; (cd "$before" && generated 2>/dev/null); } | LC_ALL=C
   fi
 done
 if [[ $status -ne 0 ]]; then
-  echo "verify: generated code was out of date; it has been regenerated, commit it" >&2
+  echo "verify: generated code was out of date and has been regenerated; commit it" >&2
 fi
 exit $status

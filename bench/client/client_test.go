@@ -1,7 +1,7 @@
-// Package client measures what a Go program has of package client, against the real
-// binary: producing one message a call, producing through a Producer, and the loop over
-// a subscription with its acknowledgements. `make bench` runs it; what a call costs the
-// server alone is bench/messages, which therefore uses no client.
+// Package client measures the Go client package against the real binary: producing
+// one message per call, producing through a Producer, and receiving and acknowledging
+// the messages of a subscription. `make bench` runs it. bench/messages measures the
+// server's cost per call without this client.
 package client
 
 import (
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testserver.MainServer(m, &binary, &server, testser
 
 const size = 1024
 
-// topic makes one for a benchmark, with a subscription.
+// topic creates a topic and a subscription for a benchmark.
 func topic(b *testing.B) (*client.Topic, *client.Subscription) {
 	b.Helper()
 	c, err := client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)})
@@ -41,7 +41,7 @@ func topic(b *testing.B) (*client.Topic, *client.Subscription) {
 	return t, sub
 }
 
-// send has n messages stored through a Producer.
+// send stores n messages through a Producer and waits for all of them.
 func send(b *testing.B, t *client.Topic, n int) {
 	b.Helper()
 	p := t.NewProducer(client.ProducerOptions{})
@@ -61,7 +61,7 @@ func send(b *testing.B, t *client.Topic, n int) {
 	}
 }
 
-// BenchmarkProduce waits for each message.
+// BenchmarkProduce waits for the response to each message.
 func BenchmarkProduce(b *testing.B) {
 	t, _ := topic(b)
 	value := make([]byte, size)
@@ -77,14 +77,14 @@ func BenchmarkProduce(b *testing.B) {
 	})
 }
 
-// BenchmarkProducer waits for all of them at the end.
+// BenchmarkProducer sends without waiting and flushes once at the end.
 func BenchmarkProducer(b *testing.B) {
 	t, _ := topic(b)
 	b.ResetTimer()
 	send(b, t, b.N)
 }
 
-// BenchmarkMessages receives and acknowledges what is there.
+// BenchmarkMessages receives and acknowledges messages that are already stored.
 func BenchmarkMessages(b *testing.B) {
 	t, sub := topic(b)
 	send(b, t, b.N)

@@ -1,10 +1,11 @@
-// Package group measures what a group of three members costs beside a server that is
-// alone, in one run on the same cores: the processor time of all server processes for
-// each message, the rate, and the memory at rest. `make bench-group` runs it.
+// Package group compares an ensemble of three members with a single server, in one run
+// on the same cores: CPU time of all server processes per message, message rate, and
+// memory of the idle members. `make bench-group` runs it.
 //
-//   - group_test.go: both sides, by turns. rows_test.go: what is asked of them.
-//   - payload_test.go: the messages, as people send them and such that nothing packs.
-//   - profile_test.go: processor profiles of the members.
+//   - group_test.go: starts both targets and measures them alternately.
+//   - rows_test.go: the kinds of load.
+//   - payload_test.go: the messages: realistic events and incompressible random bytes.
+//   - profile_test.go: CPU profiles of the members.
 package group
 
 import (
@@ -28,12 +29,12 @@ var binary string
 
 func TestMain(m *testing.M) { testserver.Main(m, &binary) }
 
-// side is one server, or a group of them.
+// side is one measured target: a single server or an ensemble.
 type side struct {
 	name, token string
 	pids        []int
-	ops         []string // where its processes give their profiles
-	stream      []string // and where they speak the stream protocol
+	ops         []string // base URLs of the members' profile endpoints; unset for a single server
+	stream      []string // Kafka bootstrap addresses
 	addresses   []string
 	connections []*rawhttp.Connection
 }
@@ -50,8 +51,8 @@ func (s *side) cpu(b *testing.B) (sum time.Duration) {
 	return sum
 }
 
-// spend has the row's calls made, and returns the processor time and the time that
-// they took.
+// spend runs the row's calls and returns the CPU time of all server processes and the
+// elapsed time.
 func (s *side) spend(b *testing.B, r *row) (cpu, took time.Duration) {
 	b.Helper()
 	s.connect(b, r.connections)
@@ -62,12 +63,12 @@ func (s *side) spend(b *testing.B, r *row) (cpu, took time.Duration) {
 	return s.cpu(b) - before, time.Since(began)
 }
 
-// connect opens connections, by turns to each address, in place of those before.
+// connect replaces the open connections by n new ones, distributed over the addresses.
 func (s *side) connect(b *testing.B, n int) {
 	b.Helper()
 	s.disconnect()
 	for i := range n {
-		// A connection's topic and its member have nothing to do with each other.
+		// i/topics, not i: the member that a connection uses must not correlate with its topic.
 		c, err := rawhttp.Dial(strings.TrimPrefix(s.addresses[i/topics%len(s.addresses)], "http://"))
 		if err != nil {
 			b.Fatal(err)
@@ -83,7 +84,7 @@ func (s *side) disconnect() {
 	s.connections = nil
 }
 
-// prepare makes the topics.
+// prepare creates the topics and their subscriptions.
 func (s *side) prepare(b *testing.B) {
 	b.Helper()
 	b.Cleanup(s.disconnect)
@@ -97,7 +98,7 @@ func (s *side) prepare(b *testing.B) {
 	}
 }
 
-// start starts a server and a group, and makes what the rows need.
+// start starts a single server and an ensemble, and creates the topics in both.
 func start(b *testing.B) (single, group *side) {
 	b.Helper()
 	alone, err := testserver.Start(b.Context(), binary, b.TempDir(), testserver.Options{Stream: true})
@@ -129,14 +130,14 @@ func start(b *testing.B) (single, group *side) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Logf("member %s at rest: %d MB", m.Name, resident>>20)
+		b.Logf("member %s idle: %d MB resident", m.Name, resident>>20)
 	}
 	single.prepare(b)
 	group.prepare(b)
 	return single, group
 }
 
-// wanted are the rows that FRESHET_BENCH_ROWS names by parts of their names, else all.
+// wanted returns the rows whose names contain a part listed in FRESHET_BENCH_ROWS; without it, all rows.
 func wanted() []row {
 	parts := os.Getenv("FRESHET_BENCH_ROWS")
 	return slices.DeleteFunc(rows(), func(r row) bool {
@@ -146,10 +147,10 @@ func wanted() []row {
 	})
 }
 
-// BenchmarkGroup measures both sides by turns.
+// BenchmarkGroup measures both targets alternately and reports the best of the rounds.
 func BenchmarkGroup(b *testing.B) {
 	single, group := start(b)
-	b.Logf("%-26s %14s %14s %14s %14s %7s", "", "alone µs/msg", "alone msg/s", "group µs/msg", "group msg/s", "ratio")
+	b.Logf("%-26s %14s %14s %14s %14s %7s", "", "alone µs/msg", "alone msg/s", "three µs/msg", "three msg/s", "ratio")
 	for _, r := range wanted() {
 		best := map[*side][2]float64{}
 		for range rounds {

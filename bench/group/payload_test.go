@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// payloads is how many different messages there are of a kind. Nothing that the
-	// servers pack together has one twice: a connection has messages and batches of its
-	// own, and so has a producer.
+	// payloads is the number of different messages of a kind. It is large enough that no
+	// message occurs twice in data that a server compresses together: every connection and
+	// every producer has its own messages and batches.
 	payloads = few * ownBatches * batchSize
-	// ownBatches is how many batches a connection takes by turns.
+	// ownBatches is the number of batches that a connection sends in rotation.
 	ownBatches = 3
-	// share is how many messages a producer of the stream protocol takes by turns. It is
-	// a prime, so that a topic meets all of them before it meets one again.
+	// share is the number of messages that a Kafka producer sends in rotation. It is prime,
+	// so that every message is sent to every topic before one is repeated.
 	share = 2399
 )
 
-// kind is a kind of message: what it is called, and messages of about 1 KiB.
+// kind is a kind of message: its name and messages of about 1 KiB.
 type kind struct {
 	name    string
 	all     []string
-	values  [][]byte // the same, as producers of the stream protocol take them
-	batches []string // bodies of requests with many
+	values  [][]byte // the same messages as bytes, for Kafka producers
+	batches []string // bodies of batch produce requests
 }
 
-// newKind makes messages, the same in every run.
+// newKind generates the messages; the fixed seed makes them the same in every run.
 func newKind(name string, make func(*rand.Rand) string) *kind {
 	k := &kind{name: name}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -49,22 +49,22 @@ func newKind(name string, make func(*rand.Rand) string) *kind {
 	return k
 }
 
-// one is what a connection sends in its nth call.
+// one returns the message that a connection sends in its nth call.
 func (k *kind) one(connection, n int) string { return k.all[(connection*(payloads/many)+n)%payloads] }
 
-// batch is what it sends when it sends many.
+// batch returns the request body that a connection sends in its nth batch call.
 func (k *kind) batch(connection, n int) string {
 	return k.batches[connection*ownBatches+n%ownBatches]
 }
 
-// record is what a producer of the stream protocol sends as its nth.
+// record returns the nth record of a Kafka producer.
 func (k *kind) record(producer, n int) []byte { return k.values[producer*share+n%share] }
 
-// events are what people send: ids, times, names that come again, and text.
+// events returns realistic messages with ids, timestamps, repeated names and text.
 func events() *kind { return newKind("events", event) }
 
-// random are messages that nothing makes smaller, such as those of a client that
-// encrypts or compresses them.
+// random returns incompressible messages, as sent by clients that encrypt or compress
+// their payloads.
 func random() *kind {
 	return newKind("random", func(r *rand.Rand) string {
 		b := make([]byte, size)
@@ -87,22 +87,26 @@ var (
 		replacement for a damaged item of last week express delivery if possible same colour as before`)
 )
 
-// event is an event of a shop.
+// event returns an order event of a shop.
 func event(r *rand.Rand) string {
 	at := time.UnixMilli(1_760_000_000_000 + r.Int64N(86_400_000)).UTC().Format(time.RFC3339Nano)
 	var lines []string
 	for n := range 3 {
 		lines = append(lines,
-			fmt.Sprintf(`{"position":%d,"sku":"SKU-%06d","name":"%s %s","quantity":%d,"unitPrice":{"amount":"%d.%02d","currency":"EUR"}}`,
+			fmt.Sprintf(`{"position":%d,"sku":"SKU-%06d","name":"%s %s","quantity":%d,`+
+				`"unitPrice":{"amount":"%d.%02d","currency":"EUR"}}`,
 				n+1, r.IntN(1e6), pick(r, words), pick(r, words), 1+r.IntN(5), r.IntN(200), r.IntN(100)))
 	}
 	var note []string
 	for range 12 + r.IntN(16) {
 		note = append(note, pick(r, words))
 	}
-	return fmt.Sprintf(`{"id":"%08x-%04x-4%03x-a%03x-%012x","type":"%s","source":"/shop/checkout","specversion":"1.0","time":"%s",`+
-		`"traceparent":"00-%016x%016x-%016x-01","data":{"orderId":"ORD-%08d","customer":{"id":"CUS-%06d","email":"user%d@example.com","city":"%s","country":"%s","newsletter":%t},`+
-		`"lines":[%s],"shipping":{"method":"standard","carrier":"parcel-service","warehouse":"eu-central-2","estimatedDays":%d},"channel":"web","total":{"amount":"%d.%02d","currency":"EUR"},"note":"%s"}}`,
+	return fmt.Sprintf(`{"id":"%08x-%04x-4%03x-a%03x-%012x","type":"%s","source":"/shop/checkout",`+
+		`"specversion":"1.0","time":"%s","traceparent":"00-%016x%016x-%016x-01",`+
+		`"data":{"orderId":"ORD-%08d","customer":{"id":"CUS-%06d","email":"user%d@example.com",`+
+		`"city":"%s","country":"%s","newsletter":%t},"lines":[%s],`+
+		`"shipping":{"method":"standard","carrier":"parcel-service","warehouse":"eu-central-2","estimatedDays":%d},`+
+		`"channel":"web","total":{"amount":"%d.%02d","currency":"EUR"},"note":"%s"}}`,
 		r.Uint32(), r.IntN(1<<16), r.IntN(1<<12), r.IntN(1<<12), r.Int64N(1<<48), pick(r, actions), at,
 		r.Uint64(), r.Uint64(), r.Uint64(), r.IntN(1e8), r.IntN(1e6), r.IntN(1e6), pick(r, places),
 		pick(r, []string{"DE", "PT", "CA", "KE", "JP", "BR", "EE", "NZ"}), r.IntN(2) == 0,
@@ -111,8 +115,8 @@ func event(r *rand.Rand) string {
 
 func pick(r *rand.Rand, of []string) string { return of[r.IntN(len(of))] }
 
-// TestPayloads holds what the rows say of their messages: how large they are, and how
-// much smaller 100 of them become.
+// TestPayloads checks the properties that the rows rely on: message size, compression
+// ratio of batches of 100, and that all messages differ.
 func TestPayloads(t *testing.T) {
 	for _, c := range []struct {
 		*kind

@@ -8,7 +8,7 @@ import (
 	"freshet/bench/process"
 )
 
-// profile keeps a processor profile of every member for each row.
+// profile saves a CPU profile of every member for each row.
 func profile(b *testing.B, s *side, dir string) {
 	b.Helper()
 	fill := called("", few, calls, 1, produce(events()))
@@ -21,7 +21,7 @@ func profile(b *testing.B, s *side, dir string) {
 			}()
 		}
 		for saved := 0; saved < len(s.ops); {
-			if r.name == consumeRow { // it needs something to consume
+			if r.name == consumeRow { // produce messages to consume first
 				s.spend(b, &fill)
 			}
 			s.spend(b, &r)

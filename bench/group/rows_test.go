@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	topics     = 12 // so that every member owns some
+	topics     = 12 // enough that every member owns some
 	few        = 48 // connections
 	many       = 192
-	calls      = 100 // of a connection
-	alone      = 600 // of the only one
+	calls      = 100 // per connection
+	alone      = 600 // of a single connection
 	batchSize  = 100
 	batchCalls = 10
 	producers  = 6
-	records    = 16000 // of a producer
+	records    = 16000 // per producer
 	size       = 1024
 	consumeRow = "consume and acknowledge"
 
@@ -33,19 +33,19 @@ const (
 
 func topic(i int) string { return fmt.Sprintf("cost-%d", i%topics) }
 
-// row is a kind of load; run makes all its calls on a side.
+// row is a kind of load; run makes all its calls to a target.
 type row struct {
 	name        string
-	connections int // of the message interface
+	connections int // of the message API; 0 for Kafka
 	messages    int
 	run         func(ctx context.Context, s *side) error
 }
 
-// call is the nth call of a connection to the message interface.
+// call makes the nth call of a connection to the message API.
 type call func(s *side, connection, n int, topic string) error
 
-// rows are what is measured: all of it with events, and with random messages what is
-// paid by the byte.
+// rows returns the measured loads. Those whose cost depends on the number of bytes are
+// measured with events and with random messages, the others with events only.
 func rows() []row {
 	events, random := events(), random()
 	return []row{
@@ -95,8 +95,8 @@ func expect(c *rawhttp.Connection, request []byte, want int) error {
 	return err
 }
 
-// called is a row in which each of some connections makes n calls. Each has its topic;
-// one that is the only one takes the topics by turns, since some are owned elsewhere.
+// called returns a row in which each of the connections makes n calls to its own topic. A
+// single connection rotates through all topics, because other members own some of them.
 func called(name string, connections, n, messages int, do call) row {
 	run := func(_ context.Context, s *side) error {
 		return each(connections, func(i int) error {
@@ -115,15 +115,15 @@ func called(name string, connections, n, messages int, do call) row {
 	return row{name, connections, connections * n * messages, run}
 }
 
-// streamed has idempotent producers of the stream protocol write to all topics, in
-// batches as their library makes them.
+// streamed has idempotent Kafka producers write to all topics, in batches of the
+// library's default size.
 func streamed(of *kind) func(ctx context.Context, s *side) error {
 	return func(ctx context.Context, s *side) error {
 		return each(producers, func(i int) error { return stream(ctx, s, of, i) })
 	}
 }
 
-// stream is what one of the producers does.
+// stream runs one of the producers.
 func stream(ctx context.Context, s *side, of *kind, producer int) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.stream...),
 		kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
@@ -139,7 +139,7 @@ func stream(ctx context.Context, s *side, of *kind, producer int) error {
 				if err != nil {
 					select {
 					case failed <- err:
-					default: // one is enough
+					default: // the first error is enough
 					}
 				}
 			})
@@ -155,13 +155,13 @@ func stream(ctx context.Context, s *side, of *kind, producer int) error {
 	}
 }
 
-// each runs do n times at once.
+// each runs do n times concurrently and joins the errors.
 func each(n int, do func(i int) error) error {
 	problems := make([]error, n)
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range n {
-		group.Go(func() { problems[i] = do(i) })
+		wg.Go(func() { problems[i] = do(i) })
 	}
-	group.Wait()
+	wg.Wait()
 	return errors.Join(problems...)
 }

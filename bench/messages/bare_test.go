@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// bareEnv makes this test binary the bare server.
+// bareEnv is the environment variable that makes this test binary run as the bare server.
 const bareEnv = "FRESHET_BENCH_BARE"
 
 // bareServer is a process with a net/http handler that reads the same requests
@@ -26,7 +26,7 @@ type bareServer struct {
 	pid     int
 }
 
-// startBare runs this binary once more.
+// startBare starts this test binary as the bare server.
 func startBare(b *testing.B) *bareServer {
 	b.Helper()
 	self, err := os.Executable()
@@ -36,7 +36,7 @@ func startBare(b *testing.B) *bareServer {
 	cmd := exec.CommandContext(b.Context(), self)
 	cmd.Env = append(os.Environ(), bareEnv+"=1")
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe() // it ends when this closes
+	in, err := cmd.StdinPipe() // the bare server exits when its stdin closes
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,12 +53,12 @@ func startBare(b *testing.B) *bareServer {
 	})
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		b.Fatalf("the bare server did not start: %v", err)
+		b.Fatalf("bare server did not start: %v", err)
 	}
 	return &bareServer{address: strings.TrimSpace(address), pid: cmd.Process.Pid}
 }
 
-// serveBare is the bare server's whole life.
+// serveBare runs the bare server until its stdin closes.
 func serveBare() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func serveBare() error {
 	fmt.Println(listener.Addr())
 	server := &http.Server{Handler: http.HandlerFunc(bare), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent goes
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent process exits
 		_ = server.Shutdown(context.Background())
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -76,7 +76,7 @@ func serveBare() error {
 	return nil
 }
 
-// bare answers as a produce, a consume, an acknowledgement or a batch would.
+// bare returns the responses of a produce, a consume, an acknowledgement or a batch.
 func bare(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		return

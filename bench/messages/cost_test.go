@@ -1,6 +1,6 @@
-// Package messages measures what the message interface of the real binary costs:
-// the processor time of the server's process alone, for each call, beside that of
-// a bare net/http server in a process of its own. `make bench-messages` runs it.
+// Package messages measures the cost of the message API of the real binary: the CPU
+// time of the server process per call, compared with a bare net/http server in its own
+// process. `make bench-messages` runs it.
 package messages
 
 import (
@@ -25,13 +25,13 @@ import (
 const (
 	connections  = 64
 	rounds       = 5
-	calls        = 192 // of a connection in a slice
+	calls        = 192 // per connection and round
 	batchSize    = 100
 	topic        = "/admin/rest/topics/v1/public/default/cost"
 	subscription = "s"
 )
 
-// payload is the message of every row that does not say otherwise.
+// payload is the message of every row that does not set its own size.
 var payload = strings.Repeat("x", 1024)
 
 var binary string
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	testserver.Main(m, &binary)
 }
 
-// side is one of the two servers.
+// side is one of the two measured servers.
 type side struct {
 	token       string
 	pid         int
@@ -71,8 +71,8 @@ func connect(b *testing.B, address, token string, pid int) *side {
 // row is a kind of call.
 type row struct {
 	name     string
-	calls    int // of a connection in a slice
-	messages int // that a call carries
+	calls    int // per connection and round
+	messages int // per call
 	do       func(s *side, c *rawhttp.Connection) error
 }
 
@@ -83,7 +83,7 @@ const (
 	jsonHeaders    = "Accept: application/json\r\nContent-Type: application/json\r\n"
 )
 
-// rows are in order: what one produces the next consumes.
+// rows returns the kinds of calls, in order: the second consumes what the first produces.
 func rows(token string) []row {
 	produce := rawhttp.Request(http.MethodPost, topic+"/message", token, produceHeaders, payload)
 	consume := rawhttp.Request(http.MethodPost, topic+"/"+subscription+"/message", token, consumeHeaders,
@@ -126,8 +126,8 @@ func expect(c *rawhttp.Connection, request []byte, want int) error {
 	return err
 }
 
-// spend lets every connection make its calls and returns the processor time that
-// the server spent on them.
+// spend lets every connection make its calls and returns the CPU time that the server
+// spent on them.
 func (s *side) spend(b *testing.B, r *row) time.Duration {
 	b.Helper()
 	before := spent(b, s.pid)
@@ -155,8 +155,8 @@ func spent(b *testing.B, pid int) time.Duration {
 	return d
 }
 
-// BenchmarkServerCost prints a line for each kind of call: medians of rounds in
-// turns.
+// BenchmarkServerCost prints, for each kind of call, the medians of the rounds; the two
+// servers take turns.
 func BenchmarkServerCost(b *testing.B) {
 	server, err := testserver.Start(b.Context(), binary, b.TempDir(), testserver.Options{})
 	if err != nil {
@@ -179,7 +179,7 @@ func BenchmarkServerCost(b *testing.B) {
 				r := &list[i]
 				x, y := bare.spend(b, r), real.spend(b, r)
 				if round == 0 || b.Failed() {
-					continue // to warm up
+					continue // warm-up round
 				}
 				c := costs[r.name]
 				costs[r.name] = [2][]time.Duration{append(c[0], x), append(c[1], y)}
@@ -201,7 +201,7 @@ func BenchmarkServerCost(b *testing.B) {
 	}
 }
 
-// profile keeps a processor profile of the server for each kind of call.
+// profile saves a CPU profile of the server for each kind of call.
 func profile(b *testing.B, s *side, ops, dir string, list []row) {
 	b.Helper()
 	for i := range list {
@@ -211,7 +211,7 @@ func profile(b *testing.B, s *side, ops, dir string, list []row) {
 				filepath.Join(dir, fmt.Sprintf("%d.pprof", i)))
 		}()
 		for saved := false; !saved; {
-			if list[i].name == consumeRow { // it needs something to consume
+			if list[i].name == consumeRow { // produce messages to consume first
 				s.spend(b, &list[0])
 			}
 			s.spend(b, &list[i])

@@ -1,5 +1,5 @@
-// Package process tells what a process costs the machine. The benchmarks read it
-// before and after what they measure.
+// Package process reads the CPU time and memory of another process and downloads its
+// profiles. The benchmarks read the counters before and after the measured work.
 package process
 
 import (
@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU is the processor time of a process so far, of its own and in the system for it.
+// CPU returns the CPU time that a process has used so far, in user and system mode.
 func CPU(pid int) (time.Duration, error) {
-	// The number of another process's clock: the system's man page of
-	// clock_getcpuclockid says how it is made.
+	// The clock id of another process's CPU clock is computed as clock_getcpuclockid(3)
+	// does: the complement of the pid shifted left by 3, or the clock type.
 	const scheduled = 2
 	var at unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &at); err != nil {
@@ -29,7 +29,7 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(at.Nano()), nil
 }
 
-// Resident is how much memory a process has.
+// Resident returns the resident memory of a process in bytes.
 func Resident(pid int) (int64, error) {
 	statm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
 	if err != nil {
@@ -46,7 +46,7 @@ func Resident(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// Save keeps what a process serves at a URL, a profile of itself say, in a file.
+// Save downloads a URL, for example a profile that a process serves, into a file.
 func Save(ctx context.Context, url, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"freshet/test/testserver"
 )
 
-// Variables that name what Freshet is compared with (docs/performance.md).
+// Environment variables that select the servers to compare Freshet with (docs/performance.md).
 const (
 	peerVariable      = "FRESHET_BENCH_PEER"       // address of a kube-apiserver, https://host:port
-	peerTokenVariable = "FRESHET_BENCH_PEER_TOKEN" // file with a token that may do everything there
-	peerPIDVariable   = "FRESHET_BENCH_PEER_PID"   // its processes and those of its etcd, with commas
+	peerTokenVariable = "FRESHET_BENCH_PEER_TOKEN" // file with a token that has all permissions there
+	peerPIDVariable   = "FRESHET_BENCH_PEER_PID"   // process ids of it and its etcd, separated by commas
 	beforeVariable    = "FRESHET_BENCH_BEFORE"     // another freshet binary
 )
 
-// amounts is how often each call is made in a round.
+// amounts is the number of calls of each kind in a round.
 type amounts struct{ rounds, objects, reads, writes, lists int }
 
 var (
@@ -27,9 +27,9 @@ var (
 	short = amounts{rounds: 1, objects: 20, reads: 40, writes: 40, lists: 4}
 )
 
-// BenchmarkCost prints what the calls cost servers in processor time: Freshet,
-// and what it is compared with, in turns. That is the figure to trust on a
-// machine with other work; with -short it only shows that everything works.
+// BenchmarkCost prints the CPU time of servers per call: of Freshet and of the servers
+// that it is compared with, alternately. CPU time is robust on a busy machine. With
+// -short it only checks that every call works.
 func BenchmarkCost(b *testing.B) {
 	n := full
 	if testing.Short() {
@@ -56,7 +56,7 @@ func BenchmarkCost(b *testing.B) {
 	fmt.Printf("\n%s\n", costTable(servers, measured))
 }
 
-// costServers are Freshet and what the environment says to compare it with.
+// costServers starts Freshet and connects to the servers that the environment names.
 func costServers(b *testing.B) []*costServer {
 	b.Helper()
 	servers := []*costServer{freshetServer("freshet", server(b))}
@@ -104,10 +104,10 @@ func freshetServer(name string, s *testserver.Server) *costServer {
 	}
 }
 
-// costTable compares all servers with the first: below 1, that one costs less.
+// costTable compares all servers with the first: a ratio below 1 means that the first costs less.
 func costTable(servers []*costServer, measured []map[string][]float64) string {
 	var out strings.Builder
-	out.WriteString("Processor time of the server per call in ms, the median of the rounds and all of them:\n\n| |")
+	out.WriteString("CPU time of the server per call in ms, the median of the rounds and all of them:\n\n| |")
 	for i, s := range servers {
 		out.WriteString(" " + s.name + " |")
 		if i > 0 {
@@ -137,14 +137,14 @@ func TestCostTableComparesWithTheFirst(t *testing.T) {
 	}
 	table := costTable([]*costServer{{name: "freshet"}, {name: "ConfigMap"}}, measured)
 	if want := "| get | 2 [3 1 2] | 4 [4 4 5] | 0.50 |\n"; !strings.Contains(table, want) {
-		t.Errorf("the table is\n%s\nwant a line %q", table, want)
+		t.Errorf("got table\n%s\nwant a line %q", table, want)
 	}
 	if !math.IsNaN(median(nil)) {
-		t.Errorf("the median of nothing is %v, want none", median(nil))
+		t.Errorf("median of no values is %v, want NaN", median(nil))
 	}
 }
 
-// TestCostCallsWork makes every call that is measured, some times each.
+// TestCostCallsWork makes every measured call a few times.
 func TestCostCallsWork(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -169,7 +169,7 @@ func TestCostCallsWork(t *testing.T) {
 	s.round(t, short, measured)
 	for _, row := range costRows {
 		if len(measured[row]) != 1 || measured[row][0] < 0 {
-			t.Errorf("%s was measured as %v, want once", row, measured[row])
+			t.Errorf("%s: got measurements %v, want one", row, measured[row])
 		}
 	}
 }

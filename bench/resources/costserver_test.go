@@ -24,34 +24,35 @@ import (
 	"freshet/bench/process"
 )
 
-// costCallers is how many calls are made at once, each over a connection of its own.
+// costCallers is the number of concurrent callers, each with its own connection.
 const costCallers = 64
 
-// costRows are the calls in the order in which a round makes them.
+// costRows lists the calls in the order in which a round makes them.
 var costRows = []string{
 	"create", "get", "get, any version", "merge patch", "server-side apply",
 	"list of 1,000", "delete",
 }
 
-// costServer is an API in the style of Kubernetes, and one kind of it. It is
-// called in JSON over HTTP/1.1 and TLS, with nothing but net/http.
+// costServer is a Kubernetes-style API and one of its kinds. The benchmark calls it with
+// JSON over HTTP/1.1 and TLS, using only net/http.
 type costServer struct {
 	name, url, token string
-	pids             []string // whose processor time counts
+	pids             []string // processes whose CPU time is counted
 	apiVersion, kind string
 	path, plural     string // of the kind
-	body             string // the field that holds what an object is about
+	body             string // field that holds the object's content: spec or data
 
 	client *http.Client
 	rounds int
 }
 
-// connect opens the connections, so that no round pays for it.
+// connect opens the connections before the first round.
 func (s *costServer) connect(ctx context.Context) error {
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // loopback, with a certificate made for the run
+		//nolint:gosec // loopback, with a certificate made for the run
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		MaxConnsPerHost: costCallers, MaxIdleConnsPerHost: costCallers,
-		DisableCompression: true, // the price of gzip is the same everywhere
+		DisableCompression: true, // gzip costs the same everywhere
 		TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 	s.client = &http.Client{Transport: transport, Timeout: time.Minute}
@@ -64,7 +65,7 @@ func (s *costServer) close() {
 	}
 }
 
-// call makes one call and reads its answer, which has to be a success.
+// call makes one call, reads the response and fails unless the status is 2xx.
 func (s *costServer) call(ctx context.Context, method, path, contentType string, body []byte,
 	look func([]byte) error,
 ) error {
@@ -82,7 +83,7 @@ func (s *costServer) call(ctx context.Context, method, path, contentType string,
 		return err
 	}
 	answer, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // it was read
+	_ = response.Body.Close()
 	switch {
 	case err != nil:
 		return err
@@ -94,7 +95,7 @@ func (s *costServer) call(ctx context.Context, method, path, contentType string,
 	return nil
 }
 
-// each has the callers share n calls.
+// each distributes n calls over the callers.
 func (s *costServer) each(n int, call func(i int) error) error {
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -118,13 +119,13 @@ func (s *costServer) each(n int, call func(i int) error) error {
 	return all
 }
 
-// spent is the processor time of the server so far, with 10 ms of precision.
+// spent returns the CPU time of the server's processes so far.
 func (s *costServer) spent() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range s.pids {
 		n, err := strconv.Atoi(strings.TrimSpace(pid))
 		if err != nil {
-			return 0, fmt.Errorf("the process id of %s: %w", s.name, err)
+			return 0, fmt.Errorf("process id of %s: %w", s.name, err)
 		}
 		one, err := process.CPU(n)
 		if err != nil {
@@ -135,8 +136,8 @@ func (s *costServer) spent() (time.Duration, error) {
 	return sum, nil
 }
 
-// wanted is the time that the server's threads ran or waited for a processor:
-// on a busy machine one that has work to do may get to run little.
+// wanted returns the time that the server's threads ran or waited for a CPU. On a busy
+// machine a thread with work may run rarely, so CPU time alone would look idle.
 func (s *costServer) wanted() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range s.pids {
@@ -157,8 +158,8 @@ func (s *costServer) wanted() (time.Duration, error) {
 	return sum, nil
 }
 
-// settled waits until the server has done what the calls left behind, such as
-// its controllers' writes, and returns its processor time then.
+// settled waits until the server has finished the work that the calls caused, such as
+// its controllers' writes, and then returns its CPU time.
 func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
 	const window, idle, most = 100 * time.Millisecond, 10 * time.Millisecond, 300
 	ticker := time.NewTicker(window)
@@ -183,7 +184,7 @@ func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
 	return s.spent()
 }
 
-// round makes every call so often in a namespace of its own, and adds what each cost in ms.
+// round makes every call in a namespace of its own and adds the cost of each, in ms, to measured.
 func (s *costServer) round(tb testing.TB, n amounts, measured map[string][]float64) {
 	tb.Helper()
 	s.rounds++
@@ -215,7 +216,7 @@ type costCall struct {
 	call  func(i int) error
 }
 
-// calls are those of a round, by row.
+// calls returns the calls of a round by row.
 func (s *costServer) calls(ctx context.Context, collection string, n amounts) map[string]costCall {
 	item := func(i int) string { return fmt.Sprintf("%s/o%d", collection, i%min(100, n.objects)) }
 	patch := func(i int, query, contentType, body string) error {
@@ -240,7 +241,7 @@ func (s *costServer) calls(ctx context.Context, collection string, n amounts) ma
 		"list of 1,000": {n.lists, func(int) error {
 			return s.call(ctx, http.MethodGet, collection, "", nil, func(answer []byte) error {
 				if found := bytes.Count(answer, []byte(`"uid":`)); found != n.objects {
-					return fmt.Errorf("a list of %d items at %s, want %d", found, s.name, n.objects)
+					return fmt.Errorf("list at %s has %d items, want %d", s.name, found, n.objects)
 				}
 				return nil
 			})
@@ -251,9 +252,9 @@ func (s *costServer) calls(ctx context.Context, collection string, n amounts) ma
 	}
 }
 
-// object is one of about 1 kB.
+// object returns an object of about 1 kB in JSON.
 func (s *costServer) object(name string) []byte {
-	object, _ := json.Marshal(map[string]any{ // texts only
+	object, _ := json.Marshal(map[string]any{ // strings always marshal
 		"apiVersion": s.apiVersion, "kind": s.kind,
 		"metadata": map[string]any{
 			"name": name, "labels": map[string]any{"team": "bench"},
@@ -264,7 +265,7 @@ func (s *costServer) object(name string) []byte {
 	return object
 }
 
-// median is that of an odd number, or the upper one of the two.
+// median returns the middle value, or the upper one of the two.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -1,8 +1,8 @@
-// Package resources measures the resource API of the real binary with client-go
-// over HTTPS, in JSON and in protobuf: single calls, lists of a thousand, and
-// how fast a change reaches many watchers. BenchmarkBare is the same client
-// against a handler that does nothing, to compare with. BenchmarkCost compares the
-// processor time of calls with that of a kube-apiserver, or of an earlier build.
+// Package resources measures the resource API of the real binary with client-go over
+// HTTPS, in JSON and in protobuf: single calls, lists of a thousand objects, and the rate
+// at which changes reach many watchers. BenchmarkBare measures the same client against a
+// handler that does nothing. BenchmarkCost compares the CPU time of calls with that of a
+// kube-apiserver or of an earlier build.
 package resources
 
 import (
@@ -42,7 +42,7 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 
 var forms = []string{"json", "protobuf"}
 
-// shared is the one server of all benchmarks; it starts with the first of them.
+// shared is the server that all benchmarks use; the first of them starts it.
 var shared struct {
 	once   sync.Once
 	server *testserver.Server
@@ -71,7 +71,7 @@ func server(b *testing.B) *testserver.Server {
 	return shared.server
 }
 
-// start makes the shared server, in a directory that outlives the benchmark that asked first.
+// start starts the shared server. Its directory must outlive the benchmark that started it.
 func start() {
 	if shared.dir, shared.err = os.MkdirTemp("", "freshet-bench-"); shared.err != nil {
 		return
@@ -97,7 +97,7 @@ func config(b *testing.B, form string) *rest.Config {
 
 var organizations atomic.Int64
 
-// users is a client for an organization that nobody else uses.
+// users returns a client for an organization that no other benchmark uses.
 func users(b *testing.B, form string) typed.UserInterface {
 	b.Helper()
 	client, err := versioned.NewForConfig(config(b, form))
@@ -137,7 +137,7 @@ func fill(b *testing.B, api typed.UserInterface, n int) {
 	group.Wait()
 }
 
-// inParallel has callers call for as long as the benchmark wants.
+// inParallel has concurrent callers make b.N calls.
 func inParallel(b *testing.B, call func(ctx context.Context, i int64) error) {
 	b.Helper()
 	var next atomic.Int64
@@ -156,8 +156,8 @@ func inParallel(b *testing.B, call func(ctx context.Context, i int64) error) {
 	report(b, float64(b.N), cpu)
 }
 
-// report tells how many there were in a second, and what each cost the server:
-// the latter holds on a busy machine too.
+// report reports the calls per second and the server's CPU time per call. The latter is
+// also valid on a busy machine.
 func report(b *testing.B, n float64, cpu time.Duration) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")
@@ -167,7 +167,7 @@ func report(b *testing.B, n float64, cpu time.Duration) {
 	}
 }
 
-// spent is the CPU time of the server so far.
+// spent returns the CPU time of the server so far.
 func spent(b *testing.B) time.Duration {
 	b.Helper()
 	if shared.server == nil {
@@ -175,9 +175,9 @@ func spent(b *testing.B) time.Duration {
 	}
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(shared.server.PID()), "stat"))
 	if err != nil {
-		return 0 // this system does not tell
+		return 0 // no /proc on this system
 	}
-	const user, system, perTick = 11, 12, 10 * time.Millisecond // behind the name, in 1/100 s
+	const user, system, perTick = 11, 12, 10 * time.Millisecond // fields after the process name, in 1/100 s
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	var ticks int64
 	for _, field := range []int{user, system} {
@@ -197,7 +197,7 @@ func each(b *testing.B, run func(b *testing.B, api typed.UserInterface)) {
 	}
 }
 
-// BenchmarkBare is a handler that reads a body and answers with as much.
+// BenchmarkBare measures a handler that reads the body and returns one of the same size.
 func BenchmarkBare(b *testing.B) {
 	body, err := user("bare").Marshal()
 	if err != nil {
@@ -211,7 +211,7 @@ func BenchmarkBare(b *testing.B) {
 			}
 		}
 		w.Header().Set("Content-Type", jsonType)
-		// the client counts
+		// The write error is ignored: the client counts failures.
 		_, _ = w.Write([]byte(`{"kind":"User","apiVersion":"cloud.vendor.io/v1alpha1","metadata":{"name":"` +
 			strings.Repeat("x", len(body)) + `"}}`))
 	}))
@@ -253,7 +253,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkGetAnyVersion may be answered from the cache.
+// BenchmarkGetAnyVersion requests resourceVersion 0, which the server may serve from its cache.
 func BenchmarkGetAnyVersion(b *testing.B) {
 	each(b, func(b *testing.B, api typed.UserInterface) {
 		fill(b, api, 100)
@@ -294,14 +294,14 @@ func BenchmarkList1000(b *testing.B) {
 		inParallel(b, func(ctx context.Context, _ int64) error {
 			list, err := api.List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) != manyList {
-				return fmt.Errorf("a list of %d items, want %d", len(list.Items), manyList)
+				return fmt.Errorf("list has %d items, want %d", len(list.Items), manyList)
 			}
 			return err
 		})
 	})
 }
 
-// BenchmarkWatchFanOut counts events that arrive: each change goes to every watcher.
+// BenchmarkWatchFanOut counts arriving events: every watcher receives each change.
 func BenchmarkWatchFanOut(b *testing.B) {
 	each(b, func(b *testing.B, api typed.UserInterface) {
 		fill(b, api, 1)
@@ -333,7 +333,7 @@ func BenchmarkWatchFanOut(b *testing.B) {
 	})
 }
 
-// BenchmarkDelete deletes what waits for its finalizer, so it is two writes.
+// BenchmarkDelete deletes objects with a finalizer, so each delete is two writes.
 func BenchmarkDelete(b *testing.B) {
 	each(b, func(b *testing.B, api typed.UserInterface) {
 		fill(b, api, b.N)

@@ -1,5 +1,5 @@
-// Package startup measures the real binary from exec to ready, on an empty and
-// on a filled data directory, and what it takes of memory when nobody calls.
+// Package startup measures the real binary: the time from exec to ready on an empty and
+// on a filled data directory, the time to stop, and the memory of an idle server.
 package startup
 
 import (
@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	objects = 10_000          // of the filled directory; BENCH_OBJECTS overrides
-	idle    = 5 * time.Second // before memory is read
+	objects = 10_000          // in the filled directory; BENCH_OBJECTS overrides
+	idle    = 5 * time.Second // wait before memory is read
 	callers = 32
 )
 
-// BenchmarkEmpty is the first start: keys, certificates, the default cluster.
+// BenchmarkEmpty measures a first start, which creates keys, certificates and the default cluster.
 func BenchmarkEmpty(b *testing.B) {
 	binary := build(b)
 	var starts, stops, memory time.Duration
@@ -37,7 +37,7 @@ func BenchmarkEmpty(b *testing.B) {
 	report(b, starts, stops, memory)
 }
 
-// BenchmarkAgain is a start on a directory that a first one made.
+// BenchmarkAgain measures a start on the data directory of an earlier start.
 func BenchmarkAgain(b *testing.B) {
 	binary := build(b)
 	server, _ := start(b, binary, testserver.Options{})
@@ -45,7 +45,7 @@ func BenchmarkAgain(b *testing.B) {
 	again(b, binary, server.DataDir)
 }
 
-// BenchmarkFilled is a start on a directory with many resources.
+// BenchmarkFilled measures a start on a data directory with many resources.
 func BenchmarkFilled(b *testing.B) {
 	binary := build(b)
 	server, _ := start(b, binary, testserver.Options{})
@@ -66,7 +66,7 @@ func again(b *testing.B, binary, data string) {
 	report(b, starts, stops, memory)
 }
 
-// report gives averages; the time per operation says nothing here.
+// report reports averages. It hides ns/op, which would include the idle wait.
 func report(b *testing.B, starts, stops, memory time.Duration) {
 	b.Helper()
 	n := float64(b.N)
@@ -107,14 +107,14 @@ func stop(b *testing.B, server *testserver.Server) time.Duration {
 	return time.Since(began)
 }
 
-// resident is the memory of a server that nobody calls, in bytes, after the
-// garbage of the start had its time to be collected.
+// resident returns the memory of an idle server in bytes. It waits first, so that the
+// garbage of the start can be collected.
 func resident(b *testing.B, server *testserver.Server) int64 {
 	b.Helper()
 	<-time.After(idle)
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(server.PID()), "status"))
 	if err != nil {
-		b.Skipf("this system does not tell: %v", err)
+		b.Skipf("this system has no /proc/PID/status: %v", err)
 	}
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
@@ -125,7 +125,7 @@ func resident(b *testing.B, server *testserver.Server) int64 {
 			return kilobytes << 10
 		}
 	}
-	b.Fatal("no VmRSS")
+	b.Fatal("no VmRSS line in /proc/PID/status")
 	return 0
 }
 
@@ -163,9 +163,9 @@ func create(ctx context.Context, client *http.Client, server *testserver.Server,
 	if err != nil {
 		return err
 	}
-	_ = res.Body.Close() // its status is all we want
+	_ = res.Body.Close() // only the status is used
 	if res.StatusCode != http.StatusCreated {
-		return fmt.Errorf("create is answered %s, want 201", res.Status)
+		return fmt.Errorf("create returned %s, want 201", res.Status)
 	}
 	return nil
 }

@@ -18,16 +18,16 @@ import (
 	"freshet/test/testserver"
 )
 
-// broker is a server of the protocol, in a process of its own.
+// broker is a Kafka protocol server in its own process.
 type broker struct {
 	name    string
 	pid     int
 	address string
-	opts    []kgo.Opt // that every client of it needs
+	opts    []kgo.Opt // options of every client
 
-	bare bool // it does not even say what it serves
+	bare bool // bare server: it does not support ApiVersions requests
 
-	// Ours alone.
+	// Set for Freshet only.
 	token     string
 	http, ops string
 }
@@ -52,8 +52,8 @@ func startFreshet(b *testing.B) *broker {
 	}
 }
 
-// startKafka runs Apache Kafka by hack/kafka-peer.sh; FRESHET_BENCH_KAFKA is its
-// path.
+// startKafka starts Apache Kafka with hack/kafka-peer.sh, whose path is in
+// FRESHET_BENCH_KAFKA.
 func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 	b.Helper()
 	port, err := freePort()
@@ -81,7 +81,7 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 		_ = log.Close()
 	})
 	k := &broker{name: name, pid: cmd.Process.Pid, address: fmt.Sprintf("127.0.0.1:%d", port)}
-	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute) // libraries may have to be fetched
+	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute) // the script may have to download libraries
 	defer cancel()
 	c, err := k.client(kgo.RetryTimeout(time.Second))
 	if err != nil {
@@ -103,8 +103,8 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 	}
 }
 
-// freePort finds one of which the next is free too, below those that the system
-// gives to outgoing connections.
+// freePort returns a free port whose successor is free too, below the range that the
+// system uses for outgoing connections.
 func freePort() (int, error) {
 	for range 100 {
 		port := 20_000 + rand.IntN(10_000)
@@ -119,5 +119,5 @@ func freePort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("no two free ports in a row")
+	return 0, errors.New("no two consecutive free ports")
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// heartbeatRow has members of classic groups show that they live, as clients do when
-// nothing happens, each on a connection of its own. The last side is a server that answers
-// every request with the same bytes and does nothing else.
+// heartbeatRow has members of classic consumer groups send heartbeats, as idle clients
+// do, each on its own connection. The last variant is a server that sends the same
+// response to every request and does nothing else.
 func heartbeatRow(name string, groups, members int) row {
 	return row{name: name, sides: func(brokers []*broker) (all []side) {
 		for _, k := range brokers {
@@ -29,13 +29,13 @@ func heartbeatRow(name string, groups, members int) row {
 		}
 		bare := brokers[0]
 		return append(all, side{
-			"a bare server in Go", bare,
+			"bare Go server", bare,
 			func(t *turn) (outcome, error) { return t.bareHeartbeats(groups, members) },
 		})
 	}}
 }
 
-// heartbeats measures those of so many groups, or as many as there is room for.
+// heartbeats measures so many groups, or as many as the limit of open files allows.
 func (t *turn) heartbeats(groups, members int,
 	join func(string, []*wire, []*kmsg.HeartbeatRequest) error,
 ) (outcome, error) {
@@ -72,7 +72,7 @@ func (t *turn) heartbeats(groups, members int,
 	count := make([]int, len(conns))
 	for i := range conns {
 		sent.Go(func() {
-			<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // not all at once
+			<-time.After(every * time.Duration(i) / time.Duration(len(conns))) // spread over the interval
 			beat := time.NewTicker(every)
 			defer beat.Stop()
 			for ; time.Now().Before(ends); <-beat.C {
@@ -100,7 +100,7 @@ func (t *turn) heartbeats(groups, members int,
 	return outcome{records: total, note: fmt.Sprintf("%d groups", groups)}, nil
 }
 
-// join has connections become the members of a new group.
+// join makes the connections members of a new consumer group.
 func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
 	return each(len(conns), func(i int) error {
 		request := kmsg.NewPtrJoinGroupRequest()
@@ -120,7 +120,7 @@ func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
 			}
 			request.MemberID = joined.MemberID
 			if joined.ErrorCode == rebalancing || len(joined.Members) > 0 && len(joined.Members) < len(conns) {
-				continue // the others have not come yet
+				continue // not all members have joined yet
 			}
 			sync := kmsg.NewPtrSyncGroupRequest()
 			sync.Version, sync.Group, sync.Generation, sync.MemberID = 2, group, joined.Generation, joined.MemberID
@@ -146,7 +146,7 @@ func join(group string, conns []*wire, beats []*kmsg.HeartbeatRequest) error {
 	})
 }
 
-// rebalancing is the code for members that have to join again.
+// rebalancing is the Kafka error code REBALANCE_IN_PROGRESS: the member has to join again.
 const rebalancing = 27
 
 func beatOf(group string, generation int32, member string) *kmsg.HeartbeatRequest {
@@ -155,10 +155,10 @@ func beatOf(group string, generation int32, member string) *kmsg.HeartbeatReques
 	return beat
 }
 
-// bareEnv makes this test binary the bare server.
+// bareEnv is the environment variable that makes this test binary run as the bare server.
 const bareEnv = "FRESHET_BENCH_BARE"
 
-// bareHeartbeats is heartbeats at a bare server, which this binary becomes once more.
+// bareHeartbeats measures heartbeats to a bare server, which it starts from this test binary.
 func (t *turn) bareHeartbeats(groups, members int) (got outcome, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -167,7 +167,7 @@ func (t *turn) bareHeartbeats(groups, members int) (got outcome, err error) {
 	cmd := exec.CommandContext(t.ctx, self)
 	cmd.Env = append(os.Environ(), bareEnv+"=1")
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe() // it ends when this closes
+	in, err := cmd.StdinPipe() // the bare server exits when its stdin closes
 	if err != nil {
 		return got, err
 	}
@@ -181,7 +181,7 @@ func (t *turn) bareHeartbeats(groups, members int) (got outcome, err error) {
 	t.opened = append(t.opened, func() { _ = errors.Join(in.Close(), cmd.Wait()) })
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return got, fmt.Errorf("the bare server did not start: %w", err)
+		return got, fmt.Errorf("bare server did not start: %w", err)
 	}
 	if err := t.at(&broker{pid: cmd.Process.Pid, address: strings.TrimSpace(address), bare: true}); err != nil {
 		return got, err
@@ -194,7 +194,7 @@ func (t *turn) bareHeartbeats(groups, members int) (got outcome, err error) {
 	})
 }
 
-// serveBare is the bare server's whole life.
+// serveBare runs the bare server until its stdin closes.
 func serveBare() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -202,13 +202,13 @@ func serveBare() error {
 	}
 	fmt.Println(listener.Addr())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent goes
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent process exits
 		_ = listener.Close()
 	}()
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
-			return nil //nolint:nilerr // the parent is gone
+			return nil //nolint:nilerr // the parent process closed the listener
 		}
 		go func() {
 			defer func() { _ = conn.Close() }()
@@ -217,7 +217,7 @@ func serveBare() error {
 	}
 }
 
-// answerBare answers requests as a heartbeat that is right is answered.
+// answerBare responds to every request as to a valid heartbeat.
 func answerBare(conn net.Conn) error {
 	in := bufio.NewReaderSize(conn, 512)
 	request := make([]byte, 4<<10)
@@ -234,7 +234,7 @@ func answerBare(conn net.Conn) error {
 		if _, err := io.ReadFull(in, request[:size]); err != nil {
 			return err
 		}
-		copy(answer[4:8], request[4:8]) // the number of the request
+		copy(answer[4:8], request[4:8]) // the correlation id
 		if _, err := conn.Write(answer); err != nil {
 			return err
 		}

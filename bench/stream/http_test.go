@@ -11,13 +11,13 @@ import (
 	"freshet/test/rawhttp"
 )
 
-// httpRow has consumers take and acknowledge messages over HTTP: those that came over
-// HTTP, one by one, and those that came in batches of 150 over this protocol.
+// httpRow has consumers receive and acknowledge messages over HTTP: messages produced
+// over HTTP one at a time, and messages produced by Kafka clients in batches of 150.
 func httpRow(name string, consumers, messages int) row {
 	return row{name: name, sides: func(brokers []*broker) []side {
 		own := brokers[0]
 		return []side{
-			{"made by Kafka clients, batches of 150", own, func(t *turn) (outcome, error) {
+			{"produced by Kafka clients, batches of 150", own, func(t *turn) (outcome, error) {
 				return t.consumeHTTP(consumers, messages, func(_ []*rawhttp.Connection) error {
 					c, err := t.client(kgo.DefaultProduceTopic(t.topic))
 					if err != nil {
@@ -35,7 +35,7 @@ func httpRow(name string, consumers, messages int) row {
 					return nil
 				})
 			}},
-			{"made over HTTP", own, func(t *turn) (outcome, error) {
+			{"produced over HTTP", own, func(t *turn) (outcome, error) {
 				return t.consumeHTTP(consumers, messages, func(conns []*rawhttp.Connection) error {
 					produce := rawhttp.Request(http.MethodPost, "/admin/rest/topics/v1/public/default/"+t.topic+
 						"/message", t.k.token,
@@ -56,7 +56,7 @@ func httpRow(name string, consumers, messages int) row {
 
 var message = strings.Repeat("x", 100)
 
-// consumeHTTP measures consuming what produce has made.
+// consumeHTTP measures consuming the messages that produce stored.
 func (t *turn) consumeHTTP(consumers, messages int, produce func([]*rawhttp.Connection) error) (outcome, error) {
 	conns := make([]*rawhttp.Connection, consumers)
 	base := "/admin/rest/topics/v1/public/default/" + t.topic + "/s/message"

@@ -16,11 +16,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// load is what producers write.
+// load describes what producers write.
 type load struct {
 	records, size, batch, producers int
 	codec                           kgo.CompressionCodec
-	atOnce                          bool // without waiting for company
+	atOnce                          bool // do not linger for more records
 }
 
 func produceRow(name string, l load) row {
@@ -34,7 +34,7 @@ func produceRow(name string, l load) row {
 	})
 }
 
-// connect makes the topic and the producers, and has each of them ready.
+// connect creates the topic and the producers, and warms up each producer with one record.
 func (l *load) connect(t *turn) ([]*kgo.Client, error) {
 	admin, err := t.client()
 	if err != nil {
@@ -60,8 +60,8 @@ func (l *load) connect(t *turn) ([]*kgo.Client, error) {
 	})
 }
 
-// produce writes the records, all of them acknowledged when it returns. They are
-// half as large when compressed.
+// produce writes the records and waits until all are acknowledged. Half of each value is
+// random, so compression halves it.
 func (l *load) produce(t *turn, clients []*kgo.Client) error {
 	value := bytes.Repeat([]byte("x"), l.size)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -92,7 +92,7 @@ func (l *load) produce(t *turn, clients []*kgo.Client) error {
 	})
 }
 
-// percentiles are the median and the 99th of some times.
+// percentiles returns the median and the 99th percentile.
 func percentiles(times []time.Duration) (p50, p99 time.Duration) {
 	slices.SortFunc(times, cmp.Compare[time.Duration])
 	return times[len(times)/2], times[len(times)*99/100]
@@ -113,7 +113,7 @@ func singleRow(name string, producers, count int) row {
 				began := time.Now()
 				done := make(chan error, 1)
 				clients[n].TryProduce(t.ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) { done <- err })
-				_ = clients[n].Flush(t.ctx) // it does not linger
+				_ = clients[n].Flush(t.ctx) // send without lingering
 				if err := <-done; err != nil {
 					return err
 				}
@@ -127,7 +127,7 @@ func singleRow(name string, producers, count int) row {
 	})
 }
 
-// consume takes so many records of the turn's topic.
+// consume reads so many records with c and passes them to see.
 func consume(t *turn, c *kgo.Client, records int, see func(*kgo.Record)) error {
 	for got := 0; got < records; {
 		fetches := c.PollFetches(t.ctx)
@@ -162,7 +162,7 @@ func consumeRow(name string, l load) row {
 	})
 }
 
-// tailRow has a consumer read what producers write, while they do.
+// tailRow has a consumer read the records while producers write them.
 func tailRow(name string, l load) row {
 	return everywhere(name, func(t *turn) (outcome, error) {
 		clients, c, err := l.connectBoth(t)
@@ -178,7 +178,7 @@ func tailRow(name string, l load) row {
 	})
 }
 
-// connectBoth makes producers, and a consumer that has read all there is.
+// connectBoth creates producers, and a consumer that has read all existing records.
 func (l *load) connectBoth(t *turn) (clients []*kgo.Client, c *kgo.Client, err error) {
 	err = t.prepare(func() error {
 		if clients, err = l.connect(t); err != nil {
@@ -193,8 +193,8 @@ func (l *load) connectBoth(t *turn) (clients []*kgo.Client, c *kgo.Client, err e
 	return clients, c, err
 }
 
-// endToEndRow times records from before they are given to the producer to when the
-// consumer has them, at a rate.
+// endToEndRow measures, at a fixed rate, the time from before a record is passed to the
+// producer until the consumer has it.
 func endToEndRow(name string, rate int, length time.Duration) row {
 	return everywhere(name, func(t *turn) (outcome, error) {
 		l := load{producers: 1, batch: 16 << 10, atOnce: true}
@@ -234,9 +234,8 @@ func endToEndRow(name string, rate int, length time.Duration) row {
 	})
 }
 
-// commitRow has consumers, each of a group of its own, commit again and again. They are
-// bare connections: clients with all that they do beside would take more of the processor
-// than the broker, and measure themselves.
+// commitRow has consumers, each in its own consumer group, commit repeatedly. They are
+// plain connections: full clients would use more CPU time than the broker.
 func commitRow(name string, consumers, count int) row {
 	return everywhere(name, func(t *turn) (outcome, error) {
 		requests := make([]*kmsg.OffsetCommitRequest, consumers)
@@ -253,7 +252,7 @@ func commitRow(name string, consumers, count int) row {
 			for n := range requests {
 				requests[n] = commitOf(fmt.Sprintf("%s-%d", t.topic, n), t.topic)
 			}
-			return each(consumers, func(n int) error { // the coordinator may have to be made
+			return each(consumers, func(n int) error { // creates the group's coordinator if necessary
 				offsets := make(kadm.Offsets)
 				offsets.Add(kadm.Offset{Topic: t.topic, Partition: 0, At: 0, LeaderEpoch: -1})
 				res, err := kadm.NewClient(producers[0]).CommitOffsets(t.ctx, requests[n].Group, offsets)
@@ -285,7 +284,7 @@ func commitRow(name string, consumers, count int) row {
 	})
 }
 
-// commitOf is a request to commit an offset of a topic's first partition.
+// commitOf returns a request to commit an offset of a topic's first partition.
 func commitOf(group, topic string) *kmsg.OffsetCommitRequest {
 	request := kmsg.NewPtrOffsetCommitRequest()
 	request.Version, request.Group = 7, group
@@ -296,8 +295,8 @@ func commitOf(group, topic string) *kmsg.OffsetCommitRequest {
 	return request
 }
 
-// diskSync says what the disk takes to make a little durable, as often as the row above
-// does, right behind a turn: nobody who waits for the disk can be faster.
+// diskSync measures how long the disk takes to sync a small write, at the rate of
+// endToEndRow and directly after it. No broker that syncs can have a lower latency.
 func (t *turn) diskSync() (note string, err error) {
 	err = t.prepare(func() error {
 		f, err := os.CreateTemp("", "freshet-sync-")
@@ -320,7 +319,7 @@ func (t *turn) diskSync() (note string, err error) {
 			times[i] = time.Since(began)
 		}
 		p50, p99 := percentiles(times)
-		note = fmt.Sprintf("(a sync of 6 KiB behind it: %s, %s)", p50.Round(10*time.Microsecond),
+		note = fmt.Sprintf("(sync of 6 KiB afterwards: %s, %s)", p50.Round(10*time.Microsecond),
 			p99.Round(10*time.Microsecond))
 		return nil
 	})

@@ -1,7 +1,7 @@
-// Package stream measures the stream protocol of the real binary, beside Apache
-// Kafka when its libraries can be had: the same client, the same calls, in turns.
-// The processor time of the broker's process comes first, since rates swing on a
-// machine that others use too. `make bench-stream` runs it.
+// Package stream measures the Kafka protocol of the real binary and compares it with
+// Apache Kafka when its libraries can be downloaded: the same client makes the same calls
+// to each broker alternately. CPU time of the broker process is printed first, because
+// throughput varies on a shared machine. `make bench-stream` runs it.
 package stream
 
 import (
@@ -34,47 +34,47 @@ func TestMain(m *testing.M) {
 	testserver.Main(m, &freshet)
 }
 
-// outcome is what a turn did.
+// outcome is the result of a trial.
 type outcome struct {
 	records  int
-	p50, p99 time.Duration // of single calls or records; 0 where none are timed
+	p50, p99 time.Duration // latency of single calls or records; 0 if not timed
 	note     string
 }
 
-// sample is what a turn did and cost.
+// sample is the result of a trial with its elapsed time and CPU time.
 type sample struct {
 	outcome
 	took, cpu time.Duration
 }
 
-// row is something that clients do, with every side in turn.
+// row is a workload that is measured with several variants alternately.
 type row struct {
 	name   string
 	sides  func(brokers []*broker) []side
-	rounds int  // 0 for the usual number
-	cold   bool // it needs no round to warm up: it is long enough, or has a server of its own
+	rounds int  // 0 means the package default
+	cold   bool // no warm-up round: the row is long enough or starts its own server
 }
 
-// times makes a row have so many rounds.
+// times sets the number of rounds.
 func (r row) times(rounds int) row {
 	r.rounds = rounds
 	return r
 }
 
-// once makes a row have one round, and none to warm up.
+// once sets one round without a warm-up.
 func (r row) once() row {
 	r.rounds, r.cold = 1, true
 	return r
 }
 
-// side is one of those that a row compares.
+// side is one of the variants that a row compares.
 type side struct {
 	name string
 	k    *broker
 	do   func(t *turn) (outcome, error)
 }
 
-// everywhere is a row that is the same at every broker.
+// everywhere returns a row that does the same on every broker.
 func everywhere(name string, do func(t *turn) (outcome, error)) row {
 	return row{name: name, sides: func(brokers []*broker) (all []side) {
 		for _, k := range brokers {
@@ -110,8 +110,8 @@ var rows = []row{
 	idleRow("10,000 idle connections", 10_000).once(),
 }
 
-// BenchmarkStream prints a table: medians of the rounds. A row that fails is
-// said to have, and the others go on.
+// BenchmarkStream prints a table with the medians of the rounds. A row that fails is
+// reported and the following rows still run.
 func BenchmarkStream(b *testing.B) {
 	own := startFreshet(b)
 	brokers := []*broker{own}
@@ -121,7 +121,7 @@ func BenchmarkStream(b *testing.B) {
 	} else {
 		fmt.Println("Apache Kafka is NOT MEASURED: FRESHET_BENCH_KAFKA does not name hack/kafka-peer.sh")
 	}
-	fmt.Printf("load of the machine before: %s\n", machineLoad())
+	fmt.Printf("load average before: %s\n", machineLoad())
 	wanted := strings.Split(os.Getenv("FRESHET_BENCH_ROWS"), ";")
 	for b.Loop() {
 		for i := range rows {
@@ -140,20 +140,20 @@ func BenchmarkStream(b *testing.B) {
 			}
 		}
 	}
-	fmt.Printf("\nload of the machine behind: %s\n", machineLoad())
+	fmt.Printf("\nload average after: %s\n", machineLoad())
 	b.ReportMetric(0, "ns/op")
 }
 
-// machineLoad is what the system says of the last minutes.
+// machineLoad returns the load averages of the system.
 func machineLoad() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if fields := strings.Fields(string(text)); err == nil && len(fields) > 2 {
 		return strings.Join(fields[:3], " ")
 	}
-	return "not known"
+	return "unknown"
 }
 
-// measure runs a row and prints what came of it.
+// measure runs the rounds of a row and prints its table.
 func measure(b *testing.B, i int, brokers []*broker) error {
 	b.Helper()
 	sides := rows[i].sides(brokers)

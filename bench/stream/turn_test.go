@@ -14,31 +14,31 @@ import (
 	"freshet/bench/process"
 )
 
-// turn is one go of a row at one broker. What it opened is closed behind it, so that
-// no row is measured beside the connections of others.
+// turn is one execution of a row on one broker. Its connections are closed at its end,
+// so that they do not affect the next measurement.
 type turn struct {
 	ctx   context.Context
 	k     *broker
-	topic string // that nobody else uses
+	topic string // used by this trial only
 
 	opened   []func()
-	prepared func() // called when what is measured begins; may be nil
+	prepared func() // called after each prepare, before the measured part; may be nil
 	began    time.Time
-	// What was spent before what is measured, and the processor time of the broker when
-	// the turn began.
+	// before and beforeCPU are the elapsed time and CPU time spent in prepare, which are
+	// subtracted. startCPU is the broker's CPU time at the start of the trial.
 	before    time.Duration
 	beforeCPU time.Duration
 	startCPU  time.Duration
 }
 
-// at moves the turn to another broker; what was before does not count.
+// at switches the trial to another broker and restarts the measurement.
 func (t *turn) at(k *broker) (err error) {
 	t.k, t.began, t.before, t.beforeCPU = k, time.Now(), 0, 0
 	t.startCPU, err = process.CPU(k.pid)
 	return err
 }
 
-// run takes a turn.
+// run executes one trial.
 func (s *side) run(b *testing.B, topic string, prepared func()) (got sample, err error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
@@ -61,7 +61,7 @@ func (s *side) run(b *testing.B, topic string, prepared func()) (got sample, err
 	return got, err
 }
 
-// prepare leaves what f does out of the measurement.
+// prepare runs f and excludes its elapsed time and CPU time from the measurement.
 func (t *turn) prepare(f func() error) error {
 	began := time.Now()
 	before, err := process.CPU(t.k.pid)
@@ -79,7 +79,7 @@ func (t *turn) prepare(f func() error) error {
 	return err
 }
 
-// client connects, for this turn.
+// client opens a client that is closed at the end of the trial.
 func (t *turn) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	c, err := t.k.client(opts...)
 	if err == nil {
@@ -88,7 +88,7 @@ func (t *turn) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return c, err
 }
 
-// each does something in as many goroutines, and returns when all are done.
+// each runs do in n goroutines and joins their errors.
 func each(n int, do func(i int) error) error {
 	failures := make(chan error, n)
 	for i := range n {
@@ -101,8 +101,8 @@ func each(n int, do func(i int) error) error {
 	return err
 }
 
-// profile keeps a processor profile and then an execution trace of more turns of our
-// side, in FILE.pprof and FILE.trace.
+// profile saves a CPU profile and then an execution trace of Freshet to FILE.pprof and
+// FILE.trace, and repeats trials of the row until both are written.
 func profile(b *testing.B, i int, own *broker, file string) error {
 	b.Helper()
 	done := make(chan error, 1)
@@ -117,7 +117,7 @@ func profile(b *testing.B, i int, own *broker, file string) error {
 		if _, err := s.run(b, fmt.Sprintf("profile-%d-%d", i, n), start); err != nil {
 			return err
 		}
-		start() // where nothing was prepared
+		start() // for rows that do not call prepare
 		select {
 		case err := <-done:
 			return err

@@ -17,18 +17,18 @@ import (
 	"freshet/test/testserver"
 )
 
-// wire is a connection without a client around it: thousands of them cost little.
+// wire is a plain TCP connection without a Kafka client, so that thousands of them are cheap.
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
 	next int32
 }
 
-// byAddress is how many connections one address makes; brokers have bounds.
+// byAddress is the number of connections per source address, below the brokers' limits.
 const byAddress = 900
 
-// dial opens the n-th connection, authenticated where that is asked for. It is closed
-// behind the turn.
+// dial opens the nth connection and authenticates it if the broker has a token. The
+// caller closes it.
 func (k *broker) dial(ctx context.Context, n int) (*wire, error) {
 	from := net.IPv4(127, 0, 9, byte(n/byAddress+1))
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).DialContext(ctx, "tcp", k.address)
@@ -58,7 +58,7 @@ func (k *broker) dial(ctx context.Context, n int) (*wire, error) {
 	return w, nil
 }
 
-// ask sends a request and reads its answer.
+// ask sends a request and reads its response.
 func (w *wire) ask(request kmsg.Request) (kmsg.Response, error) {
 	w.next++
 	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, w.next)
@@ -73,16 +73,16 @@ func (w *wire) ask(request kmsg.Request) (kmsg.Response, error) {
 	if _, err := io.ReadFull(w.in, body); err != nil {
 		return nil, err
 	}
-	body = body[4:] // the number of the request
+	body = body[4:] // skip the correlation id
 	response := request.ResponseKind()
 	response.SetVersion(request.GetVersion())
 	if response.IsFlexible() && response.Key() != kmsg.ApiVersions.Int16() {
-		body = body[1:] // no tags
+		body = body[1:] // skip the empty tag section
 	}
 	return response, response.ReadFrom(body)
 }
 
-// dialMany opens connections, some at a time.
+// dialMany opens n connections, a few at a time, and closes them at the end of the trial.
 func (t *turn) dialMany(n int) ([]*wire, error) {
 	all := make([]*wire, n)
 	t.opened = append(t.opened, func() {
@@ -101,9 +101,8 @@ func (t *turn) dialMany(n int) ([]*wire, error) {
 	})
 }
 
-// roomFor is how many of n connections the limit of open files lets the server have
-// (ulimit -Hn): it keeps a thousand each for tables and others, and a third of the rest
-// for HTTP.
+// roomFor returns how many of n connections fit into the limit of open files (ulimit
+// -Hn). Freshet reserves 2,000 files, and a third of the rest for HTTP.
 func roomFor(n int) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -111,12 +110,12 @@ func roomFor(n int) (int, error) {
 	}
 	most := (int(min(limit.Max, 1<<30))-2_000)*2/3 - 100
 	if most < 100 {
-		return 0, fmt.Errorf("%d open files are too few; raise the limit with ulimit -n", limit.Max)
+		return 0, fmt.Errorf("limit of %d open files is too low; raise it with ulimit -n", limit.Max)
 	}
 	return min(n, most), nil
 }
 
-// idleRow opens connections to a fresh server, which then do nothing for a while.
+// idleRow opens connections to a new server, which stay idle.
 func idleRow(name string, n int) row {
 	return row{name: name, sides: func(brokers []*broker) []side {
 		return []side{{brokers[0].name, brokers[0], func(t *turn) (outcome, error) {

@@ -9,7 +9,7 @@ import (
 	"freshet/client"
 )
 
-// Kinds asks the server which kinds it serves.
+// Kinds returns the kinds that the server serves.
 func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
 	var kinds []Kind
 	for _, path := range []string{"/apis", "/api"} {
@@ -29,7 +29,7 @@ func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
 	return kinds, nil
 }
 
-// discovered is the server's answer, as far as it is needed.
+// discovered is the part of the discovery response that Kinds needs.
 type discovered struct {
 	Items []struct {
 		Metadata struct {
@@ -69,9 +69,9 @@ func (d *discovered) kinds() []Kind {
 	return kinds
 }
 
-// Find are the kinds that a word means: a resource, a kind, a short name, or a
-// category; with a dot, of a group. The service's own come first, and a name wins
-// over a category.
+// Find returns the kinds that match a word: a resource, a kind, a short name or a category,
+// optionally with a dot and an API group. Kinds of Freshet have precedence over others, and
+// names over categories.
 func Find(kinds []Kind, word string) []Kind {
 	word, group, _ := strings.Cut(lower(word), ".")
 	var found, category []Kind
@@ -95,7 +95,7 @@ func Find(kinds []Kind, word string) []Kind {
 	return category
 }
 
-// Of is the kind of an object by what it says it is.
+// Of returns the kind of an object.
 func Of(kinds []Kind, o Object) (Kind, bool) {
 	for _, k := range kinds {
 		if k.Kind == o.Kind() && k.APIVersion() == o.APIVersion() {

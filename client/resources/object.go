@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Object is a resource as JSON has it. Numbers are json.Number, so that reading
-// and writing one changes nothing.
+// Object is a resource as decoded JSON. Numbers are json.Number, so that decoding and encoding
+// do not change it.
 type Object map[string]any
 
-// ParseObject reads an object from JSON.
+// ParseObject decodes an object from JSON.
 func ParseObject(text []byte) (Object, error) {
 	var o Object
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber()
 	if err := decoder.Decode(&o); err != nil {
-		return nil, fmt.Errorf("an object cannot be read: %w", err)
+		return nil, fmt.Errorf("decoding an object: %w", err)
 	}
 	return o, nil
 }
 
-// Into copies the object into a value by its JSON tags.
+// Into decodes the object into a value with JSON tags.
 func (o Object) Into(value any) error {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -30,13 +30,13 @@ func (o Object) Into(value any) error {
 	return json.Unmarshal(text, value)
 }
 
-// Text is a field that holds a string, named by its path; "" when there is none.
+// Text returns the string field at a path, or "".
 func (o Object) Text(path ...string) string {
 	text, _ := o.Field(path...).(string)
 	return text
 }
 
-// Field is a field, named by its path; nil when there is none.
+// Field returns the field at a path, or nil.
 func (o Object) Field(path ...string) any {
 	var value any = map[string]any(o)
 	for _, name := range path {
@@ -49,19 +49,19 @@ func (o Object) Field(path ...string) any {
 	return value
 }
 
-// Kind is the kind that the object says it is.
+// Kind returns the field kind.
 func (o Object) Kind() string { return o.Text("kind") }
 
-// APIVersion is its group and version.
+// APIVersion returns the field apiVersion: API group and version.
 func (o Object) APIVersion() string { return o.Text("apiVersion") }
 
-// Name is metadata.name.
+// Name returns metadata.name.
 func (o Object) Name() string { return o.Text("metadata", "name") }
 
-// Organization is metadata.namespace.
+// Organization returns metadata.namespace.
 func (o Object) Organization() string { return o.Text("metadata", "namespace") }
 
-// ResourceVersion is metadata.resourceVersion.
+// ResourceVersion returns metadata.resourceVersion.
 func (o Object) ResourceVersion() string { return o.Text("metadata", "resourceVersion") }
 
 // Condition is one of status.conditions.
@@ -73,7 +73,7 @@ type Condition struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-// Conditions are the object's, in its order.
+// Conditions returns status.conditions.
 func (o Object) Conditions() []Condition {
 	var holder struct {
 		Status struct {
@@ -86,7 +86,8 @@ func (o Object) Conditions() []Condition {
 	return holder.Status.Conditions
 }
 
-// Condition is the one of a type, in any case; its Status is "" when there is none.
+// Condition returns the condition of a type, without regard to case. Its Status is "" if the
+// object does not have it.
 func (o Object) Condition(name string) Condition {
 	for _, c := range o.Conditions() {
 		if strings.EqualFold(c.Type, name) {

@@ -21,15 +21,15 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Object, error) {
 	return ParseObject(response.Body)
 }
 
-// ListOptions narrow a list. The zero value is everything that the caller may read.
+// ListOptions filter a list. The zero value selects all objects that the caller may read.
 type ListOptions struct {
-	// LabelSelector and FieldSelector have the forms that kubectl takes.
+	// LabelSelector and FieldSelector have the syntax of kubectl.
 	LabelSelector, FieldSelector string
-	// PageSize is how many objects one call asks for; 500 when zero.
+	// PageSize is the number of objects per call; 500 when zero.
 	PageSize int
 }
 
-// Name selects the object of one name.
+// Name returns the field selector of an object's name.
 func Name(name string) string { return "metadata.name=" + name }
 
 func (o ListOptions) query() url.Values {
@@ -43,10 +43,10 @@ func (o ListOptions) query() url.Values {
 	return query
 }
 
-// defaultPage is how many objects one call asks for.
+// defaultPage is the default of ListOptions.PageSize.
 const defaultPage = 500
 
-// pages walks through the pages of a list.
+// pages calls page for each page of a list.
 func (c *Client) pages(ctx context.Context, kind Kind, organization string, o ListOptions, accept string,
 	page func([]byte) (next string, err error),
 ) error {
@@ -72,14 +72,14 @@ func (c *Client) pages(ctx context.Context, kind Kind, organization string, o Li
 	}
 }
 
-// listMeta is what a list says about itself.
+// listMeta is the metadata of a list.
 type listMeta struct {
 	Continue        string `json:"continue"`
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// List reads objects of a kind, page by page: those of an organization, or of all
-// when it is empty.
+// List returns the objects of a kind, of one organization, or of all if it is empty. It reads
+// them in pages.
 func (c *Client) List(ctx context.Context, kind Kind, organization string, o ListOptions) ([]Object, error) {
 	var all []Object
 	err := c.pages(ctx, kind, organization, o, "application/json", func(body []byte) (string, error) {
@@ -88,14 +88,14 @@ func (c *Client) List(ctx context.Context, kind Kind, organization string, o Lis
 			Items    []json.RawMessage `json:"items"`
 		}
 		if err := json.Unmarshal(body, &list); err != nil {
-			return "", fmt.Errorf("the server's list of %s cannot be read: %w", kind.Resource, err)
+			return "", fmt.Errorf("decoding the list of %s: %w", kind.Resource, err)
 		}
 		for _, item := range list.Items {
 			object, err := ParseObject(item)
 			if err != nil {
 				return "", err
 			}
-			// Items of some lists do not say what they are.
+			// Items of some lists have no kind.
 			if object.Kind() == "" {
 				object["kind"], object["apiVersion"] = kind.Kind, kind.APIVersion()
 			}
@@ -106,13 +106,13 @@ func (c *Client) List(ctx context.Context, kind Kind, organization string, o Lis
 	return all, err
 }
 
-// Table is objects as the server shows them to people.
+// Table contains objects in the server's table format for people.
 type Table struct {
 	Columns []TableColumn
 	Rows    []TableRow
 }
 
-// TableColumn is a column. Those of a priority above 0 are for who asks for all.
+// TableColumn is a column. Columns with a priority above 0 are for wide output.
 type TableColumn struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
@@ -122,10 +122,9 @@ type TableColumn struct {
 // TableRow is one object.
 type TableRow struct {
 	Cells []string
-	// Name and Organization are the object's.
+	// Name, Organization and ResourceVersion are those of the object.
 	Name, Organization string
-	// ResourceVersion is the object's.
-	ResourceVersion string
+	ResourceVersion    string
 }
 
 const (
@@ -133,7 +132,7 @@ const (
 	tableJSON = "application/json;as=Table;v=v1;g=meta.k8s.io," + plainJSON
 )
 
-// Table asks for objects as the server shows them to people.
+// Table returns objects in the server's table format for people.
 func (c *Client) Table(ctx context.Context, kind Kind, organization string, o ListOptions) (*Table, error) {
 	whole := &Table{}
 	err := c.pages(ctx, kind, organization, o, tableJSON, func(body []byte) (string, error) {
@@ -163,10 +162,10 @@ func parseTable(text []byte) (*Table, listMeta, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber()
 	if err := decoder.Decode(&wire); err != nil {
-		return nil, listMeta{}, fmt.Errorf("the server's table cannot be read: %w", err)
+		return nil, listMeta{}, fmt.Errorf("decoding a table: %w", err)
 	}
 	if wire.Kind != "Table" {
-		return nil, listMeta{}, fmt.Errorf("the server has no table: it sent a %s", wire.Kind)
+		return nil, listMeta{}, fmt.Errorf("server response is a %s, not a Table", wire.Kind)
 	}
 	table := &Table{Columns: wire.Columns}
 	for _, row := range wire.Rows {

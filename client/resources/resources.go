@@ -1,13 +1,12 @@
-// Package resources reads and writes a server's resources: accounts, keys, roles,
-// instances, clusters, and whatever else its resource API serves. It speaks JSON
-// and knows no kind by itself: the server says which there are (Kinds), and what an
-// Object holds is for the caller to read (Object.Into).
+// Package resources is the Go client of the resource API: accounts, keys, roles, instances,
+// clusters and all other resources. It uses JSON and does not depend on the types of resources:
+// Client.Kinds returns the kinds of the server, and Object.Into decodes an object.
 //
 //	r := resources.New(c)
 //	account, err := r.Get(ctx, resources.Ref{Kind: resources.ServiceAccounts, Organization: "acme", Name: "ci"})
 //
-// A program that works with many resources and keeps copies of them is better off
-// with a Kubernetes client, which works here as it is.
+// Programs that cache many resources should use a Kubernetes client, which works with the
+// resource API without changes.
 package resources
 
 import (
@@ -20,21 +19,20 @@ import (
 	"freshet/client"
 )
 
-// Kind is a kind of resource: what is needed to name it in a call, and what people
-// call it.
+// Kind is a kind of resource, with its names.
 type Kind struct {
-	Group, Version string
-	// Resource is its name in paths, the plural; Kind the one in objects.
+	Group, Version string // API group and version
+	// Resource is the plural name in paths, Kind the name in objects.
 	Resource, Kind string
-	// Namespaced says that each of it belongs to an organization.
+	// Namespaced means that each object belongs to an organization.
 	Namespaced bool
-	// Singular and ShortNames are other words for it, Categories those for several
-	// kinds at once, Verbs what can be done; all are known only from Kinds.
+	// Singular and ShortNames are other names of the kind, Categories names of several
+	// kinds, Verbs the supported operations. Only Client.Kinds sets them.
 	Singular                      string
 	ShortNames, Categories, Verbs []string
 }
 
-// The group and version of the service's own kinds.
+// API group and version of Freshet's kinds.
 const (
 	Group   = "cloud.vendor.io"
 	Version = "v1alpha1"
@@ -44,7 +42,7 @@ func own(resource, kind string) Kind {
 	return Kind{Group: Group, Version: Version, Resource: resource, Kind: kind, Namespaced: true}
 }
 
-// The kinds that programs name most.
+// Frequently used kinds.
 var (
 	ServiceAccounts    = own("serviceaccounts", "ServiceAccount")
 	APIKeys            = own("apikeys", "APIKey")
@@ -54,7 +52,7 @@ var (
 	Organizations      = Kind{Version: "v1", Resource: "namespaces", Kind: "Namespace"}
 )
 
-// APIVersion is the kind's group and version, as objects have it.
+// APIVersion returns the API group and version in the form of the field apiVersion.
 func (k Kind) APIVersion() string {
 	if k.Group == "" {
 		return k.Version
@@ -62,10 +60,10 @@ func (k Kind) APIVersion() string {
 	return k.Group + "/" + k.Version
 }
 
-// Can says whether the server serves a verb of the kind.
+// Can reports whether the kind supports a verb.
 func (k Kind) Can(verb string) bool { return slices.Contains(k.Verbs, verb) }
 
-// QualifiedName is the resource with its group, as kubectl prints it.
+// QualifiedName returns the resource with its API group, as kubectl prints it.
 func (k Kind) QualifiedName() string {
 	if k.Group == "" {
 		return k.Resource
@@ -73,7 +71,7 @@ func (k Kind) QualifiedName() string {
 	return k.Resource + "." + k.Group
 }
 
-// path is that of the kind's collection in an organization; "" is all of them.
+// path returns the path of the kind's collection in an organization, or in all if it is empty.
 func (k Kind) path(organization string) string {
 	path := "/apis/" + k.Group + "/" + k.Version
 	if k.Group == "" {
@@ -85,14 +83,14 @@ func (k Kind) path(organization string) string {
 	return path + "/" + k.Resource
 }
 
-// Ref names one object.
+// Ref identifies one object.
 type Ref struct {
 	Kind Kind
-	// Organization is left out for kinds that belong to none.
+	// Organization is empty for kinds without an organization.
 	Organization, Name string
 }
 
-// String is the object as kubectl names it.
+// String returns the name of the object in the form of kubectl.
 func (r Ref) String() string {
 	if r.Kind.Group == "" {
 		return singular(r.Kind) + "/" + r.Name
@@ -109,19 +107,18 @@ func singular(k Kind) string {
 
 func (r Ref) path() string { return r.Kind.path(r.Organization) + "/" + url.PathEscape(r.Name) }
 
-// Client makes calls to the resource API. It may be used by any number of
-// goroutines.
+// Client makes calls to the resource API. It is safe for concurrent use.
 type Client struct {
 	conn *client.Client
-	// Warn is told what the server has to say about a call that succeeded; nothing
-	// when nil. Set it before the first call.
+	// Warn is called with the warnings of successful responses. It may be nil. Set it before
+	// the first call.
 	Warn func(text string)
 }
 
-// New makes a Client of a connection. The connection's cluster plays no part.
+// New returns a Client that uses conn. It ignores the cluster of conn.
 func New(conn *client.Client) *Client { return &Client{conn: conn} }
 
-// do makes a call and passes warnings on.
+// do makes a call and passes warnings to Warn.
 func (c *Client) do(ctx context.Context, r *client.Request) (*client.Response, error) {
 	response, err := c.conn.Do(ctx, r)
 	if err != nil {
@@ -131,7 +128,7 @@ func (c *Client) do(ctx context.Context, r *client.Request) (*client.Response, e
 	return response, nil
 }
 
-// warning is the form of a Warning header: 299 - "text".
+// warning matches a Warning header: 299 - "text".
 var warning = regexp.MustCompile(`^\s*\d{3} \S+ "((?:[^"\\]|\\.)*)"`)
 
 var escaped = regexp.MustCompile(`\\(.)`)

@@ -18,7 +18,7 @@ import (
 	"freshet/client/resources"
 )
 
-// connect makes a client of a handler.
+// connect returns a client of a server with this handler.
 func connect(t *testing.T, handler http.HandlerFunc) *resources.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -32,7 +32,8 @@ func connect(t *testing.T, handler http.HandlerFunc) *resources.Client {
 }
 
 func account(name, version, ready string) string {
-	return fmt.Sprintf(`{"kind": "ServiceAccount", "apiVersion": "cloud.vendor.io/v1alpha1", "metadata": {"name": %q, "namespace": "acme", "resourceVersion": %q},
+	return fmt.Sprintf(`{"kind": "ServiceAccount", "apiVersion": "cloud.vendor.io/v1alpha1",
+		"metadata": {"name": %q, "namespace": "acme", "resourceVersion": %q},
 		"status": {"conditions": [{"type": "Ready", "status": %q}]}}`, name, version, ready)
 }
 
@@ -57,14 +58,14 @@ func TestListFollowsPages(t *testing.T) {
 	list, err := r.List(t.Context(), resources.ServiceAccounts, "acme",
 		resources.ListOptions{LabelSelector: "a=b", PageSize: 1})
 	if err != nil || len(list) != 2 || list[1].Name() != "b" || list[0].Kind() != "ServiceAccount" {
-		t.Fatalf("got %v, %v; want a and b, who say what they are", list, err)
+		t.Fatalf("got %v, %v; want a and b with their kind", list, err)
 	}
 	if text, err := json.Marshal(list[1].Field("spec", "big")); err != nil || string(text) != "9007199254740993" {
-		t.Errorf("a large number is %s, %v; want it as it came", text, err)
+		t.Errorf("large number: got %s, %v; want 9007199254740993", text, err)
 	}
 	if len(asked) != 2 || asked[1].Get("limit") != "1" || asked[1].Get("labelSelector") != "a=b" ||
 		asked[1].Get("continue") != "more" {
-		t.Errorf("asked %v, want two pages with the same selector", asked)
+		t.Errorf("queries: got %v, want two pages with the same selector", asked)
 	}
 }
 
@@ -86,12 +87,12 @@ func TestWarningsArePassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Join(told, "|") != `say "acme" again` {
-		t.Errorf("told %q, want the one warning", told)
+		t.Errorf("warnings: got %q, want one", told)
 	}
 }
 
-// TestWaitMissesNothing: what happens between the look and the watch is seen, because
-// the watch begins where the look was.
+// TestWaitMissesNothing: Wait misses no change between its read and its watch, because the watch begins at the
+// resource version of the read.
 func TestWaitMissesNothing(t *testing.T) {
 	t.Parallel()
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
@@ -113,11 +114,11 @@ func TestWaitMissesNothing(t *testing.T) {
 		return o == nil, nil
 	})
 	if err != nil || object != nil || strings.Join(seen, ",") != "False,Unknown," {
-		t.Errorf("got %v, %v after %q; want nothing, once it was gone", object, err, seen)
+		t.Errorf("got %v, %v after %q; want no object after its deletion", object, err, seen)
 	}
 }
 
-// TestWaitLooksAgain: a watch that ends, breaks off or is too old is no answer.
+// TestWaitLooksAgain: Wait reads the object again when its watch ends, breaks, or has expired.
 func TestWaitLooksAgain(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int32
@@ -141,7 +142,7 @@ func TestWaitLooksAgain(t *testing.T) {
 	object, err := r.Wait(t.Context(), ci,
 		func(o resources.Object) (bool, error) { return o.Condition("Ready").Status == "True", nil })
 	if err != nil || object.Name() != "ci" || looks.Load() != 4 {
-		t.Errorf("got %v, %v after %d looks; want ci after 4", object, err, looks.Load())
+		t.Errorf("got %v, %v after %d reads; want ci after 4", object, err, looks.Load())
 	}
 }
 
@@ -153,14 +154,14 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush() // the test sees what came of it
+		_ = http.NewResponseController(w).Flush() // if it fails, the test fails
 		<-request.Context().Done()
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := r.Wait(ctx, ci, func(o resources.Object) (bool, error) { return o != nil, nil }); !errors.Is(err,
 		context.DeadlineExceeded) {
-		t.Errorf("got %v, want the deadline", err)
+		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 }
 
@@ -196,7 +197,8 @@ func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
 		}
 	}
 	if got := strings.Join(versions, ","); got != ",5,,9" || count != 2 || !errors.Is(ended, client.ErrDenied) {
-		t.Errorf("asked from %q, got %d events and %v; want from the start, 5, the start and 9, two events, and the refusal", got, count, ended)
+		t.Errorf("watches from versions %q, %d events and error %v; want \",5,,9\", 2 events and ErrDenied",
+			got, count, ended)
 	}
 }
 
@@ -215,10 +217,13 @@ func TestFind(t *testing.T) {
 		{Version: "v1", Resource: "events", Kind: "Event", Singular: "event"},
 	}
 	for word, want := range map[string]string{
-		"sa": "serviceaccounts.cloud.vendor.io", "ServiceAccount": "serviceaccounts.cloud.vendor.io",
+		"sa":                              "serviceaccounts.cloud.vendor.io",
+		"ServiceAccount":                  "serviceaccounts.cloud.vendor.io",
 		"serviceaccounts.cloud.vendor.io": "serviceaccounts.cloud.vendor.io",
-		"all":                             "serviceaccounts.cloud.vendor.io,apikeys.cloud.vendor.io", "events": "events.events.k8s.io", "pods": "",
-		"sa.example.com": "",
+		"all":                             "serviceaccounts.cloud.vendor.io,apikeys.cloud.vendor.io",
+		"events":                          "events.events.k8s.io",
+		"pods":                            "",
+		"sa.example.com":                  "",
 	} {
 		var got []string
 		for _, k := range resources.Find(kinds, word) {

@@ -13,35 +13,34 @@ import (
 	"freshet/client"
 )
 
-// Event is a change of an object. Exactly one of Object and Table is set, by what
-// was asked for.
+// Event is a change of an object. Watch sets Object, WatchTable sets Table.
 type Event struct {
-	// Type is ADDED, MODIFIED or DELETED. The first events are ADDED, one for each
-	// object that is there already.
+	// Type is ADDED, MODIFIED or DELETED. The first events are ADDED, one for each existing
+	// object.
 	Type   string
 	Object Object
 	Table  *Table
 }
 
-// Watch yields the objects that are there and then every change, until the context
-// ends or the loop does. A connection that ends is made again where it broke off;
-// when the server no longer knows that place, all objects come once more as ADDED.
-// An error ends it.
+// Watch yields the existing objects and then every change, until the context is canceled or the
+// loop ends. When the connection ends, Watch reconnects and continues from the last resource
+// version. If the server has compacted that version, Watch yields all objects again as ADDED.
+// An error ends Watch.
 func (c *Client) Watch(ctx context.Context, kind Kind, organization string, o ListOptions) iter.Seq2[Event, error] {
 	return c.watch(ctx, kind, organization, o, plainJSON)
 }
 
-// WatchTable is Watch for the objects as the server shows them to people.
+// WatchTable is Watch with objects in the server's table format for people.
 func (c *Client) WatchTable(ctx context.Context, kind Kind, organization string,
 	o ListOptions,
 ) iter.Seq2[Event, error] {
 	return c.watch(ctx, kind, organization, o, tableJSON)
 }
 
-// errStop is how a yield that returned false ends the reading.
+// errStop is returned by watchOnce when yield has returned false.
 var errStop = errors.New("stop")
 
-// pause is between a watch that the server ended at once and the next.
+// pause is the minimum interval between two watch requests.
 const pause = 200 * time.Millisecond
 
 func (c *Client) watch(ctx context.Context, kind Kind, organization string, o ListOptions,
@@ -75,8 +74,8 @@ func (c *Client) watch(ctx context.Context, kind Kind, organization string, o Li
 	}
 }
 
-// watchOnce reads one connection to its end, which is no error. version is where
-// the next one begins.
+// watchOnce reads the events of one connection. The end of the connection is not an error. It
+// sets version to the resource version from which the next connection continues.
 func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, o ListOptions, accept string,
 	version *string, yield func(Event, error) bool,
 ) error {
@@ -92,7 +91,7 @@ func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as wanted
+	defer func() { _ = response.Body.Close() }() // an error does not matter after reading
 	c.warn(response.Header)
 	decoder := json.NewDecoder(response.Body)
 	for {
@@ -116,11 +115,11 @@ func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, 
 	}
 }
 
-// ended makes the end of a stream, however it came, no error.
+// ended returns nil for the end of a stream, and ErrUnavailable for a broken connection.
 func ended(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("the server's events cannot be read: %w", err)
+		return fmt.Errorf("decoding watch events: %w", err)
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -160,8 +159,8 @@ func readEvent(kind string, text []byte, table bool) (event Event, version strin
 	return event, event.Object.ResourceVersion(), nil
 }
 
-// Wait watches one object until done says so, and returns it as it was then. done
-// gets nil for an object that does not exist.
+// Wait watches one object until done returns true or an error, and returns the object of that
+// call. done gets nil if the object does not exist.
 func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, error)) (Object, error) {
 	for {
 		object, err := c.Get(ctx, ref)
@@ -171,7 +170,7 @@ func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, err
 		if ok, err := done(object); ok || err != nil {
 			return object, err
 		}
-		// From what was read on, so that nothing is missed in between.
+		// The watch starts at the version of Get, so that it misses no change.
 		version := object.ResourceVersion()
 		failed := error(nil)
 		finished := false
@@ -190,11 +189,11 @@ func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, err
 			return object, failed
 		case ctx.Err() != nil:
 			return object, fmt.Errorf("waiting for %s: %w", ref, context.Cause(ctx))
-		case errors.As(err, &refused) && refused.Status == http.StatusGone: // too long ago
+		case errors.As(err, &refused) && refused.Status == http.StatusGone: // version was compacted
 		case err != nil && !errors.Is(err, client.ErrUnavailable):
 			return object, err
 		}
-		select { // the connection ended: look again, and not too often
+		select { // the connection has ended, so Get is called again after a pause
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}

@@ -10,15 +10,15 @@ import (
 	"freshet/client"
 )
 
-// WriteOptions go for every write.
+// WriteOptions are options of writes.
 type WriteOptions struct {
-	// DryRun has the server do everything but keep it.
+	// DryRun makes the server validate the write without storing it.
 	DryRun bool
-	// FieldManager is who owns the fields that are written; required for Apply.
+	// FieldManager is the owner of the written fields; required for Apply.
 	FieldManager string
-	// Force takes fields over that another manager owns; for Apply only.
+	// Force overwrites fields of other field managers; only for Apply.
 	Force bool
-	// Unchecked drops fields that the server does not know, in place of refusing.
+	// Unchecked makes the server ignore unknown fields instead of rejecting them.
 	Unchecked bool
 }
 
@@ -36,15 +36,15 @@ func (o WriteOptions) query() url.Values {
 	return query
 }
 
-// Create makes an object in an organization.
+// Create creates an object in an organization.
 func (c *Client) Create(ctx context.Context, kind Kind, organization string, object any,
 	o WriteOptions,
 ) (Object, error) {
 	return c.write(ctx, http.MethodPost, kind.path(organization), plainJSON, object, o.query(), false)
 }
 
-// Apply makes the fields of the object what they are here and leaves others to
-// those who own them (server-side apply). What does not exist is created.
+// Apply sets the fields of the object and does not change fields of other field managers
+// (server-side apply). It creates the object if it does not exist.
 func (c *Client) Apply(ctx context.Context, ref Ref, object any, o WriteOptions) (Object, error) {
 	query := o.query()
 	if o.Force {
@@ -58,8 +58,8 @@ func (c *Client) Patch(ctx context.Context, ref Ref, changes any, o WriteOptions
 	return c.write(ctx, http.MethodPatch, ref.path(), "application/merge-patch+json", changes, o.query(), false)
 }
 
-// Post calls a subresource, such as rotate of a service account. An empty ref.Name
-// is for kinds that answer to create alone, reviews for one.
+// Post calls a subresource, such as rotate of a service account. ref.Name is empty for kinds
+// that only support create, such as reviews.
 func (c *Client) Post(ctx context.Context, ref Ref, subresource string, body any) (Object, error) {
 	path := ref.Kind.path(ref.Organization)
 	if ref.Name != "" {
@@ -85,20 +85,19 @@ func (c *Client) write(ctx context.Context, method, path, contentType string, bo
 	return ParseObject(response.Body)
 }
 
-// DeleteOptions say how to delete.
+// DeleteOptions are options of Delete.
 type DeleteOptions struct {
 	DryRun bool
 	// Cascade is Background (the default), Foreground or Orphan.
 	Cascade string
-	// GracePeriod in seconds; the server's default when negative.
+	// GracePeriod is the grace period in seconds; the server's default when negative.
 	GracePeriod int
-	// UID, when set, is that of the object that is meant: another of its name is
-	// left alone.
+	// UID, if set, must match the object. Another object with the same name is not deleted.
 	UID string
 }
 
-// Delete deletes an object. What has to be taken down first goes on after the call:
-// Wait sees the end of it.
+// Delete deletes an object. The deletion may continue after the call if finalizers remain; use
+// Wait to wait for its end.
 func (c *Client) Delete(ctx context.Context, ref Ref, o DeleteOptions) error {
 	query := url.Values{}
 	if o.DryRun {

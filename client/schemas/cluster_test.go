@@ -11,8 +11,8 @@ import (
 	"freshet/client/schemas"
 )
 
-// TestNamedClusters: the registry of a cluster is under /stream or at its root, by
-// the type of its instance, and is found in both places.
+// TestNamedClusters: the registry of a cluster is under /stream or at the cluster's root, depending on the type of its
+// instance, and the client finds it at both paths.
 func TestNamedClusters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -47,7 +47,7 @@ func TestNamedClusters(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrNotFound", kind, err)
 		}
 		if id := must[int](t)(registry.Register(ctx, "orders-value", schemas.Schema{Text: order1})); id != 1 {
-			t.Errorf("%s: got id %d, want 1: it is a registry of its own", kind, id)
+			t.Errorf("%s: got id %d, want 1: each cluster has its own registry", kind, id)
 		}
 		must[*schemas.Schema](t)(registry.ByID(ctx, 1))
 		sub := c.Topic("orders").Subscription("s")
@@ -68,6 +68,6 @@ func TestNamedClusters(t *testing.T) {
 	}))
 	defer nobody.Close()
 	if _, err := schemas.New(nobody).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("a cluster that is not there: got %v, want ErrNotFound", err)
+		t.Errorf("missing cluster: got %v, want ErrNotFound", err)
 	}
 }

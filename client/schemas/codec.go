@@ -12,18 +12,17 @@ import (
 	"freshet/client"
 )
 
-// Codec encodes and decodes payloads that begin with five bytes: a zero, and the
-// id of their schema as four bytes, big endian. Behind them stands Avro's binary
-// form, JSON, or, after the path to the message in its file, Protobuf: what the
-// serializers of the registry's clients write and read.
+// Codec encodes and decodes payloads in the wire format of Confluent Schema Registry: a zero
+// byte, the schema id as four bytes in big endian, and then Avro binary, JSON, or Protobuf with
+// the indexes of the message in its file.
 //
-// It asks the registry once for each schema, and for the latest version of a
-// subject once a minute. It may be used by any number of goroutines.
+// It caches schemas, and the latest version of a subject for one minute. It is safe for
+// concurrent use.
 type Codec struct {
 	r *Registry
 
-	// mu guards what follows and is not held during calls. Two goroutines may ask
-	// for the same schema; both get the same.
+	// mu protects the fields below. It is not held during calls, so two goroutines may
+	// request the same schema.
 	mu      sync.Mutex
 	byID    map[int]format
 	latests map[string]latest
@@ -34,13 +33,13 @@ type latest struct {
 	until time.Time
 }
 
-// latestFor is how long the latest version of a subject is taken for it.
+// latestFor is how long the latest version of a subject is cached.
 const latestFor = time.Minute
 
-// maxSchemas bounds what a Codec remembers.
+// maxSchemas is the maximum number of entries of each cache.
 const maxSchemas = 10_000
 
-// format encodes and decodes payloads of one schema, without the five bytes.
+// format encodes and decodes payloads of one schema without the prefix of five bytes.
 type format interface {
 	encode(value any) ([]byte, error)
 	encodeJSON(text []byte) ([]byte, error)
@@ -53,13 +52,13 @@ func NewCodec(r *Registry) *Codec {
 	return &Codec{r: r, byID: make(map[int]format), latests: make(map[string]latest)}
 }
 
-// SubjectForValue is the subject that serializers use for the values of a topic:
-// its name, and -value.
+// SubjectForValue returns the subject for the values of a topic: its name with the suffix
+// -value.
 func SubjectForValue(topic string) string { return topic + "-value" }
 
-// Encode encodes a value by the latest version of a subject. Avro takes structs
-// with avro tags and maps, JSON what encoding/json takes, Protobuf a proto.Message
-// of the schema's first message, or a map.
+// Encode encodes a value with the latest version of a subject. For Avro the value is a struct
+// with avro tags or a map, for JSON any value of encoding/json, for Protobuf a proto.Message of
+// the schema, or a map for the schema's first message.
 func (c *Codec) Encode(ctx context.Context, subject string, value any) ([]byte, error) {
 	id, err := c.latest(ctx, subject)
 	if err != nil {
@@ -68,8 +67,7 @@ func (c *Codec) Encode(ctx context.Context, subject string, value any) ([]byte, 
 	return c.EncodeWithID(ctx, id, value)
 }
 
-// ForSubject is the Codec as a producer's encoder: values are encoded by the
-// latest version of a subject.
+// ForSubject returns a client.Encoder that encodes values with the latest version of a subject.
 func (c *Codec) ForSubject(subject string) client.Encoder { return subjectEncoder{c, subject} }
 
 type subjectEncoder struct {
@@ -82,7 +80,7 @@ func (e subjectEncoder) EncodeMessage(ctx context.Context, value any, into *clie
 	return err
 }
 
-// EncodeWithID encodes a value by the schema with an id.
+// EncodeWithID encodes a value with the schema of an id.
 func (c *Codec) EncodeWithID(ctx context.Context, id int, value any) ([]byte, error) {
 	f, err := c.format(ctx, id)
 	if err != nil {
@@ -92,7 +90,7 @@ func (c *Codec) EncodeWithID(ctx context.Context, id int, value any) ([]byte, er
 	return framed(id, payload, err)
 }
 
-// EncodeJSON encodes what JSON says by the latest version of a subject.
+// EncodeJSON encodes a JSON text with the latest version of a subject.
 func (c *Codec) EncodeJSON(ctx context.Context, subject string, text []byte) ([]byte, error) {
 	id, err := c.latest(ctx, subject)
 	if err != nil {
@@ -106,7 +104,7 @@ func (c *Codec) EncodeJSON(ctx context.Context, subject string, text []byte) ([]
 	return framed(id, payload, err)
 }
 
-// Decode decodes a payload by the schema that it was written with.
+// Decode decodes a payload with the schema of its id.
 func (c *Codec) Decode(ctx context.Context, data []byte, into any) error {
 	id, payload, ok := SplitID(data)
 	if !ok {
@@ -122,8 +120,7 @@ func (c *Codec) Decode(ctx context.Context, data []byte, into any) error {
 	return nil
 }
 
-// DecodeJSON decodes a payload by the schema that it was written with and returns
-// it as JSON, with the schema's id.
+// DecodeJSON decodes a payload with the schema of its id, and returns it as JSON with the id.
 func (c *Codec) DecodeJSON(ctx context.Context, data []byte) (text []byte, id int, err error) {
 	id, payload, ok := SplitID(data)
 	if !ok {
@@ -139,10 +136,10 @@ func (c *Codec) DecodeJSON(ctx context.Context, data []byte) (text []byte, id in
 	return text, id, nil
 }
 
-// ErrNoID is a payload that does not begin with the id of a schema.
-var ErrNoID = errors.New("the payload does not begin with the id of a schema")
+// ErrNoID is the error for a payload without a schema id prefix.
+var ErrNoID = errors.New("payload does not start with a schema id")
 
-// SplitID takes the five bytes off a payload.
+// SplitID splits a payload into the schema id and the rest.
 func SplitID(data []byte) (id int, payload []byte, ok bool) {
 	if len(data) < 5 || data[0] != 0 {
 		return 0, data, false
@@ -190,7 +187,7 @@ func (c *Codec) format(ctx context.Context, id int) (format, error) {
 		return nil, err
 	}
 	if f, err = c.r.compile(ctx, schema); err != nil {
-		return nil, fmt.Errorf("schema %d cannot be used here: %w", id, err)
+		return nil, fmt.Errorf("compiling schema %d: %w", id, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +198,7 @@ func (c *Codec) format(ctx context.Context, id int) (format, error) {
 	return f, nil
 }
 
-// compile makes a schema ready, with what it refers to.
+// compile compiles a schema with its references.
 func (r *Registry) compile(ctx context.Context, schema *Schema) (format, error) {
 	imports, err := r.imports(ctx, schema)
 	if err != nil {
@@ -215,16 +212,16 @@ func (r *Registry) compile(ctx context.Context, schema *Schema) (format, error) 
 	case Protobuf:
 		return newProtobuf(schema.Text, imports)
 	}
-	return nil, fmt.Errorf("its type is %s, which is not known here", schema.Type)
+	return nil, fmt.Errorf("schema type %s is not supported", schema.Type)
 }
 
-// imported is the text of a reference, under the name by which it is used.
+// imported is the text of a reference with the name by which schemas import it.
 type imported struct{ name, text string }
 
-// maxImports bounds what one schema may draw in.
+// maxImports is the maximum number of direct and indirect references of one schema.
 const maxImports = 4000
 
-// imports returns what a schema refers to, those that others need first.
+// imports returns the direct and indirect references of a schema, dependencies first.
 func (r *Registry) imports(ctx context.Context, schema *Schema) ([]imported, error) {
 	seen := make(map[Reference]bool)
 	var list []imported
@@ -235,11 +232,11 @@ func (r *Registry) imports(ctx context.Context, schema *Schema) ([]imported, err
 				continue
 			}
 			if seen[reference] = true; len(seen) > maxImports {
-				return fmt.Errorf("it draws in more than %d schemas", maxImports)
+				return fmt.Errorf("schema has more than %d references", maxImports)
 			}
 			v, err := r.DeletedVersion(ctx, reference.Subject, reference.Version)
 			if err != nil {
-				return fmt.Errorf("its reference %s: %w", reference.Name, err)
+				return fmt.Errorf("loading the reference %s: %w", reference.Name, err)
 			}
 			if err := walk(&v.Schema); err != nil {
 				return err
@@ -251,7 +248,7 @@ func (r *Registry) imports(ctx context.Context, schema *Schema) ([]imported, err
 	return list, walk(schema)
 }
 
-// compact is JSON on one line.
+// compact returns JSON on one line.
 func compact(text []byte) ([]byte, error) {
 	var value json.RawMessage
 	if err := json.Unmarshal(text, &value); err != nil {

@@ -8,36 +8,35 @@ import (
 	"strings"
 )
 
-// Compatibility is whether a schema could become the next version of a subject.
+// Compatibility is the result of a compatibility check.
 type Compatibility struct {
 	Compatible bool `json:"compatible"`
-	// Problems are why not.
+	// Problems are the reasons why the schema is not compatible.
 	Problems []Problem `json:"problems,omitempty"`
-	// Level is the one that was asked for, and Against the version that the schema
-	// was compared with; 0 when that was not said.
+	// Level is the compatibility level of the check, Against the version with which the
+	// schema was compared; 0 if the registry did not return it.
 	Level   string `json:"level,omitempty"`
 	Against int    `json:"against,omitempty"`
 }
 
 // Problem is one reason why a schema is not compatible.
 type Problem struct {
-	// Type is one word, such as READER_FIELD_MISSING_DEFAULT_VALUE.
+	// Type is a word for programs, such as READER_FIELD_MISSING_DEFAULT_VALUE.
 	Type string `json:"type,omitempty"`
-	// Description is a sentence for people.
+	// Description is a text for people.
 	Description string `json:"description"`
-	// Info is what it is about: a field, symbols, types. It may be empty.
+	// Info contains details: a field, symbols, types. It may be empty.
 	Info string `json:"info,omitempty"`
 }
 
-// Check says whether a schema could be registered as the next version of a
-// subject, and why not. It changes nothing. A text that is no schema is not
-// compatible.
+// Check reports whether a schema can be registered as the next version of a subject, and the
+// problems otherwise. It changes nothing. An invalid schema is not compatible.
 func (r *Registry) Check(ctx context.Context, subject string, schema Schema) (*Compatibility, error) {
 	return r.check(ctx, "/compatibility"+subjectPath(subject)+"/versions", schema)
 }
 
-// CheckVersion compares a schema with one version of a subject, or its Latest, by
-// the subject's level.
+// CheckVersion compares a schema with one version of a subject, or with Latest, at the
+// subject's compatibility level.
 func (r *Registry) CheckVersion(ctx context.Context, subject string, version int,
 	schema Schema,
 ) (*Compatibility, error) {
@@ -59,8 +58,8 @@ func (r *Registry) check(ctx context.Context, path string, schema Schema) (*Comp
 	return c, nil
 }
 
-// add takes in one of the registry's messages, which are objects in a notation
-// that no parser knows (docs/spec/registry.md#messages).
+// add parses one of the registry's messages, which have a special notation
+// (docs/spec/registry.md#messages).
 func (c *Compatibility) add(message string) {
 	inner := strings.TrimSuffix(strings.TrimPrefix(message, "{"), "}")
 	switch {
@@ -79,8 +78,8 @@ func (c *Compatibility) add(message string) {
 	}
 }
 
-// parseProblem reads errorType:'T', description:'…', additionalInfo:'…', with
-// either kind of quotation marks, which are not escaped inside.
+// parseProblem parses errorType:'T', description:'…', additionalInfo:'…', with single or double
+// quotation marks, which are not escaped in the texts.
 func parseProblem(inner string) Problem {
 	rest := strings.TrimPrefix(inner, "errorType:")
 	if rest == "" {
@@ -100,8 +99,7 @@ func parseProblem(inner string) Problem {
 	return p
 }
 
-// Side is one of the two schemas of a Diff: a version of a subject, or a draft,
-// for which the subject is where it would be registered.
+// Side is one of the two schemas of a Diff: a version of a subject, or a draft for a subject.
 type Side struct {
 	Subject string
 	Version int
@@ -119,12 +117,12 @@ func (s Side) body() map[string]any {
 	return body
 }
 
-// Difference is how two schemas differ, and what that means to readers.
+// Difference is the result of a Diff.
 type Difference struct {
 	Changes  []Change `json:"changes"`
-	Backward Reading  `json:"backward"` // the second reads data of the first
-	Forward  Reading  `json:"forward"`  // the first reads data of the second
-	// Levels are those under which the second could follow the first.
+	Backward Reading  `json:"backward"` // the second schema reads data of the first
+	Forward  Reading  `json:"forward"`  // the first schema reads data of the second
+	// Levels are the compatibility levels that allow the second schema after the first.
 	Levels []string `json:"levels"`
 }
 
@@ -136,13 +134,13 @@ type Change struct {
 	Compatible bool   `json:"compatible"`
 }
 
-// Reading says whether one schema can read the data of another.
+// Reading reports whether one schema can read the data of another.
 type Reading struct {
 	Compatible bool     `json:"compatible"`
 	Problems   []string `json:"problems"`
 }
 
-// Diff tells two schemas apart, whatever level their subjects have.
+// Diff compares two schemas, independently of the compatibility levels of their subjects.
 func (r *Registry) Diff(ctx context.Context, from, to Side) (*Difference, error) {
 	d := new(Difference)
 	body := map[string]any{"from": from.body(), "to": to.body()}

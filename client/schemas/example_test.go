@@ -13,7 +13,7 @@ const orderSchema = `{"type": "record", "name": "Order", "fields": [
 	{"name": "id", "type": "long"},
 	{"name": "note", "type": "string", "default": ""}]}`
 
-// A value with the id of its schema in front, there and back.
+// Encode a value with the id of its schema in front, and decode it.
 func ExampleCodec() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{
@@ -54,7 +54,7 @@ func ExampleCodec() {
 	// {"id":7,"note":"fragile"}
 }
 
-// Would a draft be accepted, and if not, why not?
+// Check whether the registry would accept a draft, and print why it would not.
 func ExampleRegistry_Check() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{

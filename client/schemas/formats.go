@@ -9,14 +9,14 @@ import (
 	"github.com/twmb/avro"
 )
 
-// avroFormat is Avro's binary form.
+// avroFormat is the Avro binary encoding.
 type avroFormat struct{ schema *avro.Schema }
 
 func newAvro(text string, imports []imported) (format, error) {
 	var cache avro.SchemaCache
 	for _, i := range imports {
 		if _, err := cache.Parse(i.text); err != nil {
-			return nil, fmt.Errorf("reference %s: %w", i.name, err)
+			return nil, fmt.Errorf("parsing the reference %s: %w", i.name, err)
 		}
 	}
 	schema, err := cache.Parse(text)
@@ -42,7 +42,7 @@ func (f *avroFormat) decode(data []byte, into any) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("%d bytes are left over", len(rest))
+		return fmt.Errorf("payload has %d extra bytes", len(rest))
 	}
 	return nil
 }
@@ -55,10 +55,10 @@ func (f *avroFormat) decodeJSON(data []byte) ([]byte, error) {
 	return f.schema.EncodeJSON(value)
 }
 
-// jsonFormat is JSON that fits a JSON schema.
+// jsonFormat is JSON that is validated against a JSON schema.
 type jsonFormat struct{ schema *jsonschema.Schema }
 
-// jsonBase is where a schema without an $id stands; no call is ever made.
+// jsonBase is the base URI of a schema without an $id. It is never requested.
 const jsonBase = "schema.json"
 
 func newJSON(text string, imports []imported) (format, error) {
@@ -67,10 +67,10 @@ func newJSON(text string, imports []imported) (format, error) {
 	for _, i := range append(imports, imported{jsonBase, text}) {
 		document, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(i.text)))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", i.name, err)
+			return nil, fmt.Errorf("parsing %s: %w", i.name, err)
 		}
 		if err := compiler.AddResource(i.name, document); err != nil {
-			return nil, fmt.Errorf("%s: %w", i.name, err)
+			return nil, fmt.Errorf("adding %s: %w", i.name, err)
 		}
 	}
 	schema, err := compiler.Compile(jsonBase)
@@ -80,11 +80,11 @@ func newJSON(text string, imports []imported) (format, error) {
 	return &jsonFormat{schema}, nil
 }
 
-// noLoader keeps a schema from reading files or asking other servers.
+// noLoader prevents a schema from loading files or URLs.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is not among the schema's references", url)
+	return nil, fmt.Errorf("%s is not a reference of the schema", url)
 }
 
 func (f *jsonFormat) encode(value any) ([]byte, error) {

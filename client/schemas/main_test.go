@@ -8,7 +8,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// server is the real one that the tests and examples talk to.
+// server is the real server of the tests and examples.
 var server *testserver.Server
 
 func TestMain(m *testing.M) {

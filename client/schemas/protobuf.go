@@ -18,19 +18,18 @@ import (
 	"freshet/client/schemas/builtin"
 )
 
-// protobufFormat is Protobuf's binary form, behind the path to the message in its
-// file: how many numbers, and the numbers, as zigzag varints, where a single zero
-// stands for the first message.
+// protobufFormat is the Protobuf binary encoding after the indexes of the message in its file:
+// the number of indexes and the indexes, as zigzag varints. A single zero is the first message.
 type protobufFormat struct {
 	file  protoreflect.FileDescriptor
 	types linker.Resolver
 }
 
-// protobufBase is the name of the file itself.
+// protobufBase is the name of the schema's own file.
 const protobufBase = "schema.proto"
 
-// language finds what is part of the language, google/protobuf, which no reference
-// replaces: a registry sees it so, too.
+// language resolves the standard imports, google/protobuf. They have precedence over
+// references, as in the registry.
 var language = protocompile.WithStandardImports(
 	protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
 		return protocompile.SearchResult{}, fs.ErrNotExist
@@ -51,7 +50,7 @@ func newProtobuf(text string, imports []imported) (format, error) {
 		return nil, err
 	}
 	if files[0].Messages().Len() == 0 {
-		return nil, errors.New("it has no message")
+		return nil, errors.New("schema has no message")
 	}
 	return &protobufFormat{file: files[0], types: linker.ResolverFromFile(files[0])}, nil
 }
@@ -67,12 +66,12 @@ func (f *protobufFormat) encode(value any) ([]byte, error) {
 	}
 	path := f.pathOf(message.ProtoReflect().Descriptor().FullName())
 	if path == nil {
-		return nil, fmt.Errorf("the schema has no message %s", message.ProtoReflect().Descriptor().FullName())
+		return nil, fmt.Errorf("schema has no message %s", message.ProtoReflect().Descriptor().FullName())
 	}
 	return proto.MarshalOptions{}.MarshalAppend(appendPath(nil, path), message)
 }
 
-// encodeJSON encodes the first message of the file.
+// encodeJSON encodes a JSON text as the first message of the file.
 func (f *protobufFormat) encodeJSON(text []byte) ([]byte, error) {
 	message := dynamicpb.NewMessage(f.file.Messages().Get(0))
 	if err := (protojson.UnmarshalOptions{Resolver: f.types}).Unmarshal(text, message); err != nil {
@@ -88,7 +87,7 @@ func (f *protobufFormat) decode(data []byte, into any) error {
 	}
 	if message, ok := into.(proto.Message); ok {
 		if name := message.ProtoReflect().Descriptor().FullName(); name != descriptor.FullName() {
-			return fmt.Errorf("the payload is a message %s, not %s", descriptor.FullName(), name)
+			return fmt.Errorf("payload is a message %s, not %s", descriptor.FullName(), name)
 		}
 		return proto.Unmarshal(payload, message)
 	}
@@ -115,12 +114,12 @@ func (f *protobufFormat) decodeJSON(data []byte) ([]byte, error) {
 	return compact(text)
 }
 
-// maxPath bounds how deep messages are declared inside of others.
+// maxPath bounds the nesting of message declarations.
 const maxPath = 64
 
-// message finds the message that a payload begins with the path of.
+// message reads the indexes of a payload and returns the message type and the rest.
 func (f *protobufFormat) message(data []byte) (protoreflect.MessageDescriptor, []byte, error) {
-	short := errors.New("the payload does not begin with the path to its message")
+	short := errors.New("payload does not start with valid message indexes")
 	count, n := binary.Varint(data)
 	if n <= 0 || count < 0 || count > maxPath {
 		return nil, nil, short
@@ -141,7 +140,7 @@ func (f *protobufFormat) message(data []byte) (protoreflect.MessageDescriptor, [
 	messages := f.file.Messages()
 	for _, index := range path {
 		if index < 0 || index >= int64(messages.Len()) {
-			return nil, nil, fmt.Errorf("the schema has no message at the path %v", path)
+			return nil, nil, fmt.Errorf("schema has no message with the indexes %v", path)
 		}
 		found = messages.Get(int(index))
 		messages = found.Messages()
@@ -149,7 +148,7 @@ func (f *protobufFormat) message(data []byte) (protoreflect.MessageDescriptor, [
 	return found, data, nil
 }
 
-// pathOf is where in the file the message of a name is declared.
+// pathOf returns the indexes of a message in the file, or nil.
 func (f *protobufFormat) pathOf(name protoreflect.FullName) []int {
 	var walk func(protoreflect.MessageDescriptors, []int) []int
 	walk = func(messages protoreflect.MessageDescriptors, path []int) []int {

@@ -14,20 +14,20 @@ import (
 	"freshet/client"
 )
 
-// Type is the language of a schema.
+// Type is the type of a schema.
 type Type string
 
-// The languages.
+// Types of schemas.
 const (
 	Avro     Type = "AVRO"
 	JSON     Type = "JSON"
 	Protobuf Type = "PROTOBUF"
 )
 
-// Latest is the number that stands for a subject's latest version.
+// Latest selects the latest version of a subject.
 const Latest = -1
 
-// Schema is a schema with what it refers to.
+// Schema is a schema with its references.
 type Schema struct {
 	// Type is Avro when empty.
 	Type       Type        `json:"schemaType,omitempty"`
@@ -35,8 +35,8 @@ type Schema struct {
 	References []Reference `json:"references,omitempty"`
 }
 
-// Reference is another schema that a schema uses. Name is what it is called
-// there: the full name of an Avro type, the URI of a $ref, the path of an import.
+// Reference is a reference to another schema. Name is its name in the referring schema: the
+// full name of an Avro type, the URI of a $ref, the path of an import.
 type Reference struct {
 	Name    string `json:"name"`
 	Subject string `json:"subject"`
@@ -51,27 +51,26 @@ type Version struct {
 	ID      int    `json:"id"`
 }
 
-// Place is where a schema is registered.
+// Place is a subject and version under which a schema is registered.
 type Place struct {
 	Subject string `json:"subject"`
 	Version int    `json:"version"`
 }
 
-// Registry is the schema registry of a Client's cluster. It may be used by any
-// number of goroutines.
+// Registry is the schema registry of a Client's cluster. It is safe for concurrent use.
 type Registry struct {
 	c *client.Client
-	// atRoot is set when the registry was found at the cluster's root instead of
-	// under /stream; which of them depends on the type of its instance.
+	// atRoot is set when the registry is at the cluster's root instead of under /stream,
+	// which depends on the type of its instance.
 	atRoot atomic.Bool
 }
 
 // New returns the registry of a Client's cluster.
 func New(c *client.Client) *Registry { return &Registry{c: c} }
 
-// Register adds a schema as the next version of a subject and returns its id. A
-// schema that the subject has already keeps its id, and nothing changes.
-// client.ErrConflict says that it is not compatible.
+// Register registers a schema as the next version of a subject and returns its id. If the
+// subject already has the schema, Register returns its id. client.ErrConflict means that the
+// schema is not compatible.
 func (r *Registry) Register(ctx context.Context, subject string, schema Schema) (int, error) {
 	return r.register(ctx, subject, schema, nil)
 }
@@ -89,7 +88,7 @@ func (r *Registry) register(ctx context.Context, subject string, schema Schema, 
 	return answer.ID, err
 }
 
-// Lookup finds the version of a subject that has a schema.
+// Lookup returns the version of a subject with a schema.
 func (r *Registry) Lookup(ctx context.Context, subject string, schema Schema) (*Version, error) {
 	v := new(Version)
 	err := r.call(ctx, http.MethodPost, subjectPath(subject), nil, schema, v)
@@ -106,67 +105,67 @@ func (r *Registry) ByID(ctx context.Context, id int) (*Schema, error) {
 	return s, nil
 }
 
-// Places are the versions that have the schema with an id.
+// Places returns the subjects and versions of the schema with an id.
 func (r *Registry) Places(ctx context.Context, id int) ([]Place, error) {
 	var list []Place
 	err := r.call(ctx, http.MethodGet, "/schemas/ids/"+strconv.Itoa(id)+"/versions", nil, nil, &list)
 	return list, err
 }
 
-// Version returns a version of a subject, or its Latest.
+// Version returns a version of a subject, or the Latest.
 func (r *Registry) Version(ctx context.Context, subject string, version int) (*Version, error) {
 	v := new(Version)
 	err := r.call(ctx, http.MethodGet, versionPath(subject, version), nil, nil, v)
 	return v.finish(err)
 }
 
-// DeletedVersion is Version, of a version that may have been deleted.
+// DeletedVersion is like Version, but also returns deleted versions.
 func (r *Registry) DeletedVersion(ctx context.Context, subject string, version int) (*Version, error) {
 	v := new(Version)
 	err := r.call(ctx, http.MethodGet, versionPath(subject, version), url.Values{"deleted": {"true"}}, nil, v)
 	return v.finish(err)
 }
 
-// Subjects lists the subjects that the caller may see; with deleted, also those
-// that were deleted but not for good.
+// Subjects returns the subjects that the caller may see; with deleted, also those that are
+// soft-deleted.
 func (r *Registry) Subjects(ctx context.Context, deleted bool) ([]string, error) {
 	var list []string
 	err := r.call(ctx, http.MethodGet, "/subjects", withDeleted(deleted), nil, &list)
 	return list, err
 }
 
-// Versions lists the versions of a subject, in order.
+// Versions returns the versions of a subject in order.
 func (r *Registry) Versions(ctx context.Context, subject string, deleted bool) ([]int, error) {
 	var list []int
 	err := r.call(ctx, http.MethodGet, subjectPath(subject)+"/versions", withDeleted(deleted), nil, &list)
 	return list, err
 }
 
-// ReferencedBy lists the ids of the schemas that refer to a version.
+// ReferencedBy returns the ids of the schemas that refer to a version.
 func (r *Registry) ReferencedBy(ctx context.Context, subject string, version int) ([]int, error) {
 	var list []int
 	err := r.call(ctx, http.MethodGet, versionPath(subject, version)+"/referencedby", nil, nil, &list)
 	return list, err
 }
 
-// DeleteVersion deletes a version and returns its number. A deleted version is
-// not listed, and its id still works for readers of old data; deleting it again
-// with permanent removes it for good.
+// DeleteVersion deletes a version and returns its number. A soft-deleted version is not listed,
+// but readers of old data can still use its id. A second call with permanent deletes it
+// permanently.
 func (r *Registry) DeleteVersion(ctx context.Context, subject string, version int, permanent bool) (int, error) {
 	var number int
 	err := r.once(ctx, http.MethodDelete, versionPath(subject, version), permanently(permanent), nil, &number)
 	return number, err
 }
 
-// DeleteSubject deletes all versions of a subject, in the same two steps, and
-// returns their numbers.
+// DeleteSubject deletes all versions of a subject, like DeleteVersion, and returns their
+// numbers.
 func (r *Registry) DeleteSubject(ctx context.Context, subject string, permanent bool) ([]int, error) {
 	var numbers []int
 	err := r.once(ctx, http.MethodDelete, subjectPath(subject), permanently(permanent), nil, &numbers)
 	return numbers, err
 }
 
-// Level is a subject's compatibility level.
+// Level returns the compatibility level of a subject.
 func (r *Registry) Level(ctx context.Context, subject string) (string, error) {
 	var answer struct {
 		Level string `json:"compatibilityLevel"`
@@ -175,14 +174,14 @@ func (r *Registry) Level(ctx context.Context, subject string) (string, error) {
 	return answer.Level, err
 }
 
-// SetLevel sets it: NONE, BACKWARD, FORWARD, FULL, these three with _TRANSITIVE,
-// or ALWAYS_INCOMPATIBLE.
+// SetLevel sets the compatibility level of a subject: NONE, BACKWARD, FORWARD, FULL, the last
+// three with _TRANSITIVE, or ALWAYS_INCOMPATIBLE.
 func (r *Registry) SetLevel(ctx context.Context, subject, level string) error {
 	return r.call(ctx, http.MethodPut, "/config/"+url.PathEscape(subject), nil,
 		map[string]string{"compatibility": level}, nil)
 }
 
-// Mode is the registry's: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.
+// Mode returns the mode of the registry: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.
 func (r *Registry) Mode(ctx context.Context) (string, error) {
 	var answer struct {
 		Mode string `json:"mode"`
@@ -191,7 +190,7 @@ func (r *Registry) Mode(ctx context.Context) (string, error) {
 	return answer.Mode, err
 }
 
-// SetMode sets it. To IMPORT, force is needed where there are subjects.
+// SetMode sets the mode of the registry. IMPORT needs force if subjects exist.
 func (r *Registry) SetMode(ctx context.Context, mode string, force bool) error {
 	var query url.Values
 	if force {
@@ -200,7 +199,7 @@ func (r *Registry) SetMode(ctx context.Context, mode string, force bool) error {
 	return r.call(ctx, http.MethodPut, "/mode", query, map[string]string{"mode": mode}, nil)
 }
 
-// call makes a call that does no harm when it comes twice, as all but deleting.
+// call makes an idempotent call. All calls except for deletions are idempotent.
 func (r *Registry) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
 	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query, Idempotent: true}, body, answer)
 }
@@ -211,13 +210,13 @@ func (r *Registry) once(ctx context.Context, method, path string, query url.Valu
 
 func (r *Registry) send(ctx context.Context, request *client.Request, body, answer any) error {
 	if strings.Contains(request.Path, "//") {
-		return errors.New("the name of the subject is empty")
+		return errors.New("subject name is empty")
 	}
 	request.Header = http.Header{"Accept": {"application/vnd.schemaregistry.v1+json, application/json"}}
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("making the call: %w", err)
+			return fmt.Errorf("encoding the request: %w", err)
 		}
 		request.Body = text
 		request.Header.Set("Content-Type", "application/vnd.schemaregistry.v1+json")
@@ -229,8 +228,8 @@ func (r *Registry) send(ctx context.Context, request *client.Request, body, answ
 	return response.JSON(answer)
 }
 
-// do makes a call where the registry is. What is under /stream for instances of
-// the type standard is at the root for others; the first answer tells.
+// do makes a call. The registry is under /stream for instances of type standard, and at the
+// root for others; the first response shows which.
 func (r *Registry) do(ctx context.Context, request *client.Request) (*client.Response, error) {
 	path := request.Path
 	prefix := "/stream"
@@ -241,7 +240,7 @@ func (r *Registry) do(ctx context.Context, request *client.Request) (*client.Res
 	response, err := r.c.Do(ctx, request)
 	var refused *client.Error
 	if prefix == "" || !errors.As(err, &refused) || refused.Code != http.StatusNotFound {
-		return response, err // 404xx would be about what was asked for
+		return response, err // error codes 404xx are about the requested object
 	}
 	request.Path = r.c.ClusterPath(path)
 	again, rootErr := r.c.Do(ctx, request)

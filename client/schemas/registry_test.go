@@ -17,7 +17,8 @@ import (
 const (
 	order1 = `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}`
 	order2 = `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string"}]}`
-	order3 = `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string","default":""}]}`
+	order3 = `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},` +
+		`{"name":"note","type":"string","default":""}]}`
 )
 
 func TestRegistry(t *testing.T) {
@@ -25,7 +26,7 @@ func TestRegistry(t *testing.T) {
 	ctx, r, subject := t.Context(), registry(t), "life-value"
 	id := must[int](t)(r.Register(ctx, subject, schemas.Schema{Text: order1}))
 	if again := must[int](t)(r.RegisterNormalized(ctx, subject, schemas.Schema{Text: order1})); again < id {
-		t.Errorf("registered again: got id %d, had %d", again, id)
+		t.Errorf("registered again: got id %d, want at least %d", again, id)
 	}
 	if err := r.SetLevel(ctx, subject, "FULL"); err != nil {
 		t.Fatal(err)
@@ -43,11 +44,11 @@ func TestRegistry(t *testing.T) {
 	}
 	if found := must[*schemas.Version](t)(r.Lookup(ctx, subject, schemas.Schema{Text: order1})); found.Version != 1 ||
 		found.ID != id {
-		t.Errorf("look-up: got %+v, want version 1 with id %d", found, id)
+		t.Errorf("Lookup: got %+v, want version 1 with id %d", found, id)
 	}
 	if places := must[[]schemas.Place](t)(r.Places(ctx, id)); !slices.Contains(places,
 		schemas.Place{Subject: subject, Version: 1}) {
-		t.Errorf("places of id %d: got %v", id, places)
+		t.Errorf("Places of id %d: got %v, want it to contain version 1 of %s", id, places, subject)
 	}
 	if subjects := must[[]string](t)(r.Subjects(ctx, false)); !slices.Contains(subjects, subject) {
 		t.Errorf("subjects: got %v", subjects)
@@ -57,20 +58,20 @@ func TestRegistry(t *testing.T) {
 	}
 
 	if _, err := r.DeleteSubject(ctx, subject, true); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("deleted for good at once: got %v, want ErrNotFound", err)
+		t.Errorf("permanent delete before a soft delete: got %v, want ErrNotFound", err)
 	}
 	if got := must[int](t)(r.DeleteVersion(ctx, subject, schemas.Latest, false)); got != latest.Version {
 		t.Errorf("deleted version %d, want %d", got, latest.Version)
 	}
 	if got := must[[]int](t)(r.Versions(ctx, subject, true)); len(got) != latest.Version {
-		t.Errorf("versions with deleted ones: got %v, want %d", got, latest.Version)
+		t.Errorf("versions including deleted ones: got %v, want %d", got, latest.Version)
 	}
 	must[*schemas.Version](t)(r.DeletedVersion(ctx, subject, latest.Version))
 	must[[]int](t)(r.DeleteSubject(ctx, subject, false))
 	must[[]int](t)(r.DeleteSubject(ctx, subject, true))
 	var refused *client.Error
 	if _, err := r.Version(ctx, subject, schemas.Latest); !errors.As(err, &refused) || refused.Code != 40401 {
-		t.Errorf("after all: got %v, want code 40401", err)
+		t.Errorf("after the permanent delete: got %v, want code 40401", err)
 	}
 	if _, err := r.Version(ctx, "", 1); err == nil {
 		t.Error("no subject: got no error")
@@ -97,7 +98,7 @@ func TestCheckSaysWhy(t *testing.T) {
 	if got := must[*schemas.Compatibility](t)(r.Check(ctx, "why-value",
 		schemas.Schema{Text: "nonsense"})); got.Compatible || len(got.Problems) != 1 ||
 		got.Problems[0].Description == "" {
-		t.Errorf("no schema: got %+v", got)
+		t.Errorf("text that is not a schema: got %+v", got)
 	}
 	proto := schemas.Schema{Type: schemas.Protobuf, Text: `syntax = "proto3"; message A { string x = 1; }`}
 	must[int](t)(r.Register(ctx, "why-proto", proto))
@@ -116,7 +117,7 @@ func TestDiff(t *testing.T) {
 		schemas.Side{Subject: "diff-value", Version: 1},
 		schemas.Side{Subject: "diff-value", Draft: &schemas.Schema{Text: order2}}))
 	if len(got.Changes) != 1 || got.Backward.Compatible || !got.Forward.Compatible {
-		t.Errorf("got %+v, want one change that only the forward direction bears", got)
+		t.Errorf("got %+v, want one change that is forward compatible only", got)
 	}
 }
 
@@ -129,11 +130,11 @@ func TestExportAndImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(file.String(), "export-value") {
-		t.Errorf("the export does not have the subject: %s", file.String())
+		t.Errorf("the export does not contain the subject: %s", file.String())
 	}
 	done := must[*schemas.Imported](t)(r.Import(ctx, bytes.NewReader(file.Bytes())))
 	if done.Versions != 0 || done.Known == 0 {
-		t.Errorf("imported where it came from: got %+v, want nothing written", done)
+		t.Errorf("imported into its own registry: got %+v, want no version written", done)
 	}
 }
 
@@ -156,14 +157,16 @@ func TestCodec(t *testing.T) {
 		name   string
 		schema schemas.Schema
 		in     string
-		out    string // "" is as in
+		out    string // "" means the same as in
 		bad    string
 	}{
 		{
 			"avro",
 			schemas.Schema{
-				Text: `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"customer","type":"Customer"},` +
-					`{"name":"note","type":["null","string"],"default":null},{"name":"raw","type":"bytes","default":""}]}`,
+				Text: `{"type":"record","name":"Order","fields":[` +
+					`{"name":"id","type":"long"},{"name":"customer","type":"Customer"},` +
+					`{"name":"note","type":["null","string"],"default":null},` +
+					`{"name":"raw","type":"bytes","default":""}]}`,
 				References: []schemas.Reference{{Name: "Customer", Subject: "codec-customer", Version: 1}},
 			},
 			`{"id":9007199254740993,"customer":{"name":"Ann"},"note":"fragile","raw":"ÿ"}`, "",
@@ -172,7 +175,9 @@ func TestCodec(t *testing.T) {
 		{
 			"json",
 			schemas.Schema{
-				Type: schemas.JSON, Text: `{"type":"object","properties":{"address":{"$ref":"address.json"}},"required":["address"]}`,
+				Type: schemas.JSON,
+				Text: `{"type":"object","properties":{"address":{"$ref":"address.json"}},` +
+					`"required":["address"]}`,
 				References: []schemas.Reference{{Name: "address.json", Subject: "codec-address.json", Version: 1}},
 			},
 			`{"address":{"city":"Ulm"}}`, "", `{"address":{}}`,
@@ -180,17 +185,20 @@ func TestCodec(t *testing.T) {
 		{
 			"protobuf",
 			schemas.Schema{
-				Type:       schemas.Protobuf,
-				Text:       `syntax = "proto3"; package shop; import "money.proto"; import "google/protobuf/timestamp.proto"; message Invoice { Money total = 1; google.protobuf.Timestamp at = 2; }`,
+				Type: schemas.Protobuf,
+				Text: `syntax = "proto3"; package shop; ` +
+					`import "money.proto"; import "google/protobuf/timestamp.proto"; ` +
+					`message Invoice { Money total = 1; google.protobuf.Timestamp at = 2; }`,
 				References: []schemas.Reference{{Name: "money.proto", Subject: "codec-money.proto", Version: 1}},
 			},
 			`{"total":{"cents":"1250"},"at":"2026-01-31T12:00:00Z"}`, "", `{"total":{"euros":1}}`,
 		},
 		{
-			"protobuf-builtin", // files that nobody registers
+			"protobuf-builtin", // imports files that every registry provides
 			schemas.Schema{
 				Type: schemas.Protobuf,
-				Text: `syntax = "proto3"; package shop; import "google/type/money.proto"; import "confluent/meta.proto"; import "confluent/type/decimal.proto"; ` +
+				Text: `syntax = "proto3"; package shop; import "google/type/money.proto"; ` +
+					`import "confluent/meta.proto"; import "confluent/type/decimal.proto"; ` +
 					`message Price { google.type.Money money = 1; confluent.type.Decimal exact = 2; }`,
 			},
 			`{"money":{"currencyCode":"EUR","units":"12"},"exact":{"value":"BNI=","precision":6,"scale":2}}`, "",
@@ -215,7 +223,7 @@ func TestCodec(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, have); diff != "" {
-				t.Errorf("there and back (-want +got):\n%s", diff)
+				t.Errorf("encoded and decoded (-want +got):\n%s", diff)
 			}
 			var value map[string]any
 			if err := codec.Decode(ctx, data, &value); err != nil {
@@ -223,18 +231,18 @@ func TestCodec(t *testing.T) {
 			}
 			if again := must[[]byte](t)(codec.Encode(ctx, subject, value)); !bytes.Equal(again, data) &&
 				c.name != "json" {
-				t.Errorf("as a map there and back: got %x, want %x", again, data)
+				t.Errorf("decoded into a map and encoded again: got %x, want %x", again, data)
 			}
 			if _, err := codec.EncodeJSON(ctx, subject, []byte(c.bad)); err == nil {
 				t.Errorf("%s: got no error", c.bad)
 			}
 			if _, _, err := codec.DecodeJSON(ctx, data[:5]); err == nil && c.schema.Type != schemas.Protobuf {
-				t.Error("a payload that is cut off: got no error")
+				t.Error("truncated payload: got no error")
 			}
 		})
 	}
 	if _, _, err := schemas.NewCodec(r).DecodeJSON(ctx, []byte("plain")); !errors.Is(err, schemas.ErrNoID) {
-		t.Errorf("a payload without an id: got %v, want ErrNoID", err)
+		t.Errorf("payload without an id: got %v, want ErrNoID", err)
 	}
 }
 

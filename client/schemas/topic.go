@@ -18,17 +18,16 @@ import (
 	"freshet/client"
 )
 
-// TopicCodec encodes and decodes payloads by a topic's own schema, which a
-// message is stamped with the version of. There is nothing in front of them. It
-// may be used by any number of goroutines.
+// TopicCodec encodes and decodes payloads with a topic's own schema. The schema version is
+// metadata of the message, so payloads have no prefix. It is safe for concurrent use.
 type TopicCodec struct {
 	t *client.Topic
 
-	// mu guards what follows and is not held during calls.
+	// mu protects the fields below. It is not held during calls.
 	mu       sync.Mutex
 	versions map[int64]format
 	latest   *client.TopicSchema
-	until    time.Time // latest is taken for it
+	until    time.Time // when latest expires
 }
 
 // NewTopicCodec returns a TopicCodec.
@@ -36,8 +35,8 @@ func NewTopicCodec(t *client.Topic) *TopicCodec {
 	return &TopicCodec{t: t, versions: make(map[int64]format)}
 }
 
-// EncodeJSON encodes what JSON says by the topic's latest schema, which it asks for
-// once a minute, and returns its version for client.Message.SchemaVersion.
+// EncodeJSON encodes a JSON text with the topic's latest schema, which it caches for one
+// minute. It returns the version for client.Message.SchemaVersion.
 func (c *TopicCodec) EncodeJSON(ctx context.Context, text []byte) (data []byte, version int64, err error) {
 	schema, err := c.latestSchema(ctx)
 	if err != nil {
@@ -53,8 +52,8 @@ func (c *TopicCodec) EncodeJSON(ctx context.Context, text []byte) (data []byte, 
 	return data, schema.Version, nil
 }
 
-// EncodeMessage makes TopicCodec a producer's encoder: values are encoded by the
-// topic's latest schema, and messages are stamped with its version.
+// EncodeMessage implements client.Encoder: it encodes a value with the topic's latest schema
+// and sets the schema version of the message.
 func (c *TopicCodec) EncodeMessage(ctx context.Context, value any, into *client.Message) error {
 	schema, err := c.latestSchema(ctx)
 	if err != nil {
@@ -89,8 +88,7 @@ func (c *TopicCodec) latestSchema(ctx context.Context) (*client.TopicSchema, err
 	return schema, nil
 }
 
-// DecodeJSON decodes a payload by a version of the topic's schema and returns it
-// as JSON.
+// DecodeJSON decodes a payload with a version of the topic's schema and returns it as JSON.
 func (c *TopicCodec) DecodeJSON(ctx context.Context, version int64, data []byte) ([]byte, error) {
 	c.mu.Lock()
 	f, ok := c.versions[version]
@@ -111,7 +109,7 @@ func (c *TopicCodec) DecodeJSON(ctx context.Context, version int64, data []byte)
 	return text, nil
 }
 
-// format makes a version ready, and remembers it.
+// format compiles a version of the schema and caches it.
 func (c *TopicCodec) format(schema *client.TopicSchema) (f format, err error) {
 	c.mu.Lock()
 	f, ok := c.versions[schema.Version]
@@ -127,10 +125,10 @@ func (c *TopicCodec) format(schema *client.TopicSchema) (f format, err error) {
 	case "PROTOBUF_NATIVE":
 		f, err = newNative(schema.Text)
 	default:
-		err = fmt.Errorf("payloads of the type %s have no form in JSON", schema.Type)
+		err = fmt.Errorf("payloads of type %s cannot be converted to JSON", schema.Type)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("version %d of the topic's schema: %w", schema.Version, err)
+		return nil, fmt.Errorf("compiling version %d of the topic's schema: %w", schema.Version, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +139,7 @@ func (c *TopicCodec) format(schema *client.TopicSchema) (f format, err error) {
 	return f, nil
 }
 
-// plainJSON is JSON as it is; whether it fits is for the server to say.
+// plainJSON is JSON without validation; the server validates it.
 type plainJSON struct{}
 
 func (plainJSON) encode(value any) ([]byte, error)       { return json.Marshal(value) }
@@ -150,12 +148,12 @@ func (plainJSON) decodeJSON(data []byte) ([]byte, error) { return compact(data) 
 
 func (plainJSON) encodeJSON(text []byte) ([]byte, error) {
 	if !json.Valid(text) {
-		return nil, errors.New("it is not JSON")
+		return nil, errors.New("text is not valid JSON")
 	}
 	return text, nil
 }
 
-// nativeFormat is Protobuf by a descriptor that the schema carries.
+// nativeFormat is Protobuf with the descriptors that the schema contains.
 type nativeFormat struct {
 	message protoreflect.MessageDescriptor
 	types   *dynamicpb.Types
@@ -171,19 +169,19 @@ func newNative(text string) (format, error) {
 	}
 	var set descriptorpb.FileDescriptorSet
 	if err := proto.Unmarshal(schema.Files, &set); err != nil {
-		return nil, fmt.Errorf("its descriptors: %w", err)
+		return nil, fmt.Errorf("decoding the file descriptors: %w", err)
 	}
 	files, err := protodesc.NewFiles(&set)
 	if err != nil {
-		return nil, fmt.Errorf("its descriptors: %w", err)
+		return nil, fmt.Errorf("reading the file descriptors: %w", err)
 	}
 	found, err := files.FindDescriptorByName(protoreflect.FullName(schema.Root))
 	if err != nil {
-		return nil, fmt.Errorf("its root message %s: %w", schema.Root, err)
+		return nil, fmt.Errorf("finding the root message %s: %w", schema.Root, err)
 	}
 	message, ok := found.(protoreflect.MessageDescriptor)
 	if !ok {
-		return nil, fmt.Errorf("its root %s is not a message", schema.Root)
+		return nil, fmt.Errorf("root %s of the schema is not a message", schema.Root)
 	}
 	return &nativeFormat{message, dynamicpb.NewTypes(files)}, nil
 }

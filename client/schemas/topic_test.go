@@ -14,8 +14,8 @@ import (
 	"freshet/client/schemas"
 )
 
-// TestProducerWithSchema sends values by a schema of the topic, and by one of the
-// registry, and reads them as JSON.
+// TestProducerWithSchema encodes values with a schema of the topic and with a schema of the registry, and reads them
+// as JSON.
 func TestProducerWithSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -26,7 +26,8 @@ func TestProducerWithSchema(t *testing.T) {
 		durationpb.File_google_protobuf_duration_proto)}}
 	files := base64.StdEncoding.EncodeToString(must[[]byte](t)(proto.Marshal(set)))
 	native := fmt.Sprintf(
-		`{"fileDescriptorSet":%q,"rootMessageTypeName":"google.protobuf.Duration","rootFileDescriptorName":"google/protobuf/duration.proto"}`, files)
+		`{"fileDescriptorSet":%q,"rootMessageTypeName":"google.protobuf.Duration",`+
+			`"rootFileDescriptorName":"google/protobuf/duration.proto"}`, files)
 	for _, k := range []struct {
 		kind, text string
 		value      any
@@ -45,7 +46,7 @@ func TestProducerWithSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			if received.SchemaVersion == nil || *received.SchemaVersion != version {
-				t.Errorf("%s: stamped with %v, want %d", k.kind, received.SchemaVersion, version)
+				t.Errorf("%s: schema version: got %v, want %d", k.kind, received.SchemaVersion, version)
 			}
 			if got := must[[]byte](t)(codec.DecodeJSON(ctx, *received.SchemaVersion, received.Value)); string(
 				got) != k.want {
@@ -53,7 +54,7 @@ func TestProducerWithSchema(t *testing.T) {
 			}
 		}
 		if _, _, err := codec.EncodeJSON(ctx, []byte(`{"id": `)); err == nil {
-			t.Errorf("%s: what is no JSON is encoded", k.kind)
+			t.Errorf("%s: invalid JSON was encoded, want an error", k.kind)
 		}
 	}
 
@@ -69,7 +70,7 @@ func TestProducerWithSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _, err := codec.DecodeJSON(ctx, received.Value); err != nil || string(got) != `{"id":8}` {
-			t.Errorf("by the registry: got %s, %v", got, err)
+			t.Errorf("with a schema of the registry: got %s, %v", got, err)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func produceOne(t *testing.T, topic *client.Topic, encoder client.Encoder, value
 		t.Fatal(err)
 	}
 	if err := p.SendValue(t.Context(), make(chan int), client.Message{}, nil); err == nil {
-		t.Error("what no schema knows is sent")
+		t.Error("a value that the schema cannot encode was sent")
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)

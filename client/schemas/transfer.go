@@ -10,13 +10,13 @@ import (
 	"freshet/client"
 )
 
-// maxImport bounds the file that Import reads into memory.
+// maxImport is the maximum size of the file that Import reads into memory.
 const maxImport = 1 << 30
 
-// Export writes the whole registry as lines of JSON, which Import takes. It needs
-// the right to read all of it. What is written when it fails is not complete.
+// Export writes the whole registry as lines of JSON for Import. It needs the permission to
+// read all subjects. If it fails, the written part is not complete.
 func (r *Registry) Export(ctx context.Context, w io.Writer) error {
-	if _, err := r.Mode(ctx); err != nil { // it also finds out where the registry is
+	if _, err := r.Mode(ctx); err != nil { // this also sets atRoot
 		return err
 	}
 	prefix := "/stream"
@@ -30,27 +30,27 @@ func (r *Registry) Export(ctx context.Context, w io.Writer) error {
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(w, response.Body); err != nil {
-		return fmt.Errorf("the export is not complete: %w", err)
+		return fmt.Errorf("reading the export, which is not complete: %w", err)
 	}
 	return nil
 }
 
-// Imported says what an import has done.
+// Imported is the result of an import.
 type Imported struct {
-	Versions int `json:"versions"` // that were written
-	Levels   int `json:"levels"`   // that were written
-	Known    int `json:"known"`    // lines that said what was so already
+	Versions int `json:"versions"` // number of imported versions
+	Levels   int `json:"levels"`   // number of imported compatibility levels
+	Known    int `json:"known"`    // number of lines that the registry already had
 }
 
-// Import reads an export, keeps ids and versions and passes over what is there.
-// It can be repeated.
+// Import imports an export with its ids and versions. It skips existing entries, so it can be
+// repeated.
 func (r *Registry) Import(ctx context.Context, file io.Reader) (*Imported, error) {
 	text, err := io.ReadAll(io.LimitReader(file, maxImport+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the export: %w", err)
 	}
 	if len(text) > maxImport {
-		return nil, errors.New("the export has more than 1 GiB")
+		return nil, errors.New("export is larger than 1 GiB")
 	}
 	response, err := r.do(ctx, &client.Request{
 		Method: http.MethodPost, Path: "/registry/v1alpha1/import", Body: text, Idempotent: true,

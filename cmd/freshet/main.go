@@ -1,5 +1,5 @@
-// Command freshet is the server and its client in one binary. This file holds
-// signals, the wiring of the server into the command line, and the exit code.
+// Command freshet is the server and its command-line client in one binary. It handles
+// signals, passes the server's functions to the command line and sets the exit code.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends ctx; handing the second back to the runtime lets it
-	// end a shutdown that takes too long.
+	// The first signal cancels ctx. From then on the runtime handles signals again, so
+	// that a second one kills the process when the shutdown takes too long.
 	context.AfterFunc(ctx, stop)
 	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
 		cli.Server{

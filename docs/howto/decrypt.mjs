@@ -1,6 +1,6 @@
-// Opens an API key: node decrypt.mjs private.pem < key.jwe
-// A compact JWE (RFC 7516) is five parts in base64url: header, encrypted key,
-// initialization vector, ciphertext, tag. Nothing but WebCrypto is needed.
+// Decrypts the token of an API key: node decrypt.mjs private.pem < key.jwe
+// A compact JWE (RFC 7516) has five parts in base64url: header, encrypted key,
+// initialization vector, ciphertext, tag. The program uses WebCrypto only.
 import { readFileSync } from 'node:fs'
 import { webcrypto as crypto } from 'node:crypto'
 

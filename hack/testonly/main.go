@@ -1,8 +1,8 @@
-// Command testonly lists exported functions, and exported methods of exported
-// types, under internal/ that only tests use. The dead-code check does not see
-// all of them: a method that reflection could call counts as reached there.
+// Command testonly lists exported functions, and exported methods of exported types,
+// under internal/ that only tests use. The deadcode tool does not find all of them: it
+// considers a method reachable if reflection could call it.
 //
-// A method is in use as well when its type implements an interface that has it.
+// A method also counts as used if its type implements an interface that contains it.
 package main
 
 import (
@@ -26,20 +26,20 @@ import (
 
 const ours = "freshet/"
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 }
 
-// module is the compiled packages of the module and of all that they import.
+// module holds the compiled packages of the module and of all their dependencies.
 type module struct {
 	packages   []listed
-	checked    []*types.Package // ours, from source: with what they do not export
+	checked    []*types.Package // ours, checked from source, including unexported declarations
 	files      *token.FileSet
 	importer   types.Importer
-	used       map[string]bool           // functions of ours by full name
-	interfaces map[string][]*types.Named // by the name of a method
+	used       map[string]bool           // used functions by full name
+	interfaces map[string][]*types.Named // interfaces by method name
 }
 
 func main() {
@@ -49,7 +49,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testonly:", err)
-		os.Exit(1) //nolint:forbidigo // a command of its own, like those under cmd
+		os.Exit(1) //nolint:forbidigo // a command, like those under cmd
 	}
 }
 
@@ -84,10 +84,10 @@ func load(patterns []string) (*module, error) {
 	return m, nil
 }
 
-// add notes the interfaces of a package, and what it uses if it is ours.
+// add records the interfaces of a package and, if the package is ours, the functions that it uses.
 func (m *module) add(p listed) error {
 	if p.Export == "" {
-		return nil // unsafe
+		return nil // package unsafe
 	}
 	compiled, err := m.importer.Import(p.ImportPath)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *module) addInterface(t types.Type) {
 	}
 }
 
-// report writes a line for every function that nothing uses.
+// report writes a line for every function that is not used.
 func (m *module) report(w io.Writer) error {
 	var functions []*types.Func
 	for _, p := range m.checked {
@@ -148,8 +148,8 @@ func (m *module) report(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		// Another package's interface knows a type as it is compiled, and types
-		// that are not exported are there in source only.
+		// Interfaces of other packages refer to the compiled types; unexported types exist
+		// in the source-checked package only.
 		for _, scope := range []*types.Scope{compiled.Scope(), p.Scope()} {
 			for _, name := range scope.Names() {
 				switch object := scope.Lookup(name).(type) {
@@ -174,7 +174,7 @@ func (m *module) report(w io.Writer) error {
 		if !f.Exported() || m.used[f.FullName()] || !strings.HasPrefix(f.Pkg().Path(), ours+"internal/") {
 			continue
 		}
-		m.used[f.FullName()] = true // told once
+		m.used[f.FullName()] = true // report it once
 		at := m.files.Position(f.Pos())
 		path, err := filepath.Rel(dir, at.Filename)
 		if err != nil {
@@ -187,9 +187,9 @@ func (m *module) report(w io.Writer) error {
 	return nil
 }
 
-// useImplemented notes the methods with which a type implements interfaces, its
-// own and those of embedded fields. An interface or type with parameters is
-// compared by the name of the method, since nothing tells its arguments.
+// useImplemented marks the methods with which a type implements interfaces as used,
+// including methods of embedded fields. Generic types and interfaces are compared by
+// method name only, because their type arguments are unknown here.
 func (m *module) useImplemented(t *types.Named) {
 	for selection := range types.NewMethodSet(types.NewPointer(t)).Methods() {
 		f, ok := selection.Obj().(*types.Func)

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestFirstBuildSaysSo: who builds for the first time is told before that it takes long,
-// and nobody else is.
+// TestFirstBuildSaysSo checks that hack/first-build.sh announces a long build when no
+// binary exists yet, and prints nothing otherwise.
 func TestFirstBuildSaysSo(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../hack/first-build.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // nothing can be built here
+	dir := t.TempDir() // it has no Go module, so the script could not build anything
 	says := func() string {
 		cmd := exec.CommandContext(t.Context(), script)
 		cmd.Dir = dir
@@ -27,7 +27,7 @@ func TestFirstBuildSaysSo(t *testing.T) {
 		return string(out)
 	}
 	if got := says(); !strings.Contains(got, "takes a minute or two") {
-		t.Errorf("before the first build: got %q, want that it takes long", got)
+		t.Errorf("before the first build: got %q, want a note that it takes long", got)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -36,13 +36,13 @@ func TestFirstBuildSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := says(); got != "" {
-		t.Errorf("with a binary: got %q, want nothing", got)
+		t.Errorf("with a binary: got %q, want no output", got)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(makefile), "\t@hack/first-build.sh\n\tgo build ") {
-		t.Error("the target build does not call hack/first-build.sh before it builds")
+		t.Error("make target build does not call hack/first-build.sh before go build")
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// floor is a part of the tree, and what its packages may import.
+// floor is a set of packages with the rules for their imports.
 type floor struct {
-	// packages of our module; a trailing /... takes the folders below too.
+	// packages are the packages of the floor; a trailing /... includes the folders below.
 	packages []string
-	// ours are the packages of our module they may import directly. Packages of
+	// ours are the packages of this module that they may import directly. Packages of
 	// the same row may always import each other.
 	ours []string
-	// never are packages they must not even reach through others; a trailing
-	// /... takes everything below, "*" is everything but the standard library and
+	// never are packages that they must not import directly or indirectly. A trailing
+	// /... includes everything below; "*" is everything except the standard library and
 	// the floor itself.
 	never []string
 }
@@ -28,7 +28,7 @@ var (
 	nats      = []string{"github.com/nats-io/..."}
 	cobra     = []string{"github.com/spf13/cobra"}
 	web       = []string{"freshet/internal/base/web"}
-	// apis are the surfaces without what they share.
+	// apis are the surfaces without the packages that they share.
 	apis = []string{
 		"freshet/internal/surfaces/adminapi/...", "freshet/internal/surfaces/auditapi/...",
 		"freshet/internal/surfaces/kafkaapi/...", "freshet/internal/surfaces/messageapi/...",
@@ -38,10 +38,10 @@ var (
 	domains = []string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/identity/..."}
 )
 
-// floors lists the tree from the bottom up. The most specific row counts. A package
-// that no row names fails the test.
+// floors lists the tree from the bottom up. The most specific row applies. A package
+// that no row matches fails the test.
 var floors = []floor{
-	// What others import: nothing of internal.
+	// Public packages: they import nothing of internal/.
 	{[]string{"api/..."}, nil, join(apiserver, pebble, nats, cobra)},
 	{[]string{"client/..."}, nil, join(kube, pebble, nats, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
 
@@ -49,9 +49,10 @@ var floors = []floor{
 	{[]string{"internal/base/..."}, nil, []string{"*"}},
 	{[]string{"internal/ops/..."}, []string{"internal/base/..."}, join(apiserver, pebble, nats, cobra)},
 	{[]string{"internal/config"}, []string{"internal/base/..."}, join(kube, pebble, nats, cobra)},
-	{[]string{"internal/dataplane/provision"}, nil, []string{"*"}}, // the words between control plane and data plane
+	// The interface between control plane and data plane.
+	{[]string{"internal/dataplane/provision"}, nil, []string{"*"}},
 
-	// What stores, on one server and on several.
+	// Storage, on one server and in an ensemble.
 	{[]string{"internal/storage/..."}, []string{"internal/base/..."}, join(kube, nats, cobra, web)},
 	{
 		[]string{"internal/ensemble/..."},
@@ -64,7 +65,7 @@ var floors = []floor{
 		[]string{"internal/broker/..."},
 		[]string{
 			"internal/base/...", "internal/identity/access", "internal/ops/quota",
-			"internal/registry/avro", // a topic's own schema is checked by its language
+			"internal/registry/avro", // checks messages against a topic's own Avro schema
 			"internal/storage/engine", "internal/storage/statemachine",
 		},
 		join(kube, pebble, nats, cobra, web),
@@ -83,7 +84,7 @@ var floors = []floor{
 		join(apiserver, pebble, nats, cobra, web),
 	},
 
-	// Running clusters: the one floor that opens engines.
+	// Running clusters. This is the only floor that opens engines.
 	{
 		[]string{"internal/dataplane/..."},
 		[]string{
@@ -93,14 +94,14 @@ var floors = []floor{
 		join(apiserver, cobra, web),
 	},
 
-	// What every surface, and the API server, does with a request.
+	// The steps that every surface and the API server run for a request.
 	{
 		[]string{"internal/surfaces/pipeline/..."},
 		[]string{"internal/base/...", "internal/identity/...", "internal/ops/audit", "internal/ops/quota"},
 		join(apiserver, pebble, nats, cobra, apis),
 	},
 
-	// The resource API: it knows the data plane by the words in provision only.
+	// The resource API. It reaches the data plane only through the interfaces in provision.
 	{
 		[]string{"internal/controlplane/..."},
 		[]string{
@@ -110,13 +111,13 @@ var floors = []floor{
 		join(pebble, nats, apis,
 			[]string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/ensemble/..."}),
 	},
-	{ // the loop of every reconciler knows no kind and no server
+	{ // the loop that all reconcilers share depends on no kind and no server
 		[]string{"internal/controlplane/reconcile/...", "internal/controlplane/pools"},
 		[]string{"api/..."},
 		join(apiserver, pebble, nats, cobra, apis),
 	},
 
-	// Surfaces: none knows another.
+	// Surfaces. None imports another.
 	surface("messageapi/...", "internal/broker/..."),
 	surface("adminapi/...", "internal/broker/..."),
 	surface("kafkaapi/...", "internal/broker/...", "internal/storage/engine", "internal/storage/statemachine"),
@@ -125,8 +126,8 @@ var floors = []floor{
 	surface("signinapi/..."),
 	surface("auditapi/..."),
 	surface("systemapi/..."),
-	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // what messageapi and adminapi share
-	surface("throttle"), // what tokenapi and signinapi share
+	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // shared by messageapi and adminapi
+	surface("throttle"), // shared by tokenapi and signinapi
 
 	// Composition.
 	{
@@ -145,7 +146,7 @@ var floors = []floor{
 	},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
-	// Not part of the product: suites, fixtures and tests start whatever they need.
+	// Not part of the product: test suites, fixtures and benchmarks may start any part.
 	{
 		[]string{
 			"internal/identity/signin/signintest", "internal/controlplane/kinds/kindstest",
@@ -160,8 +161,8 @@ var floors = []floor{
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }
 
-// surface is the row of a surface, which may import its own domain and what every
-// surface may.
+// surface returns the row of a surface. It may import its own domain and the packages
+// that every surface may import.
 func surface(name string, domain ...string) floor {
 	return floor{
 		[]string{"internal/surfaces/" + name},
@@ -172,7 +173,7 @@ func surface(name string, domain ...string) floor {
 	}
 }
 
-// exclusive lists libraries that only some packages may import themselves.
+// exclusive lists libraries that only some packages may import directly.
 var exclusive = []struct {
 	library string
 	holders []string
@@ -199,7 +200,7 @@ func TestFloors(t *testing.T) {
 		}
 		r := floorOf(p.short())
 		if r == nil {
-			t.Errorf("%s is on no floor", p.ImportPath)
+			t.Errorf("package %s is on no floor; add it to a row of floors", p.ImportPath)
 			continue
 		}
 		for _, problem := range check(p, r, all) {
@@ -215,16 +216,16 @@ func check(p *pkg, r *floor, all map[string]*pkg) []string {
 		if target != nil && target.ours() && !matchesAny(r.packages, target.short()) &&
 			!matchesAny(r.ours, target.short()) {
 			problems = append(problems,
-				fmt.Sprintf("%s imports %s, which its floor does not allow", p.ImportPath, imported))
+				fmt.Sprintf("%s imports %s, but its floor does not allow that", p.ImportPath, imported))
 		}
 		for _, e := range exclusive {
 			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) {
 				problems = append(problems,
-					fmt.Sprintf("%s imports %s, which is for %v only", p.ImportPath, imported, e.holders))
+					fmt.Sprintf("%s imports %s, but only %v may", p.ImportPath, imported, e.holders))
 			}
 		}
 	}
-	reported := map[int]bool{} // one example for each row is enough
+	reported := map[int]bool{} // one example for each pattern of never is enough
 	for _, dep := range p.Deps {
 		target := all[dep]
 		if target == nil || dep == p.ImportPath {
@@ -237,14 +238,14 @@ func check(p *pkg, r *floor, all map[string]*pkg) []string {
 			return matches(pattern, dep)
 		}); found >= 0 && !reported[found] {
 			reported[found] = true
-			problems = append(problems, fmt.Sprintf("%s must never reach %s; it does: %s",
+			problems = append(problems, fmt.Sprintf("%s must not depend on %s, but it does: %s",
 				p.ImportPath, r.never[found], strings.Join(route(p.ImportPath, dep, all), " -> ")))
 		}
 	}
 	return problems
 }
 
-// floorOf finds the most specific row that names the package.
+// floorOf returns the most specific row that matches the package, or nil.
 func floorOf(short string) *floor {
 	var best *floor
 	length := -1
@@ -272,7 +273,7 @@ func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, path) })
 }
 
-// route is the shortest chain of imports from one package to another.
+// route returns the shortest chain of imports from one package to another.
 func route(from, to string, all map[string]*pkg) []string {
 	before := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -299,7 +300,7 @@ func route(from, to string, all map[string]*pkg) []string {
 	return []string{from, "…", to}
 }
 
-// TestCheckFindsTheForbidden proves that the test above can fail.
+// TestCheckFindsTheForbidden proves that TestFloors can fail.
 func TestCheckFindsTheForbidden(t *testing.T) {
 	t.Parallel()
 	const storage, surface = "freshet/internal/storage/engine", "freshet/internal/surfaces/pipeline"
@@ -318,7 +319,7 @@ func TestCheckFindsTheForbidden(t *testing.T) {
 		"-> " + surface + " -> k8s.io/api",
 	} {
 		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
-			t.Errorf("%q not found in %q", want, problems)
+			t.Errorf("got problems %q, want one that contains %q", problems, want)
 		}
 	}
 	if f := floorOf("internal/controlplane/reconcile/owners"); f == nil ||
@@ -326,6 +327,6 @@ func TestCheckFindsTheForbidden(t *testing.T) {
 		t.Errorf("most specific row: %+v", f)
 	}
 	if floorOf("internal/newcomer") != nil {
-		t.Error("a package that nobody placed has a floor")
+		t.Error("floorOf returns a floor for a package that no row matches")
 	}
 }

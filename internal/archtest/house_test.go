@@ -16,18 +16,18 @@ import (
 	"testing"
 )
 
-// maxLines is where a file is split. Tables (data that happens to be Go) and
-// generated code are exempt.
+// maxLines is the maximum length of a file. Files that contain only a table of data
+// (…_table.go) and generated code are exempt.
 const maxLines = 600
 
-// source is one hand-written file.
+// source is one parsed hand-written file.
 type source struct {
 	path string
 	file *ast.File
 	fset *token.FileSet
 }
 
-// sources parses the module's own files, tests included when wanted.
+// sources parses the hand-written files of a package, with its tests if tests is true.
 func sources(t *testing.T, p *pkg, tests bool) []source {
 	t.Helper()
 	names := p.GoFiles
@@ -61,8 +61,8 @@ func handWritten(t *testing.T) []*pkg {
 	return list
 }
 
-// TestPackageComments: every package has exactly one package comment, and it
-// is a sentence about the package.
+// TestPackageComments checks that every package has exactly one package comment and that
+// it starts as go doc expects.
 func TestPackageComments(t *testing.T) {
 	t.Parallel()
 	for _, p := range handWritten(t) {
@@ -86,12 +86,13 @@ func TestPackageComments(t *testing.T) {
 			want = "Command "
 		}
 		if !strings.HasPrefix(comments[0], want) {
-			t.Errorf("%s: the package comment begins %.40q, want %q", p.ImportPath, comments[0], want)
+			t.Errorf("%s: package comment starts with %.40q, want %q", p.ImportPath, comments[0], want)
 		}
 	}
 }
 
-// TestNoInit: nothing registers itself. Whoever needs a part asks for it.
+// TestNoInit checks that no package has an init function: the composition in
+// internal/server constructs every part explicitly.
 func TestNoInit(t *testing.T) {
 	t.Parallel()
 	for _, p := range handWritten(t) {
@@ -105,7 +106,7 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestNames: a package is named after what it holds.
+// TestNames checks that no package has a name that does not describe its content.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	banned := []string{
@@ -116,7 +117,7 @@ func TestNames(t *testing.T) {
 		for _, part := range strings.Split(p.short(), "/") {
 			for _, word := range banned {
 				if part == word {
-					t.Errorf("%s: %q says nothing about what the package holds", p.ImportPath, word)
+					t.Errorf("package %s: name %q does not describe its content", p.ImportPath, word)
 				}
 			}
 		}
@@ -131,7 +132,7 @@ func TestFileSizes(t *testing.T) {
 				continue
 			}
 			if n := s.fset.File(s.file.Pos()).LineCount(); n > maxLines {
-				t.Errorf("%s has %d lines; split it before %d", s.path, n, maxLines)
+				t.Errorf("%s has %d lines, want at most %d; split it", s.path, n, maxLines)
 			}
 		}
 	}
@@ -139,7 +140,7 @@ func TestFileSizes(t *testing.T) {
 
 var unfinished = regexp.MustCompile(`\b(TODO|FIXME|HACK)\b`)
 
-// TestUnfinished: what is not done is not there, or is an issue.
+// TestUnfinished checks that no comment marks unfinished work; an issue does that.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	for _, p := range handWritten(t) {
@@ -156,16 +157,16 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// sleepers may wait for real time to pass.
+// sleepers lists the files that may call time.Sleep, with the reason.
 var sleepers = map[string]string{
-	"internal/storage/enginetest/enginetest.go": "leases run out on the engine's own clock",
-	"internal/storage/pebble/logged_test.go":    "a log that takes a moment",
-	"internal/storage/pebble/crash_test.go":     "widens the moment in which a reader could see too much",
-	"internal/storage/pebble/bench_test.go":     "stands in for a disk that takes so long",
+	"internal/storage/enginetest/enginetest.go": "leases expire on the engine's own clock",
+	"internal/storage/pebble/logged_test.go":    "simulates a slow log",
+	"internal/storage/pebble/crash_test.go":     "widens the race window in which a reader could see too much",
+	"internal/storage/pebble/bench_test.go":     "simulates a slow disk",
 }
 
-// TestNoSleep: tests wait for a signal. In testing/synctest, sleeping is how
-// the clock is moved.
+// TestNoSleep checks that tests wait for a signal and do not sleep. Files that use
+// testing/synctest may sleep, because that advances the fake clock.
 func TestNoSleep(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -191,12 +192,12 @@ func TestNoSleep(t *testing.T) {
 	}
 	for name := range sleepers {
 		if !slept[name] {
-			t.Errorf("%s is in the list of sleepers but calls time.Sleep no more: remove it from the list", name)
+			t.Errorf("%s is in sleepers but does not call time.Sleep; remove it from the list", name)
 		}
 	}
 }
 
-// sleeps are the places where a file calls time.Sleep.
+// sleeps returns the positions at which a file calls time.Sleep.
 func sleeps(s source) (found []token.Position) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "Sleep" {
@@ -218,8 +219,8 @@ func imports(file *ast.File, path string) bool {
 	return false
 }
 
-// TestModuleFile: releases only, no replacements: what is built is what others
-// can fetch.
+// TestModuleFile checks that go.mod replaces no module, so that everybody can fetch the
+// same dependencies.
 func TestModuleFile(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("../../go.mod")
@@ -234,12 +235,12 @@ func TestModuleFile(t *testing.T) {
 	}
 }
 
-// machinePath finds paths and hosts that mean something on one machine only;
-// written in pieces, so that this file does not find itself.
+// machinePath matches paths and hosts that exist on one machine only. The pattern is
+// concatenated so that it does not match this file.
 var machinePath = regexp.MustCompile("(^|[^A-Za-z0-9_.-])/(" + "work|root|home" + ")/[a-z.]|" +
 	"registry" + `\.npmjs|proxy` + `\.golang|goproxy` + `\.|artifact` + `ory`)
 
-// TestNothingNamesAMachine: the project reads the same everywhere.
+// TestNothingNamesAMachine checks that no file depends on paths or hosts of one machine.
 func TestNothingNamesAMachine(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("git", "ls-files", "-z")

@@ -15,7 +15,7 @@ import (
 
 const module = "freshet"
 
-// pkg is what `go list -json` says of a package.
+// pkg is the description of a package that `go list -json` prints.
 type pkg struct {
 	ImportPath   string
 	Dir          string
@@ -32,10 +32,10 @@ func (p *pkg) ours() bool {
 	return p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/")
 }
 
-// short is the path inside the module.
+// short returns the import path without the module.
 func (p *pkg) short() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
-// load lists the module's packages with all they depend on, once per run.
+// load lists the module's packages and all their dependencies. It runs go list once.
 var load = sync.OnceValues(func() (map[string]*pkg, error) {
 	if err := touchAll("../.."); err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ var load = sync.OnceValues(func() (map[string]*pkg, error) {
 	return decode(strings.NewReader(string(out)))
 })
 
-// touchAll opens every folder with Go code, so that go test sees what the
-// result depends on: it does not look into what `go list` reads, and would
-// otherwise show an old result from its cache.
+// touchAll reads every folder with Go code. The test cache records only the files that
+// the test process itself opens, not those that `go list` reads, and would otherwise
+// return an outdated result.
 func touchAll(root string) error {
 	for _, top := range []string{"api", "bench", "cmd", "console", "internal", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// A reference to the specifications is the page and its anchor, as in
-// docs/spec/messages.md#m3; a page links to it. Everything below works on the
-// files that git knows, so that generated and ignored ones stay out.
+// A reference to the specifications consists of the page and an anchor, such as
+// docs/spec/messages.md#m3; a page uses a link. The tests read the files that git lists,
+// so that they skip ignored files.
 
-// referring are the endings of files that may refer to the specifications.
+// referring are the extensions of files that may refer to the specifications.
 var referring = []string{".go", ".md", ".yaml", ".yml", ".txtar", ".inc", ".proto"}
 
 var (
@@ -30,9 +30,9 @@ var (
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// numbered finds references by number, which mean nothing to those who do not
-// have the page at hand: decisions, sections, specifications. Sections of an RFC
-// are fine. It is written in pieces, so that this file does not find itself.
+// numbered matches references by number only: decisions, sections, specifications. A
+// reader without the page cannot resolve them. Sections of an RFC are allowed. The
+// pattern is concatenated so that it does not match this file.
 var numbered = regexp.MustCompile(strings.Join([]string{
 	`\b[Dd]ecision ` + `[A-Z]?[0-9]+\b`,
 	`\([RMD]` + `[0-9]{1,2}(?:, [RMD][0-9]{1,2})*\)`,
@@ -41,16 +41,16 @@ var numbered = regexp.MustCompile(strings.Join([]string{
 	`\b[Dd]ocument ` + `[0-9]\b`,
 }, "|"))
 
-// bareNumber finds a decision's number alone. Only comments are searched, for
-// code and test data have names of this form.
+// bareNumber matches the number of a decision alone. The test searches only comments,
+// because code and test data have names of this form.
 var bareNumber = regexp.MustCompile(`\b[RMD]` + `[0-9]{1,2}\b`)
 
-// bareNames are files whose comments speak of things that are called so.
+// bareNames lists files whose comments use such names for other things, with the reason.
 var bareNames = map[string]string{
-	"internal/registry/avro/limits_test.go": "records of its own making",
+	"internal/registry/avro/limits_test.go": "names of generated records",
 }
 
-// tracked returns the text of every file of the repository with such an ending.
+// tracked returns the text of every file of the repository with one of the extensions.
 func tracked(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -77,8 +77,8 @@ func tracked(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// anchorsOf lists what a page can be linked to at: its own anchors, and its
-// headings as hosts of repositories spell them.
+// anchorsOf returns the targets of links within a page: its <a id> tags, and the anchors
+// that repository hosts derive from its headings. It also returns the duplicate ids.
 func anchorsOf(page string) (anchors map[string]bool, twice []string) {
 	anchors = map[string]bool{}
 	for _, m := range anchorTag.FindAllStringSubmatch(page, -1) {
@@ -95,23 +95,23 @@ func anchorsOf(page string) (anchors map[string]bool, twice []string) {
 	return anchors, twice
 }
 
-// dangling lists the references in a text that lead nowhere.
+// dangling returns the references in a text whose page or anchor does not exist.
 func dangling(text string, pages map[string]string) (found []string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		page, ok := pages["docs/spec/"+m[1]+".md"]
 		if !ok {
-			found = append(found, m[0]+": there is no such page")
+			found = append(found, m[0]+": the page does not exist")
 			continue
 		}
 		if anchors, _ := anchorsOf(page); m[2] != "" && !anchors[m[2]] {
-			found = append(found, m[0]+": the page has no such anchor")
+			found = append(found, m[0]+": the anchor does not exist")
 		}
 	}
 	return found
 }
 
-// byNumber lists the references in a text that are numbers, also those that a
-// line of comment ends in the middle of.
+// byNumber returns the references by number in a text, also those that continue on the
+// next line of a comment.
 func byNumber(text string) (found []string) {
 	for _, m := range numbered.FindAllString(wrapped.ReplaceAllString(text, " "), -1) {
 		if !strings.HasPrefix(m, "RFC ") {
@@ -121,12 +121,12 @@ func byNumber(text string) (found []string) {
 	return found
 }
 
-// brokenLinks lists the links of a page that lead to no file or anchor.
+// brokenLinks returns the links of a page to files or anchors that do not exist.
 func brokenLinks(name, text string, pages map[string]string, exists func(string) bool) (found []string) {
 	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 		target, anchor, _ := strings.Cut(m[1], "#")
 		if strings.Contains(target, ":") {
-			continue // another place's business
+			continue // an absolute URL
 		}
 		file := name
 		if target != "" {
@@ -140,14 +140,14 @@ func brokenLinks(name, text string, pages map[string]string, exists func(string)
 			continue
 		}
 		if anchors, _ := anchorsOf(pages[file]); !anchors[anchor] {
-			found = append(found, fmt.Sprintf("%s: %s has no such anchor", m[1], file))
+			found = append(found, fmt.Sprintf("%s: %s does not have the anchor", m[1], file))
 		}
 	}
 	return found
 }
 
-// TestReferences: every reference to the specifications leads somewhere, and
-// none is a number.
+// TestReferences checks that every reference to the specifications resolves, and that no
+// reference is only a number.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	pages := tracked(t, ".md")
@@ -165,12 +165,12 @@ func TestReferences(t *testing.T) {
 		}
 	}
 	if resolved == 0 {
-		t.Error("found no reference at all, want some: is the pattern right?")
+		t.Error("found no reference in any file, want some; check the pattern")
 	}
 }
 
-// TestCommentsNameNoNumber: a decision is referred to by its place in comments,
-// also where the number stands alone.
+// TestCommentsNameNoNumber checks that comments refer to a decision by page and anchor,
+// not by its number.
 func TestCommentsNameNoNumber(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -188,7 +188,7 @@ func TestCommentsNameNoNumber(t *testing.T) {
 			}
 			for _, group := range s.file.Comments {
 				if number := bareNumber.FindString(group.Text()); number != "" {
-					t.Errorf("%s: the comment names %s; write the page and anchor, such as docs/spec/messages.md#m3",
+					t.Errorf("%s: comment refers to %s; write the page and anchor, such as docs/spec/messages.md#m3",
 						s.fset.Position(group.Pos()), number)
 				}
 			}
@@ -196,7 +196,7 @@ func TestCommentsNameNoNumber(t *testing.T) {
 	}
 }
 
-// TestLinks: the links of pages lead somewhere, and no page has an anchor twice.
+// TestLinks checks that the links of pages resolve, and that no page has an anchor twice.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := tracked(t, ".md")
@@ -206,7 +206,7 @@ func TestLinks(t *testing.T) {
 	}
 	for name, text := range pages {
 		for _, problem := range brokenLinks(name, text, pages, exists) {
-			t.Errorf("%s has a broken link %s", name, problem)
+			t.Errorf("%s has a broken link: %s", name, problem)
 		}
 		if _, twice := anchorsOf(text); len(twice) > 0 {
 			t.Errorf("%s has these anchors more than once: %s", name, strings.Join(twice, ", "))
@@ -214,8 +214,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReferencesCanFail holds the three finders above against texts that must
-// be found, and texts that must not.
+// TestReferencesCanFail calls dangling, byNumber and brokenLinks with texts that they must
+// report and texts that they must accept.
 func TestReferencesCanFail(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{"docs/spec/messages.md": "# Title here\n\n<a id=\"m3\"></a>\n**M3.** Text.\n"}
@@ -251,7 +251,7 @@ func TestReferencesCanFail(t *testing.T) {
 		},
 	} {
 		if len(c.found) != c.want {
-			t.Errorf("%s: got %q, want %d found", name, c.found, c.want)
+			t.Errorf("%s: got %q, want %d findings", name, c.found, c.want)
 		}
 	}
 }

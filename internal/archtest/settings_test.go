@@ -11,18 +11,18 @@ import (
 	"freshet/internal/config"
 )
 
-// TestSettingsAreObeyed: a setting that nothing reads is a lie. Server obeys
-// them, apart from those that config itself turns into something else.
+// TestSettingsAreObeyed checks that code reads every setting. Package server reads most
+// of them; config/derived.go and Validate read the rest.
 func TestSettingsAreObeyed(t *testing.T) {
 	t.Parallel()
 	read := map[string]bool{
-		"SingleReplica": true, // these two decide what Validate accepts
+		"SingleReplica": true, // Validate reads these three
 		"InsecureHTTP":  true,
 		"InsecurePlain": true,
 	}
 	files, err := filepath.Glob("../server/*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no server: %v", err)
+		t.Fatalf("found no files in ../server: %v", err)
 	}
 	for _, path := range append(files, "../config/derived.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -38,12 +38,12 @@ func TestSettingsAreObeyed(t *testing.T) {
 	}
 	for path, name := range leaves(reflect.TypeFor[config.Config](), "") {
 		if !read[name] {
-			t.Errorf("nothing obeys the setting %s", path)
+			t.Errorf("setting %s is read by no code", path)
 		}
 	}
 }
 
-// leaves lists the fields that hold values, by path, each with its own name.
+// leaves maps the path of every field that is not a struct to the field's name.
 func leaves(of reflect.Type, path string) map[string]string {
 	found := map[string]string{}
 	for i := range of.NumField() {

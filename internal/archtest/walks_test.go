@@ -9,7 +9,7 @@ import (
 
 var goFile = regexp.MustCompile(`\b[a-z0-9/]+\.go\b`)
 
-// TestWalks: the files that CONTRIBUTING leads a newcomer through are there.
+// TestWalks checks that the files that CONTRIBUTING.md mentions exist.
 func TestWalks(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../CONTRIBUTING.md")
@@ -18,11 +18,11 @@ func TestWalks(t *testing.T) {
 	}
 	found := goFile.FindAllString(string(page), -1)
 	if len(found) < 15 {
-		t.Errorf("CONTRIBUTING.md names %d files, want the walks to name at least 15", len(found))
+		t.Errorf("CONTRIBUTING.md mentions %d files, want at least 15 in its walks", len(found))
 	}
 	for _, name := range found {
 		if missing(filepath.Join("..", name)) && missing(filepath.Join("../..", name)) {
-			t.Errorf("CONTRIBUTING.md names %s, which is not there", name)
+			t.Errorf("CONTRIBUTING.md mentions %s, but the file does not exist", name)
 		}
 	}
 }

@@ -45,13 +45,13 @@ func TestEncryptionKey(t *testing.T) {
 	if r := runSealed(t, nil, map[string]int{first: 3}, "admin", "encryption-key", "--data-dir", dir, "retire",
 		first); r.code != ExitConflict ||
 		!strings.Contains(r.err, "3 secrets are still sealed with key "+first) {
-		t.Errorf("retire a key that seals something: got %+v, want exit code %d and the number", r, ExitConflict)
+		t.Errorf("retire a key that is in use: got %+v, want exit code %d and the number of secrets", r, ExitConflict)
 	}
 	third := do(ExitOK, "add")
 	do(ExitOK, "activate", third)
 	do(ExitOK, "retire", first)
 	if got := do(ExitOK, "list"); got != third+" (active)\n"+second {
-		t.Errorf("list in the end: %q, want %s, then %s", got, third, second)
+		t.Errorf("list after retire: %q, want %s, then %s", got, third, second)
 	}
 	do(ExitUsage)
 	do(ExitUsage, "unknown")
@@ -59,7 +59,7 @@ func TestEncryptionKey(t *testing.T) {
 	do(ExitUsage, "list", "x")
 }
 
-// accountServer answers what reset-credentials asks.
+// accountServer serves the requests of reset-credentials. mu protects its fields.
 type accountServer struct {
 	mu     sync.Mutex
 	exists bool
@@ -166,8 +166,8 @@ func TestResetCredentialsWithoutAServer(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
 	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", "http://127.0.0.1:1")
-	if r.code != ExitError || !strings.Contains(r.err, "has to run") {
-		t.Errorf("no server: got %+v, want exit code %d and that it has to run", r, ExitError)
+	if r.code != ExitError || !strings.Contains(r.err, "must be running") {
+		t.Errorf("no server: got %+v, want exit code %d and that it must be running", r, ExitError)
 	}
 	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters: []")
 	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitError {

@@ -19,9 +19,9 @@ func TestCheck(t *testing.T) {
 		out  string
 		err  string
 	}{
-		"whole": {
+		"intact": {
 			func(r servercmd.CheckReport) error { r.Progress("etcd", 1, 2); r.Part("etcd", "all of it"); return nil },
-			ExitOK, "ok       etcd: all of it\nthe-dir is whole\n", "",
+			ExitOK, "ok       etcd: all of it\nthe-dir is intact\n", "",
 		},
 		"damaged": {
 			func(r servercmd.CheckReport) error {
@@ -30,7 +30,7 @@ func TestCheck(t *testing.T) {
 				return nil
 			},
 			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n",
-			"the data directory is damaged: 1 thing in the-dir",
+			"data directory is damaged: 1 damaged part in the-dir",
 		},
 		"in use": {
 			func(servercmd.CheckReport) error { return errors.New("in use: stop it first") },

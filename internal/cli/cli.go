@@ -1,11 +1,10 @@
-// Package cli is the command line: it puts the families of commands together,
-// runs one command line, and turns the outcome into text and an exit code. Only
-// the packages below it and cmd know cobra; it never ends the process itself.
+// Package cli assembles the command line from its command families, runs one command
+// line, and maps the outcome to text and an exit code. It never exits the process; cmd
+// does. Only cmd, this package and the packages below it import cobra.
 //
-// What every command gets is in command, where a connection comes from in
-// contexts, how things are printed in output. Each family of commands is a
-// package of its own: servercmd for who runs a server, authcmd for who speaks to
-// one.
+// Each command family is a package below it: servercmd for operators of a server, authcmd
+// for signing in, messagecmd for messages, and so on. Package command has what every
+// command uses, contexts chooses the connection, and output prints.
 package cli
 
 import (
@@ -36,10 +35,10 @@ import (
 // Streams are the process's input and output.
 type Streams = command.Streams
 
-// Server is what the command line needs of the server.
+// Server has the functions of the server that commands call.
 type Server = servercmd.Server
 
-// The exit codes, part of the command line's contract.
+// The exit codes. They are part of the command line's contract with scripts.
 const (
 	ExitOK       = 0
 	ExitError    = 1
@@ -48,7 +47,7 @@ const (
 	ExitDenied   = 4
 	ExitConflict = 5
 	ExitTimeout  = 6
-	// ExitInterrupted is what shells say of a program that Ctrl-C ended.
+	// ExitInterrupted is the shells' exit code of a program that SIGINT ended.
 	ExitInterrupted = 130
 )
 
@@ -65,9 +64,9 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	case errors.As(err, &quiet):
 		return quiet.Code
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return ExitInterrupted // whoever pressed Ctrl-C knows
+		return ExitInterrupted // the user pressed Ctrl-C and needs no message
 	}
-	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // nothing is left to tell when stderr is gone
+	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // a failure to write to stderr cannot be reported
 	if line := hintFor(err); line != "" {
 		_, _ = fmt.Fprintln(streams.Err, line)
 	}
@@ -79,26 +78,26 @@ func newRoot(env *command.Env, server Server) *cobra.Command {
 		Use:   "freshet",
 		Short: "A streaming cloud in one binary",
 		Long: `Freshet is a self-hosted streaming cloud in one binary: a Kubernetes-style
-resource API, and for every cluster an HTTP message interface and a schema
-registry.
+resource API, and for every cluster an HTTP message interface, the Kafka protocol
+and a schema registry.
 
-A server that was started in this directory is found by itself. Others are
-named by a context, which 'freshet login' makes.
+Without a context, commands use the server whose data is in ./freshet-data.
+'freshet login' creates a context for another server.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout,
 130 interrupted.`,
 		Example: `  # start everything, with data in ./freshet-data
   freshet serve
 
-  # what does it have? in another terminal, in the same directory
+  # in another terminal, in the same directory: list its resources
   freshet get all
 
-  # a message in, and out again
+  # send a message and read it back
   freshet topic create greetings
   echo hello | freshet produce greetings
   freshet tail greetings --from earliest --no-follow
 
-  # another server
+  # sign in to another server
   freshet login credentials.json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -141,25 +140,25 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	return root
 }
 
-// hintFor is what to do about an error: what the command says, else what goes for
-// every error of its sort.
+// hintFor returns the line that tells the user what to do about an error: the hint that the
+// command attached, else a general hint for that kind of error, else "".
 func hintFor(err error) string {
 	if line := hint.Of(err); line != "" {
 		return line
 	}
 	switch {
 	case errors.Is(err, client.ErrUnauthenticated):
-		return "'freshet context show' says as whom you ask; sign in again with 'freshet login'."
+		return "'freshet context show' shows the credentials in use; sign in again with 'freshet login'."
 	case errors.Is(err, client.ErrDenied):
-		return "'freshet auth whoami' says who you are, 'freshet can-i --list' what you may do; an administrator " +
-			"gives roles with 'freshet grant'."
+		return "'freshet auth whoami' shows who you are, 'freshet can-i --list' your permissions; an administrator " +
+			"grants roles with 'freshet grant'."
 	case errors.Is(err, client.ErrQuota):
-		return "Delete what is not needed, or ask whoever runs the server for a higher quota."
+		return "Delete resources or messages that are not needed, or ask the operator of the server for a higher quota."
 	case errors.Is(err, context.DeadlineExceeded):
-		return "Wait longer with --timeout, or see what it waits for with 'freshet describe'."
+		return "Wait longer with --timeout, or see the cause with 'freshet describe'."
 	case errors.Is(err, client.ErrUnavailable):
-		return "Does the server run? 'freshet context show' says where commands go, 'freshet health --server URL' " +
-			"whether it answers."
+		return "Does the server run? 'freshet context show' shows the server in use, 'freshet health --server URL' " +
+			"whether it responds."
 	}
 	return ""
 }

@@ -40,7 +40,8 @@ func runServe(t *testing.T, outcome error, args ...string) result {
 	return runSealed(t, outcome, nil, args...)
 }
 
-// runSealed is for a server that has stored so much under each encryption key.
+// runSealed runs a command line against a server that has counts secrets under each
+// encryption key.
 func runSealed(t *testing.T, outcome error, counts map[string]int, args ...string) result {
 	t.Helper()
 	var r result
@@ -124,8 +125,8 @@ func TestUsageErrors(t *testing.T) {
 		if r.code != ExitUsage {
 			t.Errorf("%v: exit code %d (%s), want %d", args, r.code, r.err, ExitUsage)
 		}
-		if !strings.Contains(r.err, "--help' for what it takes") && !strings.Contains(r.err, "Did you mean") {
-			t.Errorf("%v: error %q, want a hint at --help or at what may have been meant", args, r.err)
+		if !strings.Contains(r.err, "--help' for its usage") && !strings.Contains(r.err, "Did you mean") {
+			t.Errorf("%v: error %q, want a hint at --help or a suggestion", args, r.err)
 		}
 	}
 }
@@ -261,12 +262,12 @@ func TestKubeconfig(t *testing.T) {
 			}
 		}
 		if strings.Contains(r.out, "s3cret") != (name == "a token inside") {
-			t.Errorf("%s: the token is where it should not be, or is not where it should:\n%s", name, r.out)
+			t.Errorf("%s: the token must be printed only with --static-token:\n%s", name, r.out)
 		}
 	}
 }
 
-// parses says what is wrong with a command line, up to where the shell takes over.
+// parses returns the error of parsing a command line, up to the first shell operator.
 func parses(line string) error {
 	words := strings.Fields(line)
 	for i, word := range words {
@@ -286,8 +287,8 @@ func parses(line string) error {
 	return err
 }
 
-// TestDocumentedCommands: every command line of ours that stands in a block of
-// the documentation, or in a line of its text, is one that parses.
+// TestDocumentedCommands checks that every freshet command line in the documentation, in
+// blocks and in running text, parses.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../docs/*/*.md")
@@ -295,7 +296,8 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := regexp.MustCompile("(?m)(?:^|`|[(=/ ]|until )(freshet " +
-		"(?:serve|config|health|kubeconfig|admin|version|login|context|auth|get|describe|apply|diff|delete|wait|org|sa|apikey|grant|can-i)[^`\n);]*)")
+		"(?:serve|config|health|kubeconfig|admin|version|login|context|auth|get|describe|apply|diff|delete|wait|" +
+		"org|sa|apikey|grant|can-i)[^`\n);]*)")
 	count := 0
 	for _, file := range append(files, "../../README.md", "../../docs/README.md") {
 		text, err := os.ReadFile(file)
@@ -317,7 +319,58 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 	if count < 15 {
-		t.Errorf("found %d command lines, want more: does the test still look?", count)
+		t.Errorf("found %d command lines, want at least 15: check the pattern", count)
+	}
+}
+
+// TestDeprecatedCluster checks that 'freshet cluster' still runs the commands of 'freshet
+// ensemble', and warns on standard error only.
+func TestDeprecatedCluster(t *testing.T) {
+	t.Parallel()
+	const warning = `"freshet cluster" is deprecated; use "freshet ensemble"`
+	dir := t.TempDir()
+	initArgs := func(family string) []string {
+		return []string{
+			family, "init", "--output", filepath.Join(dir, family), "--base-url", "https://freshet.example.com",
+			"a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3",
+		}
+	}
+	if r := run(t, initArgs("cluster")...); r.code != ExitOK || strings.Count(r.err, warning) != 1 ||
+		strings.Contains(r.out, warning) || !strings.Contains(r.out, "freshet ensemble join") {
+		t.Errorf("cluster init: got %+v, want exit code %d and the warning on standard error", r, ExitOK)
+	}
+	join := []string{
+		"cluster", "join", filepath.Join(dir, "cluster", "a.bundle"), "--data-dir", filepath.Join(dir, "data"),
+		"--config", filepath.Join(dir, "a.yaml"),
+	}
+	if r := run(t, join...); r.code != ExitOK || !strings.Contains(r.err, warning) {
+		t.Errorf("cluster join: got %+v, want exit code %d and the warning", r, ExitOK)
+	}
+	if r := run(t, initArgs("ensemble")...); r.code != ExitOK || r.err != "" {
+		t.Errorf("ensemble init: got %+v, want exit code %d and no warning", r, ExitOK)
+	}
+}
+
+// TestDeprecatedClusterRefusesConnectionFlags checks that the alias keeps the check that
+// the root command does for all other commands.
+func TestDeprecatedClusterRefusesConnectionFlags(t *testing.T) {
+	t.Parallel()
+	if r := run(t, "cluster", "join", "a.bundle", "--context", "x"); r.code != ExitUsage ||
+		!strings.Contains(r.err, "--context has no effect") {
+		t.Errorf("got %+v, want exit code %d and that --context has no effect", r, ExitUsage)
+	}
+}
+
+func TestDeprecatedClusterIsHidden(t *testing.T) {
+	t.Parallel()
+	if r := run(t, "--help"); !strings.Contains(r.out, "\n  ensemble ") || strings.Contains(r.out, "\n  cluster ") {
+		t.Errorf("got %s, want ensemble and not cluster", r.out)
+	}
+	if r := run(t, "docs", "json"); strings.Contains(r.out, `"freshet cluster`) {
+		t.Errorf("docs json: got %s, want no freshet cluster", r.out)
+	}
+	if r := run(t, "cluster", "--help"); r.code != ExitOK || !strings.Contains(r.out, "freshet ensemble init") {
+		t.Errorf("cluster --help: got %+v, want the examples of freshet ensemble", r)
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// completionTimeout keeps a shell from hanging at a server that does not answer.
+// completionTimeout keeps a shell from hanging when the server does not respond.
 const completionTimeout = 3 * time.Second
 
-// completeFlags has the values of flags offered: contexts, organizations and clusters
-// that there are, and the formats of each command.
+// completeFlags registers completions for flag values: the existing contexts, organizations
+// and clusters, and the output formats of each command.
 func completeFlags(root *cobra.Command, env *command.Env) {
 	offer := func(flag string, values func(ctx context.Context) []string) {
-		// It fails only for a flag that does not exist.
+		// RegisterFlagCompletionFunc fails only for a flag that does not exist.
 		_ = root.RegisterFlagCompletionFunc(flag,
 			func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
@@ -39,7 +39,7 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if formats := output.Formats(cmd.Flags()); formats != nil {
-			// it exists
+			// Formats found the flag, so it exists.
 			_ = cmd.RegisterFlagCompletionFunc("output",
 				cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 		}
@@ -50,7 +50,7 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 	walk(root)
 }
 
-// names are those of what there is of a kind, none when the server does not say.
+// names lists the names of all objects of a kind; it returns none if the request fails.
 func names(ctx context.Context, env *command.Env, kind resources.Kind) []string {
 	r, at, err := env.Resources()
 	if err != nil {
@@ -74,13 +74,13 @@ func names(ctx context.Context, env *command.Env, kind resources.Kind) []string 
 func newCompletion(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print the script that lets your shell complete commands and names",
-		Long: `Print the script that lets your shell complete commands, flags, and what the server
-has: kinds, names, topics. bash needs the package bash-completion.`,
+		Short: "Print the completion script of a shell",
+		Long: `Print the script with which a shell completes commands, flags, and the names of the
+server's kinds, objects and topics. bash needs the package bash-completion.`,
 		Example: `  # bash, in this shell
   source <(freshet completion bash)
 
-  # bash, from the next login on
+  # bash, for every new login shell
   mkdir -p ~/.local/share/bash-completion/completions &&
   freshet completion bash > ~/.local/share/bash-completion/completions/freshet
 
@@ -103,7 +103,7 @@ has: kinds, names, topics. bash needs the package bash-completion.`,
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(env.Out)
 			}
-			return command.Usagef(cmd, "there is no completion for %q: bash, zsh, fish or powershell", args[0])
+			return command.Usagef(cmd, "shell %q is not supported; use bash, zsh, fish or powershell", args[0])
 		},
 	}
 }

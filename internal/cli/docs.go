@@ -15,12 +15,12 @@ import (
 	"freshet/internal/cli/reference"
 )
 
-// newDocs writes the commands' documentation, for packages and for the reference
-// in the repository. It is hidden: who uses the commands has --help.
+// newDocs returns the command that writes the command reference, for packagers and for
+// docs/reference/cli. It is hidden because users have --help.
 func newDocs(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:    "docs markdown|man|json [DIRECTORY]",
-		Short:  "Write the reference of the commands",
+		Short:  "Write the command reference",
 		Hidden: true,
 		Example: `  # one Markdown page per family of commands
   freshet docs markdown docs/reference/cli
@@ -28,12 +28,12 @@ func newDocs(env *command.Env) *cobra.Command {
   # man pages, for a package
   freshet docs man /usr/share/man/man1
 
-  # for programs
+  # JSON, for programs
   freshet docs json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] != "json" && len(args) == 1 {
 				return command.Usagef(cmd,
-					"say what to write, and where to: markdown DIRECTORY, man DIRECTORY, or json")
+					"arguments are missing: markdown DIRECTORY, man DIRECTORY, or json")
 			}
 			return command.AtMost(2)(cmd, args)
 		},
@@ -47,17 +47,18 @@ func newDocs(env *command.Env) *cobra.Command {
 			case "man":
 				return writePages(args[1], reference.Man(tree, version.Get().Version))
 			}
-			return command.Usagef(cmd, "there is no form %q", args[0])
+			return command.Usagef(cmd, "format %q does not exist; use markdown, man or json", args[0])
 		},
 	}
 }
 
 func writePages(directory string, pages map[string]string) error {
-	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // documentation is for everybody
+	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // documentation is world-readable
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(pages[name]), 0o644); err != nil { //nolint:gosec // the same
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, []byte(pages[name]), 0o644); err != nil { //nolint:gosec // world-readable
 			return fmt.Errorf("writing the reference: %w", err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// usage prints what comes after a command's description: how it is called, three
-// examples, what is below it, and its flags. Those that choose a connection are
-// left out where there is none.
+// usage prints the part of a help text that follows the description: the usage line, the
+// examples, the subcommands and the flags. It omits the flags that choose a server for
+// commands that do not connect to one.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -43,18 +43,18 @@ func usage(cmd *cobra.Command) error {
 	}
 	switch {
 	case !cmd.HasParent():
-		fmt.Fprintf(&b, "\nFlags of every command that speaks to a server:\n%s", cmd.PersistentFlags().FlagUsages())
+		fmt.Fprintf(&b, "\nFlags of every command that connects to a server:\n%s", cmd.PersistentFlags().FlagUsages())
 	case !command.IsOffline(cmd) && cmd.HasAvailableInheritedFlags():
 		fmt.Fprintf(&b, "\nFlags that choose a server:\n%s", cmd.InheritedFlags().FlagUsages())
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n'%s COMMAND --help' says more.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nRun '%s COMMAND --help' for the help of a command.\n", cmd.CommandPath())
 	}
 	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
 	return err
 }
 
-// list prints the commands of a group.
+// list prints the subcommands of a section, or nothing if the section has none.
 func list(b *strings.Builder, cmd *cobra.Command, title, id string) {
 	var lines []string
 	for _, sub := range cmd.Commands() {

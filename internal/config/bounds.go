@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// validateBounds checks every number against what makes sense for it. The
-// upper ends are there to catch slips of the unit.
+// validateBounds checks that every number is in its range. The upper bounds catch
+// mistakes in the unit.
 func (c *Config) validateBounds(p *problems) {
 	l := &c.Limits
 	for _, b := range []struct {

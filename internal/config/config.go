@@ -1,19 +1,19 @@
-// Package config is the configuration of a Freshet server: one YAML file,
-// decoded strictly, every field with a usable default.
+// Package config is the configuration of a Freshet server: one YAML file, decoded
+// strictly, in which every field has a usable default.
 //
-// It owns the shape, the defaults, the checks and the printing. It opens
-// nothing: listeners, stores and certificates are made by server from a
-// checked Config. Environment variables are laid over the file here, flags by cli. Secrets are never
-// values here, only references to files.
+// It owns the fields, the defaults, the validation and the printing. Environment
+// variables override the file here; package cli applies the flags afterwards. The package
+// opens no listeners, stores or certificates: package server does that with a valid
+// Config. The configuration never contains secrets, only paths of files that contain them.
 package config
 
-// Off switches off a listener or the default cluster.
+// Off disables a listener, the default cluster, the access log or the audit log.
 const Off = "off"
 
 // Config is the whole configuration. The zero value is not usable: start from
 // Default or Load.
 type Config struct {
-	// DataDir holds everything that must survive a restart.
+	// DataDir is the directory for all persistent data.
 	DataDir string `json:"dataDir"`
 
 	// HTTP, HTTPS and Ops are listen addresses (host:port), or "off". Ops
@@ -21,20 +21,19 @@ type Config struct {
 	HTTP  string `json:"http"`
 	HTTPS string `json:"https"`
 	Ops   string `json:"ops"`
-	// InsecureHTTP allows HTTP on an address others can reach. Tokens then
-	// cross the network in the clear.
+	// InsecureHTTP allows HTTP on an address that other machines can reach. Clients then
+	// send their tokens unencrypted.
 	InsecureHTTP bool `json:"insecureHTTP"`
 
-	// BaseURL is how clients reach this server, and the audience of tokens for
-	// the resource API. Empty: derived from the listen addresses.
+	// BaseURL is the URL at which clients reach this server, and the audience of tokens
+	// for the resource API. Empty: derived from the listen addresses.
 	BaseURL string `json:"baseURL"`
 	// IssuerURL is the issuer of access tokens. Empty: BaseURL.
 	IssuerURL string `json:"issuerURL"`
-	// Domain is the parent of the clusters' own names,
-	// <cluster>.<organization>.<domain>.
+	// Domain is the parent domain of clusters, <cluster>.<organization>.<domain>.
 	Domain string `json:"domain"`
-	// DefaultCluster (organization/cluster) answers requests whose Host names
-	// no cluster; "off" answers them 404.
+	// DefaultCluster (organization/cluster) serves requests whose Host header names no
+	// cluster. With "off" such requests get 404.
 	DefaultCluster string `json:"defaultCluster"`
 
 	TLS           TLS           `json:"tls"`
@@ -57,32 +56,33 @@ type Config struct {
 	SignIn        SignIn        `json:"signIn"`
 	Members       Members       `json:"members"`
 
-	// origins says where a setting was read: "line 3", or the name of an
-	// environment variable. By path, for messages.
+	// origins maps the path of a setting to its source for error messages: "line 3", or
+	// the name of an environment variable.
 	origins map[string]string
 }
 
-// Organizations says how organizations come to be.
+// Organizations configures how organizations are created.
 type Organizations struct {
-	// AutoCreate has the first object in an organization create it; otherwise a
-	// system administrator creates it first, as a Namespace.
+	// AutoCreate lets the first object in an organization create the organization.
+	// Otherwise a system administrator must create it first, as a Namespace.
 	AutoCreate bool `json:"autoCreate"`
 }
 
-// TLS says which certificate HTTPS shows. Without files, a CA is made at the
-// first start under DIR/tls and signs certificates for the server's names.
+// TLS configures the certificate of the HTTPS listener. Without files, the server creates
+// a CA under DIR/tls at the first start, and the CA signs certificates for the server's
+// names.
 type TLS struct {
-	// CertFile and KeyFile are PEM files, read again when they change.
+	// CertFile and KeyFile are PEM files. The server reloads them when they change.
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// Names are further DNS names and IP addresses for self-made certificates,
-	// beside localhost, the loopback addresses, the host of BaseURL and
-	// everything beneath Domain.
+	// Names are further DNS names and IP addresses for which the server's own CA signs
+	// certificates, in addition to localhost, the loopback addresses, the host of BaseURL
+	// and all names under Domain.
 	Names []string `json:"names,omitempty"`
 }
 
-// Etcd says where the resources are kept. Without endpoints, a member is
-// embedded in the process, with its data under DIR/etcd.
+// Etcd configures the store of resources. Without endpoints, an etcd member runs inside
+// the process, with its data under DIR/etcd.
 type Etcd struct {
 	Endpoints []string `json:"endpoints,omitempty"`
 	CAFile    string   `json:"caFile"`
@@ -90,48 +90,48 @@ type Etcd struct {
 	KeyFile   string   `json:"keyFile"`
 	// Prefix is the key prefix of everything Freshet writes.
 	Prefix string `json:"prefix"`
-	// SingleReplica states that this process is the only Freshet on these
-	// external endpoints, which pool members with engine pebble demand: their
-	// data lies on this machine only.
+	// SingleReplica confirms that this process is the only Freshet server on the external
+	// endpoints. Pool members with engine pebble require it, because they store their
+	// data on this machine only.
 	SingleReplica bool `json:"singleReplica"`
-	// Quota bounds what the embedded member stores for callers. Near it nothing
-	// is taken that adds to the store; the service's own writes may go a quarter
-	// further.
+	// Quota bounds the data that the embedded member stores for callers. Near the quota
+	// the server rejects writes that add data. The server's own writes have a reserve of
+	// 25 %.
 	Quota Size `json:"quota"`
-	// CompactionInterval decides how long old revisions, and with them
-	// continue tokens, stay good.
+	// CompactionInterval is how long old revisions are kept. Continue tokens of lists
+	// are valid for as long.
 	CompactionInterval Duration `json:"compactionInterval"`
 }
 
-// External says whether etcd runs elsewhere.
+// External reports whether etcd runs outside of this process.
 func (e *Etcd) External() bool { return len(e.Endpoints) > 0 }
 
-// NATS says where the members of a group keep the log of messages. Without URLs, a
-// server runs inside each of them.
+// NATS configures where an ensemble stores the message log. Without URLs, every member
+// runs a NATS server inside its process.
 type NATS struct {
 	URLs []string `json:"urls,omitempty"`
-	// Credentials is a file as NATS accounts have them.
+	// Credentials is the path of a NATS credentials file.
 	Credentials string `json:"credentials"`
 	CAFile      string `json:"caFile"`
 	CertFile    string `json:"certFile"`
 	KeyFile     string `json:"keyFile"`
-	// Monitoring are the addresses where each server tells of itself: without
-	// them it cannot be seen whether it syncs every write.
+	// Monitoring are the URLs of the NATS servers' monitoring endpoints. Only they show
+	// whether a server syncs every write.
 	Monitoring []string `json:"monitoring,omitempty"`
 }
 
-// External says whether NATS runs elsewhere.
+// External reports whether NATS runs outside of this process.
 func (n *NATS) External() bool { return len(n.URLs) > 0 }
 
-// EncryptionKey says where the keys are that secrets in etcd are encrypted
-// with. Without a file, one is made at the first start in the data directory;
-// replicas that share an etcd share the file.
+// EncryptionKey names the file with the keys that encrypt secrets in etcd. Without a
+// file, the server creates one in the data directory at the first start. Replicas that
+// share an etcd need the same file.
 type EncryptionKey struct {
 	File string `json:"file"`
 }
 
-// Pool is a resource pool that instances can be placed in. Pools are read-only
-// through the API; this is where they come from.
+// Pool is a resource pool in which instances can be created. Pools are read-only in the
+// API; the configuration defines them.
 type Pool struct {
 	Name string `json:"name"`
 	// Namespace is the organization that owns the pool's objects.
@@ -140,7 +140,7 @@ type Pool struct {
 	Members   []PoolMember `json:"members"`
 }
 
-// PoolMember is one place of a pool where clusters can run.
+// PoolMember is one location of a pool where clusters can run.
 type PoolMember struct {
 	Name     string `json:"name"`
 	Location string `json:"location"`
@@ -150,40 +150,41 @@ type PoolMember struct {
 // EnginePebble is the embedded engine: one node, data under DIR/clusters.
 const EnginePebble = "pebble"
 
-// Limits bounds what the outside can make the server hold or do at once.
+// Limits bounds the memory, files and concurrency that clients can use.
 type Limits struct {
-	// Connections is the most open connections per listener; fewer when the
-	// system lets the process open too few files.
+	// Connections is the maximum number of open connections per listener. The server
+	// uses a lower number if the process may open too few files.
 	Connections int `json:"connections"`
-	// HeaderSize is the most a request's header may weigh.
+	// HeaderSize is the maximum size of a request's header.
 	HeaderSize Size `json:"headerSize"`
 
-	// ResourceBody and MessageBody are the most a request may carry there; the
-	// registry's bound is that of docs/spec/registry.md#limits.
+	// ResourceBody and MessageBody are the maximum body sizes in the resource API and of
+	// messages; docs/spec/registry.md#limits has the limit of the registry.
 	ResourceBody Size `json:"resourceBody"`
 	MessageBody  Size `json:"messageBody"`
 
-	// ReadsInFlight and WritesInFlight bound what the resource API works on at
-	// once; more than that waits. Watches are not counted.
+	// ReadsInFlight and WritesInFlight bound the concurrent requests of the resource
+	// API; further requests wait. Watches are not counted.
 	ReadsInFlight  int `json:"readsInFlight"`
 	WritesInFlight int `json:"writesInFlight"`
-	// RequestsInFlight bounds the message interface and the registry together,
-	// and BodyMemory what the bodies of these requests may hold. Requests past
-	// them are answered 503 with Retry-After.
+	// RequestsInFlight bounds the concurrent requests of the message API and the
+	// registry together, and BodyMemory the memory for their bodies. Further requests
+	// get 503 with Retry-After.
 	RequestsInFlight int  `json:"requestsInFlight"`
 	BodyMemory       Size `json:"bodyMemory"`
-	// WaitingConsumers is how many consume calls may wait at once.
+	// WaitingConsumers is how many consume calls may wait at the same time.
 	WaitingConsumers int `json:"waitingConsumers"`
-	// TokenRate is how many tokens one client may ask for per second, with
-	// bursts of TokenBurst.
+	// TokenRate is how many tokens one client may request per second, with bursts of
+	// TokenBurst.
 	TokenRate  float64 `json:"tokenRate"`
 	TokenBurst int     `json:"tokenBurst"`
-	// DiskReserve is the free space below which no messages are taken, while
-	// consuming, acknowledging and deleting go on; 0 is a share of the disk (ReserveOf).
+	// DiskReserve is the free space below which the server rejects new messages.
+	// Consuming, acknowledging and deleting still work. 0 is a share of the disk, see
+	// ReserveOf.
 	DiskReserve Size `json:"diskReserve"`
 }
 
-// What the reserve is when the configuration leaves it open.
+// Default of Limits.DiskReserve, as fractions of the disk and in bytes.
 const (
 	reserveShare = 20
 	largestShare = 4
@@ -191,8 +192,8 @@ const (
 	mostReserve  = 1 << 30
 )
 
-// ReserveOf is what of a disk of so many bytes is kept free, as DiskReserve says; when
-// that is left open, a twentieth, between 64Mi and 1Gi, and never more than a quarter.
+// ReserveOf returns how many bytes of a disk of the given size to keep free: DiskReserve
+// if it is set, otherwise 5 % of the disk, between 64Mi and 1Gi, but at most 25 %.
 func ReserveOf(disk int64, configured Size) int64 {
 	if configured > 0 {
 		return int64(configured)
@@ -200,86 +201,86 @@ func ReserveOf(disk int64, configured Size) int64 {
 	return min(max(disk/reserveShare, leastReserve), mostReserve, disk/largestShare)
 }
 
-// Timeouts bounds how long things may take.
+// Timeouts are the timeouts of requests and connections.
 type Timeouts struct {
-	// ReadHeader and ReadBody bound how slowly a request may arrive.
+	// ReadHeader and ReadBody are the timeouts for reading a request.
 	ReadHeader Duration `json:"readHeader"`
 	ReadBody   Duration `json:"readBody"`
-	// WriteBody bounds how slowly a client may take a large message, or the
-	// next event of a stream.
+	// WriteBody is the timeout for writing a large message, or the next event of a
+	// stream, to a slow client.
 	WriteBody Duration `json:"writeBody"`
-	// Idle is how long a connection may sit between requests.
+	// Idle is how long a connection may stay open without requests.
 	Idle Duration `json:"idle"`
-	// ConsumeMax caps the wait that a consume call may ask for.
+	// ConsumeMax is the longest wait that a consume call may request.
 	ConsumeMax Duration `json:"consumeMax"`
-	// Drain is how long running requests may take to end on shutdown.
+	// Drain is how long running requests may take to finish during shutdown.
 	Drain Duration `json:"drain"`
 }
 
-// Tokens sets the lives of access tokens and signing keys.
+// Tokens sets the lifetimes of access tokens and signing keys.
 type Tokens struct {
-	// Lifetime is expires_in where an instance does not say otherwise.
+	// Lifetime is the default of expires_in; an instance can set another one.
 	Lifetime Duration `json:"lifetime"`
-	// KeyRotation is how long a signing key signs before the next takes over;
-	// it stays published until its last token has expired.
+	// KeyRotation is how long a key signs tokens before the next key replaces it. The
+	// old key stays published until its last token has expired.
 	KeyRotation Duration `json:"keyRotation"`
 }
 
-// Admin names the system administrator made at the first start.
+// Admin names the system administrator that the server creates at the first start.
 type Admin struct {
 	Organization   string `json:"organization"`
 	ServiceAccount string `json:"serviceAccount"`
 }
 
-// CORS lists the origins whose pages may call the APIs; "*" is any, and safe:
-// tokens travel in a header that a page must know, never in a cookie.
+// CORS lists the origins whose pages may call the APIs. "*" allows every origin. That is
+// safe, because tokens are sent in a header that a page must set, never in a cookie.
 type CORS struct {
 	Origins []string `json:"origins,omitempty"`
 }
 
-// Log sets what the process tells, and where.
+// Log configures the log of the process.
 type Log struct {
 	Level  string `json:"level"`
 	Format string `json:"format"`
-	// File is written to instead of standard error, and opened again on SIGHUP.
-	// A relative path is under the data directory.
+	// File replaces standard error. The server reopens it on SIGHUP. A relative path is
+	// relative to the data directory.
 	File string `json:"file"`
-	// Access says which requests leave a line: "all", "errors" (status 400 and
-	// up) or "off". Failures of the server itself always do.
+	// Access selects the requests to log: "all", "errors" (status 400 and above) or
+	// "off". The server always logs its own failures.
 	Access string `json:"access"`
-	// AccessRate is how many of these lines a second may have; successes and
-	// failures are counted apart. 0 is no limit.
+	// AccessRate limits these lines per second, separately for successes and failures.
+	// 0 is unlimited.
 	AccessRate int `json:"accessRate"`
 }
 
-// What Log.Access says.
+// Values of Log.Access.
 const (
 	AccessAll    = "all"
 	AccessErrors = "errors"
 	AccessOff    = Off
 )
 
-// Metrics sets what /metrics on the ops address shows.
+// Metrics configures /metrics on the ops address.
 type Metrics struct {
-	// Topics adds series for single topics to those of namespaces.
+	// Topics adds series for each topic to those of each namespace.
 	Topics bool `json:"topics"`
 }
 
-// Audit sets the audit trail. A relative path is under the data directory;
-// "off" keeps none.
+// Audit configures the audit log. A relative path is relative to the data directory;
+// "off" disables the log.
 type Audit struct {
 	Path    string `json:"path"`
 	MaxSize Size   `json:"maxSize"`
 	Keep    int    `json:"keep"`
 }
 
-// Backup sets the backups that the server takes of itself.
+// Backup configures the backups that the server takes automatically.
 type Backup struct {
-	// Directory is where they go, each in a folder of its own; "" takes none.
+	// Directory receives the backups, each in a folder of its own; "" disables them.
 	Directory string `json:"directory"`
-	// Every is how long after the newest one the next begins.
+	// Every is the time from the newest backup to the next one.
 	Every Duration `json:"every"`
-	// Keep is how many there are; the oldest go.
+	// Keep is the number of backups; the server deletes older ones.
 	Keep int `json:"keep"`
 	// WithoutKeys leaves out the encryption keys, the operator's token and the
 	// certificate authority.

@@ -120,20 +120,29 @@ func TestValidateNamesTheField(t *testing.T) {
 			func(c *config.Config) { c.TLS.Names = []string{"ok.example", "no good"} },
 			"tls.names[1]:",
 		},
-		"etcd endpoint":           {func(c *config.Config) { c.Etcd.Endpoints = []string{"host:2379"} }, "etcd.endpoints[0]:"},
-		"etcd prefix":             {func(c *config.Config) { c.Etcd.Prefix = "freshet/" }, "etcd.prefix:"},
-		"etcd quota":              {func(c *config.Config) { c.Etcd.Quota = 5 }, "etcd.quota:"},
-		"shared etcd, own key":    {external, "encryptionKey.file:"},
-		"shared etcd, pebble":     {external, "pools[0].members[0].engine:"},
-		"missing key":             {func(c *config.Config) { c.EncryptionKey.File = "/no/such/file" }, "encryptionKey.file:"},
-		"no pools":                {func(c *config.Config) { c.Pools = nil }, "pools:"},
-		"no members":              {func(c *config.Config) { c.Pools[0].Members = nil }, "pools[0].members:"},
-		"engine":                  {func(c *config.Config) { c.Pools[0].Members[0].Engine = "paper" }, "pools[0].members[0].engine:"},
-		"pool twice":              {func(c *config.Config) { c.Pools = append(c.Pools, c.Pools[0]) }, "pools[1].name:"},
-		"replicas without an URL": {external, "baseURL:"},
-		"pool type":               {func(c *config.Config) { c.Pools[0].Type = "moon" }, "pools[0].type:"},
-		"no connections":          {func(c *config.Config) { c.Limits.Connections = 0 }, "limits.connections:"},
-		"huge header":             {func(c *config.Config) { c.Limits.HeaderSize = 1 << 40 }, "limits.headerSize:"},
+		"etcd endpoint": {
+			func(c *config.Config) { c.Etcd.Endpoints = []string{"host:2379"} },
+			"etcd.endpoints[0]:",
+		},
+		"etcd prefix":          {func(c *config.Config) { c.Etcd.Prefix = "freshet/" }, "etcd.prefix:"},
+		"etcd quota":           {func(c *config.Config) { c.Etcd.Quota = 5 }, "etcd.quota:"},
+		"shared etcd, own key": {external, "encryptionKey.file:"},
+		"shared etcd, pebble":  {external, "pools[0].members[0].engine:"},
+		"missing key": {
+			func(c *config.Config) { c.EncryptionKey.File = "/no/such/file" },
+			"encryptionKey.file:",
+		},
+		"no pools":   {func(c *config.Config) { c.Pools = nil }, "pools:"},
+		"no members": {func(c *config.Config) { c.Pools[0].Members = nil }, "pools[0].members:"},
+		"engine": {
+			func(c *config.Config) { c.Pools[0].Members[0].Engine = "paper" },
+			"pools[0].members[0].engine:",
+		},
+		"pool twice":             {func(c *config.Config) { c.Pools = append(c.Pools, c.Pools[0]) }, "pools[1].name:"},
+		"replicas without a URL": {external, "baseURL:"},
+		"pool type":              {func(c *config.Config) { c.Pools[0].Type = "moon" }, "pools[0].type:"},
+		"no connections":         {func(c *config.Config) { c.Limits.Connections = 0 }, "limits.connections:"},
+		"huge header":            {func(c *config.Config) { c.Limits.HeaderSize = 1 << 40 }, "limits.headerSize:"},
 		"token for a month": {
 			func(c *config.Config) { c.Tokens.Lifetime = config.Duration(31 * 24 * time.Hour) },
 			"tokens.lifetime:",
@@ -148,7 +157,10 @@ func TestValidateNamesTheField(t *testing.T) {
 		"access rate":        {func(c *config.Config) { c.Log.AccessRate = -1 }, "log.accessRate:"},
 		"log format":         {func(c *config.Config) { c.Log.Format = "xml" }, "log.format:"},
 		"audit path":         {func(c *config.Config) { c.Audit.Path = "" }, "audit.path:"},
-		"origin":             {func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} }, "cors.origins[1]:"},
+		"origin": {
+			func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} },
+			"cors.origins[1]:",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,22 +179,24 @@ func external(c *config.Config) { c.Etcd.Endpoints = []string{"https://etcd.exam
 func TestValidateAccepts(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*config.Config){
-		"insecure http":         func(c *config.Config) { c.HTTP, c.InsecureHTTP = ":8080", true },
-		"ipv6 loopback":         func(c *config.Config) { c.HTTP = "[::1]:8080" },
-		"localhost":             func(c *config.Config) { c.HTTP = "localhost:8080" },
-		"free ports":            func(c *config.Config) { c.HTTP, c.HTTPS, c.Ops = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" },
+		"insecure http": func(c *config.Config) { c.HTTP, c.InsecureHTTP = ":8080", true },
+		"ipv6 loopback": func(c *config.Config) { c.HTTP = "[::1]:8080" },
+		"localhost":     func(c *config.Config) { c.HTTP = "localhost:8080" },
+		"free ports": func(c *config.Config) {
+			c.HTTP, c.HTTPS, c.Ops = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+		},
 		"public https":          func(c *config.Config) { c.HTTPS = ":443" },
 		"http only":             func(c *config.Config) { c.HTTPS, c.Ops = "off", "off" },
 		"no default cluster":    func(c *config.Config) { c.DefaultCluster = "off" },
 		"external, one replica": func(c *config.Config) { external(c); c.Etcd.SingleReplica = true },
 		"base and issuer": func(c *config.Config) {
-			c.BaseURL, c.IssuerURL = "https://a.example",
-				"https://b.example:8443"
+			c.BaseURL = "https://a.example"
+			c.IssuerURL = "https://b.example:8443"
 		},
 		"certificate names": func(c *config.Config) { c.TLS.Names = []string{"*.example.org", "10.0.0.1", "::1"} },
 		"every origin":      func(c *config.Config) { c.CORS.Origins = []string{"*"} },
 		"no audit":          func(c *config.Config) { c.Audit.Path = "off" },
-		"drain at once":     func(c *config.Config) { c.Timeouts.Drain = 0 },
+		"no drain":          func(c *config.Config) { c.Timeouts.Drain = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,10 +238,10 @@ func TestPrintRedacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "hunter2") {
-		t.Errorf("a password was printed:\n%s", out.String())
+		t.Errorf("Print wrote a password:\n%s", out.String())
 	}
 	if cfg.Etcd.Endpoints[0] != "https://root:hunter2@etcd.example:2379" {
-		t.Error("printing changed the configuration")
+		t.Error("Print changed the configuration")
 	}
 }
 
@@ -319,7 +333,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = cfg.Validate() // must not panic whatever was parsed
+		_ = cfg.Validate() // must not panic for any parsed configuration
 		var out bytes.Buffer
 		if err := config.Print(&out, cfg); err != nil {
 			t.Fatal(err)
@@ -327,8 +341,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDocumentedDefaults keeps the reference page true: the file printed there
-// names every field and says what the default is.
+// TestDocumentedDefaults checks that the reference page contains the output of `freshet
+// config print`, every setting and every environment variable.
 func TestDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/configuration.md")
@@ -338,7 +352,7 @@ func TestDocumentedDefaults(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("the page has no YAML")
+		t.Fatal("page has no YAML block")
 	}
 	got, err := config.Parse([]byte(text))
 	if err != nil {
@@ -353,15 +367,15 @@ func TestDocumentedDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(printed.String(), text, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
-		t.Errorf("the page is not what `freshet config print` prints (-printed +page):\n%s", diff)
+		t.Errorf("page differs from the output of `freshet config print` (-printed +page):\n%s", diff)
 	}
 	for _, s := range config.Settings() {
 		row := "| `" + s[0] + "` | `" + s[1] + "` |"
 		if !strings.Contains(string(page), row) {
-			t.Errorf("the page has no row %s", row)
+			t.Errorf("page has no row %s", row)
 		}
 		if !strings.Contains(text, s[0][strings.LastIndex(s[0], ".")+1:]+":") {
-			t.Errorf("%s is not in the reference, so nobody can read what it means", s[0])
+			t.Errorf("setting %s is not in reference.yaml; add it with a comment", s[0])
 		}
 	}
 }
@@ -383,7 +397,7 @@ func TestPublicAddressHasAPort(t *testing.T) {
 	}
 }
 
-// TestReserve: what is kept free of a disk when the configuration leaves it open.
+// TestReserve checks the default of limits.diskReserve for disks of several sizes.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	const mib, gib = int64(1) << 20, int64(1) << 30
@@ -392,10 +406,10 @@ func TestReserve(t *testing.T) {
 		1000 * gib: gib,
 	} {
 		if got := config.ReserveOf(disk, 0); got != want {
-			t.Errorf("a disk of %d bytes: got %d, want %d", disk, got, want)
+			t.Errorf("disk of %d bytes: got %d, want %d", disk, got, want)
 		}
 	}
 	if got := config.ReserveOf(gib, 7); got != 7 {
-		t.Errorf("got %d, want what is configured", got)
+		t.Errorf("got %d, want the configured 7", got)
 	}
 }

@@ -9,18 +9,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoding lays YAML over a Config. It goes on after a problem, so that all of
-// them are told at once, and leaves the field as it was.
+// decoding decodes YAML into a Config. After a problem it leaves the field unchanged and
+// continues, so that one error reports all problems.
 type decoding struct {
 	problems problems
 	origins  map[string]string
-	origin   string // of values that are not from the file; "" takes their line
-	nodes    int    // looked at so far: aliases can multiply a small file
+	origin   string // source of the values; "" uses the line of each value in the file
+	nodes    int    // values decoded so far, bounded because aliases can expand a small file
 }
 
 const maxNodes = 10_000
 
-// allowed says what may stand where a text does not say enough by itself.
+// allowed describes the values of settings whose Go type is not specific enough for an
+// error message.
 var allowed = map[string]string{
 	"http": "host:port, or off", "https": "host:port, or off", "ops": "host:port, or off",
 	"defaultCluster": "organization/cluster, or off", "audit.path": "a path, or off",
@@ -31,7 +32,7 @@ var allowed = map[string]string{
 func (d *decoding) value(node *yaml.Node, into reflect.Value, path string) {
 	if d.nodes++; d.nodes > maxNodes {
 		if d.nodes == maxNodes+1 {
-			d.problems.addf(path, "the configuration has more than %d values", maxNodes)
+			d.problems.addf(path, "configuration has more than %d values", maxNodes)
 		}
 		return
 	}
@@ -45,7 +46,7 @@ func (d *decoding) value(node *yaml.Node, into reflect.Value, path string) {
 		}
 	}
 	if node.ShortTag() == "!!null" {
-		return // as if it were not there
+		return // null has the same effect as leaving the key out
 	}
 	switch into.Kind() {
 	case reflect.Struct:
@@ -76,10 +77,10 @@ func (d *decoding) mapping(node *yaml.Node, into reflect.Value, path string) {
 		field := fieldNamed(into, key)
 		switch {
 		case seen[key]:
-			d.problems.addf(child, "is given twice, the second time in line %d", node.Content[i].Line)
+			d.problems.addf(child, "is set twice, the second time in line %d", node.Content[i].Line)
 		case !field.IsValid():
 			d.origins[child] = "line " + strconv.Itoa(node.Content[i].Line)
-			d.problems.addf(child, "there is no such setting; %s", suggest(into.Type(), key))
+			d.problems.addf(child, "unknown setting; %s", suggest(into.Type(), key))
 		default:
 			d.value(node.Content[i+1], field, child)
 		}
@@ -140,7 +141,7 @@ func setScalar(node *yaml.Node, into reflect.Value, path string) error {
 		*target = parsed
 	case *string:
 		if tag := node.ShortTag(); tag != "!!str" {
-			return fmt.Errorf("%s must be %s; a text that looks like something else goes in quotes", text,
+			return fmt.Errorf("%s must be %s; put a string that looks like another type in quotes", text,
 				describe(path, into))
 		}
 		*target = text
@@ -162,7 +163,7 @@ func describe(path string, into reflect.Value) string {
 	case int, float64:
 		return "a number"
 	}
-	return "a text"
+	return "a string"
 }
 
 func kindOf(node *yaml.Node) string {
@@ -181,7 +182,7 @@ func join(path, key string) string {
 
 func orRoot(path string) string {
 	if path == "" {
-		return "the file"
+		return "configuration"
 	}
 	return path
 }
@@ -195,7 +196,7 @@ func fieldNamed(into reflect.Value, key string) reflect.Value {
 	return reflect.Value{}
 }
 
-// settingsOf lists the names of a struct's settings, in the order of its fields.
+// settingsOf returns the names of a struct's settings, in the order of its fields.
 func settingsOf(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {
@@ -214,5 +215,5 @@ func suggest(t reflect.Type, key string) string {
 			return "did you mean " + name + "?"
 		}
 	}
-	return "there are " + strings.Join(names, ", ")
+	return "known settings are " + strings.Join(names, ", ")
 }

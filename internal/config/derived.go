@@ -12,7 +12,7 @@ func (c *Config) Path(elem ...string) string {
 	return filepath.Join(append([]string{c.DataDir}, elem...)...)
 }
 
-// AuditPath returns the file of the audit trail, or "" when there is none.
+// AuditPath returns the file of the audit log, or "" if the log is off.
 func (c *Config) AuditPath() string {
 	switch {
 	case c.Audit.Path == Off:
@@ -31,9 +31,10 @@ func (c *Config) EncryptionKeyFile() string {
 	return c.Path("encryption.key")
 }
 
-// WithdrawnKeysFile returns where the operator names signing keys that may have
-// leaked, one id in a line, or all of them as "all". Whoever can write it has the
-// data directory, and with it the keys. The server removes it when it has obeyed.
+// WithdrawnKeysFile returns the file in which the operator lists signing keys that may
+// have leaked, one id per line, or "all" for all keys. It needs no authentication, because
+// a user who can write it can also read the keys in the data directory. The server removes
+// the file when it has withdrawn the keys.
 func (c *Config) WithdrawnKeysFile() string { return c.Path("signing-keys.withdraw") }
 
 // LogPath returns the file of the log, or "" for standard error.
@@ -44,9 +45,9 @@ func (c *Config) LogPath() string {
 	return c.Path(c.Log.File)
 }
 
-// PublicURL is BaseURL, or the URL of the first listener that is on. A listen
-// address that names no host is reached as localhost. A server that listens on
-// port 0 writes the real address back before it asks.
+// PublicURL returns BaseURL, or the URL of the HTTP listener, or that of the HTTPS listener.
+// An unspecified listen address becomes localhost. A server that listens on port 0 must
+// write the real address into the configuration before it calls PublicURL.
 func (c *Config) PublicURL() string {
 	switch {
 	case c.BaseURL != "":
@@ -58,12 +59,11 @@ func (c *Config) PublicURL() string {
 	}
 }
 
-// PublicAddress is host and port of PublicURL, the port also when it is that of
-// the scheme.
+// PublicAddress returns host and port of PublicURL. It adds the scheme's default port.
 func (c *Config) PublicAddress() string {
 	u, err := url.Parse(c.PublicURL())
 	if err != nil {
-		return "" // refused by Validate
+		return "" // Validate rejects it
 	}
 	switch {
 	case u.Port() != "":
@@ -74,8 +74,8 @@ func (c *Config) PublicAddress() string {
 	return net.JoinHostPort(u.Hostname(), "80")
 }
 
-// SecureURL is how the server is reached over TLS; "" when it is not. Kubernetes
-// clients send the credentials of a kubeconfig over nothing else.
+// SecureURL returns the URL of the server over TLS, or "" without TLS. Kubernetes clients
+// send the credentials of a kubeconfig only over TLS.
 func (c *Config) SecureURL() string {
 	switch {
 	case strings.HasPrefix(c.BaseURL, "https:"):
@@ -86,7 +86,7 @@ func (c *Config) SecureURL() string {
 	return ""
 }
 
-// Issuer is IssuerURL, or PublicURL.
+// Issuer returns IssuerURL, or PublicURL if it is empty.
 func (c *Config) Issuer() string {
 	if c.IssuerURL != "" {
 		return c.IssuerURL

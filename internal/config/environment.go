@@ -8,10 +8,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// prefix begins the name of every environment variable that is a setting.
+// prefix is the prefix of every environment variable that sets a setting.
 const prefix = "FRESHET_"
 
-// setting is one that can be given by an environment variable.
+// setting is a setting with its environment variable.
 type setting struct {
 	path, variable string
 	field          reflect.Value
@@ -19,13 +19,13 @@ type setting struct {
 
 var camel = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// variableOf makes FRESHET_LIMITS_TOKEN_RATE of limits.tokenRate.
+// variableOf returns FRESHET_LIMITS_TOKEN_RATE for limits.tokenRate.
 func variableOf(path string) string {
 	words := camel.ReplaceAllString(strings.ReplaceAll(path, ".", "_"), "${1}_${2}")
 	return prefix + strings.ToUpper(words)
 }
 
-// settings lists all of them, and the names of the sections they are in.
+// settings returns all settings, and the prefixes of the variables of each section.
 func (c *Config) settings() (list []setting, sections []string) {
 	var walk func(v reflect.Value, path string)
 	walk = func(v reflect.Value, path string) {
@@ -43,9 +43,10 @@ func (c *Config) settings() (list []setting, sections []string) {
 	return list, sections
 }
 
-// ApplyEnvironment lays environment variables (NAME=value) over the configuration.
-// A list is written with commas, the pools as YAML. A variable of ours that is in a
-// section and is no setting is an error; others are somebody else's.
+// ApplyEnvironment overrides the configuration with environment variables (NAME=value).
+// A list of strings is separated by commas; a list of objects is YAML. A variable with the
+// prefix of a section that matches no setting is an error. Other variables are ignored,
+// because they may belong to other programs.
 func (c *Config) ApplyEnvironment(environ []string) error {
 	if c.origins == nil {
 		c.origins = map[string]string{}
@@ -62,7 +63,7 @@ func (c *Config) ApplyEnvironment(environ []string) error {
 		if !ok {
 			for _, section := range sections {
 				if strings.HasPrefix(name, section) {
-					p.addf(name, "there is no such setting")
+					p.addf(name, "unknown setting")
 				}
 			}
 			continue
@@ -74,7 +75,7 @@ func (c *Config) ApplyEnvironment(environ []string) error {
 		}
 		d := decoding{origins: c.origins, origin: name}
 		if s.field.Kind() == reflect.Slice {
-			s.field.SetZero() // an entry inherits nothing of one in the file
+			s.field.SetZero() // otherwise entries would inherit fields of the file's entries
 		}
 		d.value(node, s.field, s.path)
 		p = append(p, d.problems...)
@@ -86,7 +87,7 @@ func (c *Config) ApplyEnvironment(environ []string) error {
 	return nil
 }
 
-// node puts a variable's text into the form of the file.
+// node returns the YAML node of a variable's text.
 func (s *setting) node(text string) (*yaml.Node, error) {
 	switch {
 	case s.field.Kind() != reflect.Slice:

@@ -14,12 +14,11 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// maxFile bounds a configuration file, and with it what YAML aliases can
-// expand to.
+// maxFile bounds the size of a configuration file in bytes.
 const maxFile = 1 << 20
 
-// Load reads a file over the defaults. Validate is the caller's next step,
-// once flags have been laid over the result.
+// Load reads a file over the defaults. The caller applies flags to the result and then
+// calls Validate.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func Load(path string) (*Config, error) {
 		return nil, errs.Newf(errs.Invalid, "reading the configuration: %w", err)
 	}
 	if len(text) > maxFile {
-		return nil, errs.Newf(errs.TooLarge, "%s: the configuration file is too large, the maximum is %d bytes",
+		return nil, errs.Newf(errs.TooLarge, "%s: configuration file is too large; the maximum is %d bytes",
 			path, maxFile)
 	}
 	c, err := Parse(text)
@@ -41,8 +40,8 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads YAML over the defaults; an unknown or repeated key is an error. The
-// error lists everything that is wrong with the text.
+// Parse reads YAML over the defaults. An unknown or repeated key is an error. The error
+// lists all problems.
 func Parse(text []byte) (*Config, error) {
 	c := Default()
 	c.origins = map[string]string{}
@@ -52,13 +51,13 @@ func Parse(text []byte) (*Config, error) {
 		return nil, errs.Newf(errs.Invalid, "%w", err)
 	}
 	if decoder.Decode(new(yaml.Node)) == nil {
-		return nil, errs.New(errs.Invalid, "the configuration must be one YAML document, there are several")
+		return nil, errs.New(errs.Invalid, "configuration must be one YAML document, but it contains several")
 	}
 	if len(doc.Content) == 0 {
 		return c, nil
 	}
-	// Emptied first: decoding into a filled list would let an entry that
-	// leaves a field out inherit it from the default entry.
+	// The default pools are removed first. Otherwise an entry without a field would
+	// inherit it from the default entry.
 	c.Pools = nil
 	d := decoding{origins: c.origins}
 	d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "")
@@ -69,7 +68,8 @@ func Parse(text []byte) (*Config, error) {
 	return nil, c.also(d.problems)
 }
 
-// also returns the problems of reading together with those of the rest.
+// also adds the problems that validation finds in other fields to the problems of
+// decoding, and returns the error that lists all of them.
 func (c *Config) also(p problems) error {
 	var rest problems
 	c.validate(&rest)

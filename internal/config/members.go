@@ -7,42 +7,42 @@ import (
 	"strconv"
 )
 
-// Members says which servers form a group. Without a list the server is alone.
+// Members lists the servers of an ensemble. Without a list the server runs alone.
 type Members struct {
 	// Self is the name of this server in the list.
 	Self string `json:"self"`
-	// Bundle is the folder with this member's certificate, beneath the data
-	// directory unless it is absolute. `freshet cluster join` fills it.
+	// Bundle is the folder with this member's certificate. A relative path is relative
+	// to the data directory. `freshet ensemble join` fills the folder.
 	Bundle string `json:"bundle"`
-	// Listen is where this server listens for the others, where that is not the
-	// address at which they reach it.
+	// Listen are the addresses on which this server listens for the other members, if
+	// they differ from the addresses at which the members reach it.
 	Listen MemberListen `json:"listen"`
-	// List is every member, in the same order on each of them.
+	// List contains every member, in the same order on each of them.
 	List []Member `json:"list,omitempty"`
 }
 
-// Member is one server of a group, with the addresses at which the others reach it.
-// All three take members' certificates and nothing else.
+// Member is one server of an ensemble, with the addresses at which the other members
+// reach it. All three accept only certificates of members.
 type Member struct {
 	Name string `json:"name"`
-	// Internal is for calls between members, Etcd for the store of resources (empty
-	// when that is external), and Log for the log of messages (empty when that is).
+	// Internal is for calls between members, Etcd for the resource store (empty if etcd
+	// is external), and Log for the message log (empty if NATS is external).
 	Internal string `json:"internal"`
 	Etcd     string `json:"etcd"`
 	Log      string `json:"log"`
 }
 
-// MemberListen has addresses of this machine, each empty for the one in the list.
+// MemberListen contains addresses of this machine. Empty: the address in the list.
 type MemberListen struct {
 	Internal string `json:"internal"`
 	Etcd     string `json:"etcd"`
 	Log      string `json:"log"`
 }
 
-// On says whether the server is a member of a group.
+// On reports whether the server is a member of an ensemble.
 func (m *Members) On() bool { return len(m.List) > 0 }
 
-// Own returns this server's entry, and its place in the list from 0 on.
+// Own returns this server's entry and its index in the list, or -1 if the list does not contain it.
 func (m *Members) Own() (own Member, place int) {
 	for i, member := range m.List {
 		if member.Name == m.Self {
@@ -56,27 +56,27 @@ func (c *Config) validateMembers(p *problems) {
 	m := &c.Members
 	if !m.On() {
 		if m.Self != "" {
-			p.addf("members.self", "%q is given, and members.list is empty; list all members, or leave both out",
+			p.addf("members.self", "%q is set, but members.list is empty; list all members, or leave both out",
 				m.Self)
 		}
 		return
 	}
 	if m.Bundle == "" {
-		p.addf("members.bundle", "must be the folder that freshet cluster join has made")
+		p.addf("members.bundle", "must be the folder that freshet ensemble join creates")
 	}
-	// An even number survives the loss of no more members than the odd one below it.
+	// An even number of members tolerates no more failures than the odd number below it.
 	if n := len(m.List); n != 3 && n != 5 {
-		p.addf("members.list", "has %d members: a group has 3 or 5; a server that is alone has no list", n)
+		p.addf("members.list", "has %d members, but an ensemble has 3 or 5; leave the list out for a single server", n)
 	}
 	if _, place := m.Own(); place < 0 {
 		p.addf("members.self", "%q is not the name of a member in members.list", m.Self)
 	}
 	if c.BaseURL == "" {
-		p.addf("baseURL", "must be given when there are members: each of them must issue and accept tokens for the "+
-			"same address")
+		p.addf("baseURL", "must be set when members.list is set, because all members issue and accept tokens for "+
+			"the same URL")
 	}
 	if c.Etcd.SingleReplica {
-		p.addf("etcd.singleReplica", "cannot be true when there are members")
+		p.addf("etcd.singleReplica", "cannot be true when members.list is set")
 	}
 	for _, l := range []struct{ name, address string }{
 		{"internal", m.Listen.Internal},
@@ -103,13 +103,13 @@ func (c *Config) validateMembers(p *problems) {
 func (c *Config) validateNATS(p *problems) {
 	n := &c.NATS
 	if n.External() && !c.Members.On() {
-		p.addf("nats.urls", "are for members of a group; a server that is alone has no log of messages to share")
+		p.addf("nats.urls", "are only for the members of an ensemble; leave them out, or set members.list")
 	}
 	for i, address := range n.URLs {
 		u, err := url.Parse(address)
 		if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Host == "" || u.User != nil {
 			p.addf(fmt.Sprintf("nats.urls[%d]", i),
-				"must be nats://host:port or tls://host:port; credentials are a file")
+				"must be nats://host:port or tls://host:port; put credentials into the file nats.credentials")
 		}
 	}
 	for i, address := range n.Monitoring {
@@ -123,7 +123,7 @@ func (c *Config) validateNATS(p *problems) {
 	p.readable("nats.credentials", n.Credentials)
 }
 
-// ownAddresses are those that clients use, by what they are for.
+// ownAddresses maps the listen addresses for clients to their settings.
 func (c *Config) ownAddresses() map[string]string {
 	out := map[string]string{}
 	for _, l := range []struct{ field, address string }{
@@ -145,13 +145,13 @@ func (c *Config) validateMemberAddresses(p *problems, field string, member Membe
 		at := field + "." + a.name
 		if a.name == "etcd" && c.Etcd.External() {
 			if a.address != "" {
-				p.addf(at, "must be left out when etcd.endpoints are given: no etcd runs in the members then")
+				p.addf(at, "must be left out when etcd.endpoints are set, because the members then run no etcd")
 			}
 			continue
 		}
 		if a.name == "log" && c.NATS.External() {
 			if a.address != "" {
-				p.addf(at, "must be left out when nats.urls are given: no NATS server runs in the members then")
+				p.addf(at, "must be left out when nats.urls are set, because the members then run no NATS server")
 			}
 			continue
 		}
@@ -160,7 +160,7 @@ func (c *Config) validateMemberAddresses(p *problems, field string, member Membe
 		ip := net.ParseIP(host)
 		switch {
 		case err != nil || portErr != nil || n < 1 || n > 65535 || host == "" || ip != nil && ip.IsUnspecified():
-			p.addf(at, "%q must be host:port as the other members reach it", a.address)
+			p.addf(at, "%q must be the host:port at which the other members reach this member", a.address)
 			continue
 		case ip == nil:
 			p.subdomain(at, host)

@@ -7,7 +7,7 @@ import (
 	"freshet/internal/config"
 )
 
-// group is the configuration of a member.
+// group is the configuration of one member of an ensemble.
 const group = `
 baseURL: https://freshet.example.com
 members:
@@ -32,10 +32,10 @@ func TestMembers(t *testing.T) {
 		t.Errorf("got %+v at %d, want member b at 1", own, place)
 	}
 	if got, want := cfg.BundleDir(), cfg.Path("members"); got != want {
-		t.Errorf("the bundle is in %s, want %s", got, want)
+		t.Errorf("BundleDir = %s, want %s", got, want)
 	}
 	if alone := config.Default(); alone.Members.On() {
-		t.Error("the default configuration has members")
+		t.Error("default configuration has members, want none")
 	}
 	if err := cfg.ApplyEnvironment([]string{"FRESHET_MEMBERS_SELF=c"}); err != nil || cfg.Members.Self != "c" {
 		t.Errorf("FRESHET_MEMBERS_SELF: got %q and %v, want c", cfg.Members.Self, err)
@@ -52,7 +52,7 @@ func TestMembersWithExternalEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cfg.Validate(); err != nil {
-		t.Errorf("got %v, want members with an external etcd", err)
+		t.Errorf("got %v, want members with an external etcd to be valid", err)
 	}
 }
 
@@ -62,12 +62,14 @@ func TestMembersWithExternalNATS(t *testing.T) {
 		`, log: "10.0.0.1:7422"`, "", `, log: "b.example.com:7422"`, "", `, log: "[fd00::3]:7422"`, "",
 	).Replace(group)
 	const servers = "nats: {urls: [\"tls://nats.example.com:4222\"], monitoring: [\"http://nats.example.com:8222\"]}\n"
+	const secret = "nats: {urls: [\"nats://me:secret@nats.example.com\"]}\n"
+	const badMonitoring = "nats: {urls: [\"nats://nats.example.com\"], monitoring: [\"nats.example.com:8222\"]}\n"
 	for text, want := range map[string]string{
-		without + servers: "",
-		group + servers:   "members.list[0].log: must be left out when nats.urls are given",
-		servers:           "nats.urls: are for members of a group",
-		without + "nats: {urls: [\"nats://me:secret@nats.example.com\"]}\n":                                "nats.urls[0]: must be nats://host:port",
-		without + "nats: {urls: [\"nats://nats.example.com\"], monitoring: [\"nats.example.com:8222\"]}\n": "nats.monitoring[0]: must be http(s)",
+		without + servers:       "",
+		group + servers:         "members.list[0].log: must be left out when nats.urls are set",
+		servers:                 "nats.urls: are only for the members of an ensemble",
+		without + secret:        "nats.urls[0]: must be nats://host:port",
+		without + badMonitoring: "nats.monitoring[0]: must be http(s)",
 	} {
 		cfg, err := config.Parse([]byte(text))
 		if err != nil {
@@ -84,7 +86,7 @@ func TestMembersRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
 		"self elsewhere": {"self: b", "self: d", `members.self: "d" is not the name of a member`},
-		"no base URL":    {"baseURL: https://freshet.example.com", "", "baseURL: must be given when there are members"},
+		"no base URL":    {"baseURL: https://freshet.example.com", "", "baseURL: must be set when members.list is set"},
 		"two members": {
 			`- {name: a, internal: "10.0.0.1:7443", etcd: "10.0.0.1:7380", log: "10.0.0.1:7422"}`,
 			"", "has 2 members",
@@ -97,8 +99,8 @@ func TestMembersRefused(t *testing.T) {
 		},
 		"a client's address": {`log: "10.0.0.1:7422"`, `log: "127.0.0.1:8443"`, "is already the address of https"},
 		"no port":            {`"10.0.0.1:7443"`, `"10.0.0.1"`, "members.list[0].internal"},
-		"any address":        {`"10.0.0.1:7443"`, `"0.0.0.0:7443"`, "as the other members reach it"},
-		"any port":           {`"10.0.0.1:7443"`, `"10.0.0.1:0"`, "as the other members reach it"},
+		"any address":        {`"10.0.0.1:7443"`, `"0.0.0.0:7443"`, "at which the other members reach"},
+		"any port":           {`"10.0.0.1:7443"`, `"10.0.0.1:0"`, "at which the other members reach"},
 		"no log":             {`, log: "10.0.0.1:7422"`, "", "members.list[0].log"},
 		"etcd twice": {
 			"members:", "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\nmembers:",
@@ -122,6 +124,6 @@ func TestMembersRefused(t *testing.T) {
 	cfg := config.Default()
 	cfg.Members.Self = "a"
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "members.list is empty") {
-		t.Errorf("self without a list: got %v, want a refusal", err)
+		t.Errorf("self without a list: got %v, want an error", err)
 	}
 }

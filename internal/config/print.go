@@ -12,16 +12,15 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// reference is the default configuration with what each setting means: the one
-// place where that is written for users. docs/reference/configuration.md shows
-// it, and Print takes its comments from it.
+// reference is the default configuration with a comment for each setting. Print uses its
+// comments, and docs/reference/configuration.md contains a copy; a test compares them.
 //
 //go:embed reference.yaml
 var reference []byte
 
-// Print writes the effective configuration as YAML that Parse reads back, with
-// comments. Secrets are references and stay so; a password hidden in a URL, which
-// Validate refuses anyway, is starred.
+// Print writes the effective configuration as YAML that Parse can read, with comments. It
+// prints the paths of secrets, never their content. It redacts a password in a URL, which
+// Validate rejects anyway.
 func Print(w io.Writer, c *Config) error {
 	shown := *c
 	shown.BaseURL, shown.IssuerURL = redactURL(c.BaseURL), redactURL(c.IssuerURL)
@@ -37,7 +36,7 @@ func Print(w io.Writer, c *Config) error {
 	return err
 }
 
-// commented is the reference with the values of a configuration.
+// commented returns the reference with the values of a configuration.
 func commented(c *Config) ([]byte, error) {
 	var values, page yaml.Node
 	plain, err := sigsyaml.Marshal(c)
@@ -60,14 +59,13 @@ func commented(c *Config) ([]byte, error) {
 	return []byte(withGaps(out.String())), nil
 }
 
-// exchange puts the values of one mapping in place of those of another that has
-// comments.
+// exchange replaces the values of the commented mapping page with those of values.
 func exchange(page, values *yaml.Node) {
 	for i := 0; i+1 < len(page.Content); i += 2 {
 		key, old := page.Content[i], page.Content[i+1]
 		value := lookUp(values, key.Value)
 		switch {
-		case value == nil: // an empty list is left out
+		case value == nil: // the encoder omits empty lists
 			page.Content[i+1] = &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		case old.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
 			exchange(old, value)
@@ -77,8 +75,7 @@ func exchange(page, values *yaml.Node) {
 	}
 }
 
-// inOrder gives the mappings of a list the order of keys that the first one of
-// the page has.
+// inOrder sorts the keys of mappings within a list as in the first entry of page.
 func inOrder(page, value *yaml.Node) *yaml.Node {
 	switch {
 	case page.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode && len(page.Content) > 0:
@@ -106,7 +103,7 @@ func lookUp(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// withGaps puts an empty line before every comment that begins a part.
+// withGaps inserts an empty line before every top-level comment.
 func withGaps(text string) string {
 	var out strings.Builder
 	before := "#"

@@ -2,31 +2,31 @@ package config
 
 import "fmt"
 
-// Quotas are what one organization may have and do. 0 is no limit, except for
-// StoredBytes, where it is three quarters of the disk.
+// Quotas are the quotas of each organization. 0 is unlimited, except for StoredBytes,
+// where it is 75 % of the disk.
 type Quotas struct {
-	// Resources bounds what the organization has in the resource API.
+	// Resources bounds the organization's objects in the resource API.
 	Resources ResourceQuota `json:"resources"`
-	// Clusters and Instances count while they are being deleted, too.
+	// Clusters and Instances include those that are being deleted.
 	Clusters  int `json:"clusters"`
 	Instances int `json:"instances"`
-	// Topics counts partitions, and 1 for a topic that has none.
+	// Topics counts partitions; a topic without partitions counts as one.
 	Topics        int `json:"topics"`
 	Subscriptions int `json:"subscriptions"`
-	// Subjects counts deleted ones, too, until they are deleted for good.
+	// Subjects includes deleted subjects until their permanent deletion.
 	Subjects    int  `json:"subjects"`
 	SchemaBytes Size `json:"schemaBytes"`
-	// StoredBytes is of messages, as they are before compression.
+	// StoredBytes counts messages before compression.
 	StoredBytes Size `json:"storedBytes"`
-	// RequestsPerSecond and BytesPerSecond bound the calls of an organization;
-	// bytes are those of bodies, in and out.
+	// RequestsPerSecond and BytesPerSecond bound the calls of an organization; bytes are
+	// those of request and response bodies.
 	RequestsPerSecond int  `json:"requestsPerSecond"`
 	BytesPerSecond    Size `json:"bytesPerSecond"`
-	// Organizations have other limits.
+	// Organizations are the quotas of single organizations.
 	Organizations []OrganizationQuotas `json:"organizations,omitempty"`
 }
 
-// OrganizationQuotas are the limits of one organization; 0 is that of all others.
+// OrganizationQuotas are the quotas of one organization; 0 is the value in Quotas.
 type OrganizationQuotas struct {
 	Name              string `json:"name"`
 	Clusters          int    `json:"clusters,omitempty"`
@@ -40,8 +40,8 @@ type OrganizationQuotas struct {
 	BytesPerSecond    Size   `json:"bytesPerSecond,omitempty"`
 }
 
-// defaultQuotas stop accidents: a team on one machine does not get there on
-// purpose.
+// defaultQuotas returns quotas that stop accidents. They are higher than the regular use
+// of a team on one machine.
 func defaultQuotas() Quotas {
 	return Quotas{
 		Resources: ResourceQuota{Objects: 20_000, Bytes: 256 << 20},
@@ -50,7 +50,7 @@ func defaultQuotas() Quotas {
 	}
 }
 
-// validateQuotas checks the limits of everybody, and of each organization.
+// validateQuotas checks the default quotas and those of single organizations.
 func (c *Config) validateQuotas(p *problems) {
 	q := &c.Quotas
 	q.Resources.validate(p)

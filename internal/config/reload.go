@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// atRunTime are the settings that a running server takes up.
+// atRunTime are the settings that a running server can change. Reload adds quotas except
+// for quotas.resources.
 var atRunTime = map[string]bool{
 	"log.level": true, "log.access": true, "log.accessRate": true, "metrics.topics": true,
 }
 
-// Reload lays those settings of next over c that a running server can take up.
-// changed names them, restart those that differ too and need a restart.
+// Reload returns a copy of c with those settings of next that a running server can change.
+// changed lists their paths; restart lists the changed settings that need a restart.
 func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	copied := *c
 	copied.Log.Level, copied.Log.Access, copied.Log.AccessRate = next.Log.Level, next.Log.Access, next.Log.AccessRate
@@ -38,7 +39,7 @@ func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	return &copied, changed, restart
 }
 
-// missing are the keys of a that b lacks, without values.
+// missing returns the keys of a that are not in b, with nil values.
 func missing(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range a {
@@ -49,20 +50,20 @@ func missing(a, b map[string]any) map[string]any {
 	return out
 }
 
-// tree is the configuration as its file would show it.
+// tree returns the configuration as generic JSON values.
 func tree(c *Config) any {
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("config: %v", err)) // strings, numbers and lists of them
+		panic(fmt.Sprintf("config: %v", err)) // Config contains only types that can be encoded
 	}
 	var out any
 	if err := json.Unmarshal(text, &out); err != nil {
-		panic(fmt.Sprintf("config: %v", err)) // it was written a moment ago
+		panic(fmt.Sprintf("config: %v", err)) // json.Marshal returned valid JSON
 	}
 	return out
 }
 
-// flatten names every value by its path; a list is one value.
+// flatten stores every value under its path; a list is one value.
 func flatten(into map[string]any, path string, value any) {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -1,7 +1,7 @@
 package config
 
-// ResourceQuota bounds the objects of the resource API that an organization may
-// have stored: how many, and how many bytes they take together. 0 is no limit.
+// ResourceQuota bounds the objects of one organization in the resource API: their number
+// and their total size in bytes. 0 is unlimited.
 type ResourceQuota struct {
 	Objects int  `json:"objects"`
 	Bytes   Size `json:"bytes"`

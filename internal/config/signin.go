@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// SignIn says how people sign in.
+// SignIn configures the sign-in of people.
 type SignIn struct {
-	// TokenLifetime is how long their access tokens live; clients renew them.
+	// TokenLifetime is the lifetime of their access tokens; clients renew them.
 	TokenLifetime Duration `json:"tokenLifetime"`
-	// SessionLifetime is how long somebody stays signed in in a browser.
+	// SessionLifetime is the lifetime of a browser session.
 	SessionLifetime Duration `json:"sessionLifetime"`
-	// DeviceLifetime is how long a device stays signed in that does not renew its
-	// tokens.
+	// DeviceLifetime is how long a device stays signed in without renewing its tokens.
 	DeviceLifetime Duration `json:"deviceLifetime"`
-	// OpenID is a provider elsewhere that vouches for e-mail addresses.
+	// OpenID is the external OpenID provider.
 	OpenID OpenID `json:"openID"`
 }
 
-// OpenID says where an OpenID provider is and who this server is to it. Without an
-// issuer there is none.
+// OpenID configures an OpenID provider and this server's registration there. An empty
+// issuer disables it.
 type OpenID struct {
 	Issuer   string `json:"issuer"`
 	ClientID string `json:"clientID"`
-	// ClientSecretFile holds the secret; it is read at the start. Without it this
-	// server is a public client.
+	// ClientSecretFile contains the secret. The server reads it at the start. Without it
+	// this server is a public client.
 	ClientSecretFile string `json:"clientSecretFile"`
-	// Name is what people know the provider by.
+	// Name is the provider's name on the sign-in button.
 	Name string `json:"name"`
-	// Domains are those whose addresses it may vouch for; none: all.
+	// Domains are the e-mail domains that the server accepts from the provider; empty
+	// accepts all.
 	Domains []string `json:"domains,omitempty"`
 }
 
@@ -61,23 +61,23 @@ func (c *Config) validateSignIn(p *problems) {
 	if o.Issuer == "" {
 		if o.ClientID != "" || o.ClientSecretFile != "" {
 			p.addf("signIn.openID.issuer",
-				"must be the address of the OpenID provider when the other settings are given")
+				"must be the URL of the OpenID provider when the other settings are set")
 		}
 		return
 	}
 	u, err := url.Parse(o.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		p.addf("signIn.openID.issuer", "%q must be the address of the OpenID provider, https://…", redactURL(o.Issuer))
+		p.addf("signIn.openID.issuer", "%q must be the URL of the OpenID provider, https://…", redactURL(o.Issuer))
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host) || u.Port() == ""):
-		p.addf("signIn.openID.issuer", "%q must begin with https://; http:// is for providers on this machine",
+		p.addf("signIn.openID.issuer", "%q must start with https://; http:// is only for providers on this machine",
 			o.Issuer)
 	}
 	if o.ClientID == "" {
-		p.addf("signIn.openID.clientID", "must be the id under which the provider knows this server")
+		p.addf("signIn.openID.clientID", "must be the client id of this server at the provider")
 	}
 	if o.Name == "" {
-		p.addf("signIn.openID.name", "must be what people know the provider by")
+		p.addf("signIn.openID.name", "must be the provider's name for the sign-in button")
 	}
 	if _, err := os.ReadFile(o.ClientSecretFile); err != nil && o.ClientSecretFile != "" {
 		p.addf("signIn.openID.clientSecretFile", "cannot be read: %v", err)

@@ -10,8 +10,8 @@ import (
 	"freshet/internal/config"
 )
 
-// TestSlipsAreToldAtOnce: every line of a file full of slips is named, with its
-// field, its line and what is allowed.
+// TestSlipsAreToldAtOnce checks that one error lists every mistake of a file, with the
+// field, the line and the allowed values.
 func TestSlipsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse([]byte(strings.TrimLeft(`
@@ -38,36 +38,37 @@ log:
   format: loud
 `, "\n")))
 	if err == nil {
-		t.Fatal("the file is taken")
+		t.Fatal("Parse accepts the file, want an error")
 	}
 	for _, want := range []string{
-		"http: 8080 must be host:port, or off; a text that looks like something else goes in quotes (line 1)",
+		"http: 8080 must be host:port, or off; put a string that looks like another type in quotes (line 1)",
 		`https: "on" must be host:port, or off (line 2)`,
-		"ops: false must be host:port, or off; a text that looks like something else goes in quotes (line 3)",
+		"ops: false must be host:port, or off; put a string that looks like another type in quotes (line 3)",
 		`insecureHTTP: "maybe" must be true or false (line 4)`,
-		"dataDir: must be a text, not a list (line 5)",
+		"dataDir: must be a string, not a list (line 5)",
 		"domain: 12 must be a DNS name",
-		"basURL: there is no such setting; there are dataDir, http,",
-		"baseurl: there is no such setting; did you mean baseURL? (line 8)",
+		"basURL: unknown setting; known settings are dataDir, http,",
+		"baseurl: unknown setting; did you mean baseURL? (line 8)",
 		`limits.connections: "many" must be a whole number (line 9)`,
 		`limits.messageBody: size "5 apples" is not valid; write bytes, or a number with Ki, Mi or Gi (line 9)`,
 		`limits.tokenRate: "fast" must be a number (line 9)`,
-		"timeouts.drain: a duration must have a unit, such as 10s or 24h; 10 has none (line 11)",
-		`timeouts.idle: duration "soon" is not valid; write for example 90s or 24h (line 12)`,
+		"timeouts.drain: duration 10 must have a unit, such as 10s or 24h (line 11)",
+		`timeouts.idle: duration "soon" is not valid; write it as 90s or 24h (line 12)`,
 		"tokens: must be a mapping with the settings lifetime, keyRotation (line 13)",
 		"cors.origins: must be a list, as in [a, b] (line 15)",
-		"tls.names[0]: 1 must be a text; a text that looks like something else goes in quotes (line 16)",
-		"pools[0].nam: there is no such setting; there are name, namespace, type, members (line 18)",
+		"tls.names[0]: 1 must be a string; put a string that looks like another type in quotes (line 16)",
+		"pools[0].nam: unknown setting; known settings are name, namespace, type, members (line 18)",
 		"log.level: 7 must be debug, info, warn or error",
 		`log.format: "loud" must be text or json (line 21)`,
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not told in\n%v", want, err)
+			t.Errorf("error does not contain %q:\n%v", want, err)
 		}
 	}
 }
 
-// TestValidateNamesTheLine is for values that can be read and are wrong.
+// TestValidateNamesTheLine checks that errors of Validate contain the line or the
+// environment variable of a value.
 func TestValidateNamesTheLine(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse([]byte("domain: example.org\nlimits:\n  connections: 1\n"))
@@ -83,7 +84,7 @@ func TestValidateNamesTheLine(t *testing.T) {
 		`log.level: "loud" must be debug, info, warn or error (FRESHET_LOG_LEVEL)`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
+			t.Errorf("error = %v, want one that contains %q", err, want)
 		}
 	}
 }
@@ -100,12 +101,12 @@ func TestOffNeedsNoQuotes(t *testing.T) {
 	}
 	if err := cfg.Validate(); err == nil ||
 		!strings.Contains(err.Error(), `ops: "Off" must be host:port, or off (line 2)`) {
-		t.Errorf("Validate = %v, want a complaint about Off", err)
+		t.Errorf("Validate = %v, want an error about Off", err)
 	}
 }
 
-// TestEverySettingByEnvironment gives each setting as a variable what it has by
-// default, and looks that nothing changes; then some that do.
+// TestEverySettingByEnvironment overrides settings of every type with environment
+// variables, and checks the errors for variables that are not valid.
 func TestEverySettingByEnvironment(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
@@ -137,11 +138,11 @@ func TestEverySettingByEnvironment(t *testing.T) {
 		"FRESHET_POOLS={",
 	})
 	for _, want := range []string{
-		"FRESHET_LIMITS_CONECTIONS: there is no such setting", "timeouts.drain: a duration must have a unit",
+		"FRESHET_LIMITS_CONECTIONS: unknown setting", "timeouts.drain: duration 10 must have a unit",
 		"(FRESHET_TIMEOUTS_DRAIN)", "(FRESHET_POOLS)",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
+			t.Errorf("error = %v, want one that contains %q", err, want)
 		}
 	}
 }

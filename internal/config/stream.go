@@ -7,39 +7,40 @@ import (
 	"time"
 )
 
-// Auto is an address that is used when nobody else has it.
+// Auto selects the default address of a listener. The server skips the listener if
+// another process uses that address.
 const Auto = "auto"
 
-// The addresses that auto stands for.
+// Addresses that Auto selects.
 const (
 	autoStreamPlain = "127.0.0.1:9092"
 	autoStreamTLS   = "127.0.0.1:9093"
 )
 
-// Stream says where clients of the stream protocol are served.
+// Stream configures the Kafka protocol.
 type Stream struct {
-	// Plain and TLS are listen addresses (host:port), "off", or "auto": that of
-	// the protocol on this machine, unless it is taken.
+	// Plain and TLS are listen addresses (host:port), "off", or "auto": the protocol's
+	// port on the loopback address, unless another process uses it.
 	Plain string `json:"plain"`
 	TLS   string `json:"tls"`
-	// InsecurePlain allows Plain on an address others can reach. Tokens then
-	// cross the network in the clear.
+	// InsecurePlain allows Plain on an address that other machines can reach. Clients
+	// then send their tokens unencrypted.
 	InsecurePlain bool `json:"insecurePlain"`
-	// Advertised and AdvertisedTLS are host[:port] as clients see the listeners.
-	// Empty: what each client used itself.
+	// Advertised and AdvertisedTLS are the addresses (host[:port]) of the listeners that
+	// the server returns to clients. Empty: the address to which each client connected.
 	Advertised    string `json:"advertised"`
 	AdvertisedTLS string `json:"advertisedTLS"`
-	// Anonymous is organization/account: what clients of this machine are that come
-	// to Plain without credentials. Empty: nobody comes in without.
+	// Anonymous is the service account (organization/account) for clients on this
+	// machine that connect to Plain without credentials. Empty: credentials are required.
 	Anonymous string `json:"anonymous"`
-	// ListAll shows topics of other namespaces, as tenant.namespace.topic, to
-	// clients that ask for all topics.
+	// ListAll adds the topics of other namespaces, as tenant.namespace.topic, when a
+	// client lists all topics.
 	ListAll bool `json:"listAll"`
-	// InitialDelay is how long the first member of a consumer group waits for
-	// company.
+	// InitialDelay is how long a new consumer group waits for more members before its
+	// first rebalance.
 	InitialDelay Duration `json:"initialDelay"`
-	// Request bounds one request, Memory requests and answers under way on all
-	// connections, Connections those of each listener.
+	// Request bounds the size of one request, Memory the memory of requests and
+	// responses in flight on all connections, Connections those of each listener.
 	Request     Size `json:"request"`
 	Memory      Size `json:"memory"`
 	Connections int  `json:"connections"`
@@ -52,8 +53,8 @@ func defaultStream() Stream {
 	}
 }
 
-// Addresses returns what to listen on, and whether it may be left out when it is
-// taken; "off" for not at all.
+// Addresses returns the listen addresses, or "off". plainIfFree and tlsIfFree report
+// whether the server skips the listener if another process uses the address.
 func (s *Stream) Addresses() (plain string, plainIfFree bool, tls string, tlsIfFree bool) {
 	plain, tls = s.Plain, s.TLS
 	if plainIfFree = plain == Auto; plainIfFree {
@@ -77,7 +78,7 @@ func (c *Config) validateStream(p *problems) {
 		}
 	}
 	if s.Plain != Off && s.Plain != Auto && !s.InsecurePlain && !isLoopback(s.Plain) {
-		p.addf("stream.plain", "%s can be reached from other machines, and it would show them tokens; "+
+		p.addf("stream.plain", "%s can be reached from other machines, and clients would send tokens unencrypted; "+
 			"use stream.tls, or allow it with stream.insecurePlain: true", s.Plain)
 	}
 	if s.Anonymous != "" {
@@ -86,7 +87,7 @@ func (c *Config) validateStream(p *problems) {
 		case !ok || organization == "" || account == "" || strings.Contains(account, "/"):
 			p.addf("stream.anonymous", "%q must be organization/serviceaccount", s.Anonymous)
 		case s.Plain != Auto && s.Plain != Off && !isLoopback(s.Plain):
-			p.addf("stream.anonymous", "other machines can reach stream.plain, %s, and would need no credentials; "+
+			p.addf("stream.anonymous", "other machines could connect to stream.plain (%s) without credentials; "+
 				"use a loopback address", s.Plain)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// problems collects what is wrong, each with the path of its field, so that
-// one run of `freshet config check` shows everything.
+// problems collects all problems, each with the path of its field, so that one run of
+// `freshet config check` reports everything.
 type problems []problem
 
 type problem struct{ field, text string }
@@ -24,13 +24,13 @@ func (p *problems) addf(field, format string, args ...any) {
 	*p = append(*p, problem{field, fmt.Sprintf(format, args...)})
 }
 
-// err lists the problems, each with where its field, or the nearest one around
-// it, was set.
+// err returns one error that lists the problems. It adds the origin of each field, or of
+// the nearest enclosing field that has one.
 func (p problems) err(origins map[string]string) error {
 	if len(p) == 0 {
 		return nil
 	}
-	lines := []string{"the configuration is not valid:"}
+	lines := []string{"configuration is not valid:"}
 	for _, one := range p {
 		line := one.field + ": " + one.text
 		for field := one.field; field != ""; field = field[:max(0, strings.LastIndexAny(field, ".["))] {
@@ -44,8 +44,8 @@ func (p problems) err(origins map[string]string) error {
 	return errs.New(errs.Invalid, strings.Join(lines, "\n  "))
 }
 
-// Validate checks the configuration as a whole and opens nothing but the files
-// it names.
+// Validate checks the whole configuration. It only reads the files that the configuration
+// names.
 func (c *Config) Validate() error {
 	var p problems
 	c.validate(&p)
@@ -75,7 +75,7 @@ func (c *Config) validate(p *problems) {
 
 func (c *Config) validateListeners(p *problems) {
 	if c.HTTP == Off && c.HTTPS == Off {
-		p.addf("https", "http and https are both off; switch one on, or the server cannot be reached")
+		p.addf("https", "http and https are both off, so clients cannot reach the server; enable one of them")
 	}
 	seen := map[string]string{}
 	for _, l := range []struct{ field, address string }{{"http", c.HTTP}, {"https", c.HTTPS}, {"ops", c.Ops}} {
@@ -93,17 +93,17 @@ func (c *Config) validateListeners(p *problems) {
 		seen[l.address] = l.field
 	}
 	if c.HTTP != Off && !c.InsecureHTTP && !isLoopback(c.HTTP) {
-		p.addf("http", "%s can be reached from other machines, and plain HTTP would show them tokens; "+
+		p.addf("http", "%s can be reached from other machines, and plain HTTP sends tokens unencrypted; "+
 			"use https, or allow it with insecureHTTP: true (--insecure-http)", c.HTTP)
 	}
 }
 
-// isLoopback trusts literal addresses and "localhost" only: what another name
-// resolves to can change.
+// isLoopback reports whether an address is a literal loopback address or "localhost". It
+// resolves no other names, because their addresses can change.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return true // reported as not being an address at all
+		return true // another check reports the malformed address
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
@@ -129,8 +129,8 @@ func (p *problems) subdomain(field, value string) {
 func (c *Config) validateURLs(p *problems) {
 	p.origin("baseURL", c.BaseURL)
 	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
-		p.addf("baseURL", "must be given when etcd is external: every replica must issue and accept tokens for the "+
-			"same address")
+		p.addf("baseURL", "must be set when etcd is external, because all replicas issue and accept tokens for the "+
+			"same URL")
 	}
 	p.origin("issuerURL", c.IssuerURL)
 	p.subdomain("domain", c.Domain)
@@ -143,8 +143,8 @@ func (c *Config) validateURLs(p *problems) {
 	}
 }
 
-// origin demands scheme and host and nothing more: every surface is mounted at
-// the root, so a path would lead nowhere.
+// origin checks that a URL consists of scheme and host only. Every surface is mounted at
+// the root, so a path would match no route.
 func (p *problems) origin(field, value string) {
 	if value == "" {
 		return
@@ -152,7 +152,7 @@ func (p *problems) origin(field, value string) {
 	u, err := url.Parse(value)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
 		u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-		p.addf(field, "must be http(s)://host[:port] and nothing more")
+		p.addf(field, "must be http(s)://host[:port] without path, query or user")
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *Config) validateEtcd(p *problems) {
 		case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil:
 			p.addf(field, "must be http(s)://host:port")
 		case u.Scheme == "http" && c.Etcd.CertFile+c.Etcd.CAFile != "":
-			p.addf(field, "must be https, because etcd.certFile or etcd.caFile is given")
+			p.addf(field, "must be https, because etcd.certFile or etcd.caFile is set")
 		}
 	}
 	p.pair("etcd", c.Etcd.CertFile, c.Etcd.KeyFile)
@@ -183,26 +183,26 @@ func (c *Config) validateEtcd(p *problems) {
 	p.readable("etcd.certFile", c.Etcd.CertFile)
 	p.readable("etcd.keyFile", c.Etcd.KeyFile)
 	if !strings.HasPrefix(c.Etcd.Prefix, "/") || strings.HasSuffix(c.Etcd.Prefix, "/") {
-		p.addf("etcd.prefix", "%q must begin with / and not end with it", c.Etcd.Prefix)
+		p.addf("etcd.prefix", "%q must start with / and must not end with /", c.Etcd.Prefix)
 	}
 	if c.Etcd.Quota < 16<<20 {
-		p.addf("etcd.quota", "%s is too small, the minimum is 16Mi", c.Etcd.Quota)
+		p.addf("etcd.quota", "%s is too small; the minimum is 16Mi", c.Etcd.Quota)
 	}
 	if c.Etcd.CompactionInterval < Duration(time.Minute) {
-		p.addf("etcd.compactionInterval", "%s is too short, the minimum is 1m", c.Etcd.CompactionInterval)
+		p.addf("etcd.compactionInterval", "%s is too short; the minimum is 1m", c.Etcd.CompactionInterval)
 	}
 }
 
 func (c *Config) validateSecrets(p *problems) {
 	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
-		p.addf("encryptionKey.file", "must be given when etcd is external: every replica needs the same keys")
+		p.addf("encryptionKey.file", "must be set when etcd is external, because all replicas need the same keys")
 	}
 	p.readable("encryptionKey.file", c.EncryptionKey.File)
 }
 
 func (c *Config) validatePools(p *problems) {
 	if len(c.Pools) == 0 {
-		p.addf("pools", "must hold at least one pool")
+		p.addf("pools", "must contain at least one pool")
 	}
 	pools, members := map[string]bool{}, map[string]bool{}
 	for i := range c.Pools {
@@ -218,7 +218,7 @@ func (c *Config) validatePools(p *problems) {
 			pools[id] = true
 		}
 		if len(pool.Members) == 0 {
-			p.addf(field+".members", "must hold at least one member")
+			p.addf(field+".members", "must contain at least one member")
 		}
 		for j, member := range pool.Members {
 			c.validateMember(p, fmt.Sprintf("%s.members[%d]", field, j), member)
@@ -240,13 +240,13 @@ func (c *Config) validateMember(p *problems, field string, member PoolMember) {
 	case member.Engine != EnginePebble:
 		p.addf(field+".engine", "%q must be pebble", member.Engine)
 	case c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On():
-		p.addf(field+".engine", "pebble keeps a cluster's data on this machine only, so replicas that share "+
+		p.addf(field+".engine", "pebble stores a cluster's data on this machine only, so replicas that share "+
 			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
 	}
 }
 
-// validateBackup wants a place that does not depend on where the server was started
-// and does not go with the data directory.
+// validateBackup requires an absolute path, because a relative one depends on the working
+// directory, and one outside of the data directory, because backups must survive its loss.
 func (c *Config) validateBackup(p *problems) {
 	dir := c.Backup.Directory
 	if dir == "" {
@@ -258,10 +258,11 @@ func (c *Config) validateBackup(p *problems) {
 	}
 	data, err := filepath.Abs(c.DataDir)
 	if err != nil {
-		return // nobody knows where we are
+		return // the working directory is unknown
 	}
 	if inside, err := filepath.Rel(data, dir); err == nil && filepath.IsLocal(inside) {
-		p.addf("backup.directory", "%s is in the data directory, and would be lost with it; use another place", dir)
+		p.addf("backup.directory", "%s is inside the data directory and would be lost with it; use another directory",
+			dir)
 	}
 }
 
@@ -298,7 +299,7 @@ func (c *Config) validateLog(p *problems) {
 
 func (p *problems) pair(field, cert, key string) {
 	if (cert == "") != (key == "") {
-		p.addf(field, "certFile and keyFile must be given together")
+		p.addf(field, "certFile and keyFile must be set together")
 	}
 }
 

@@ -12,28 +12,28 @@ import (
 // Duration is a time.Duration written as in Go: 90s, 5m, 24h.
 type Duration time.Duration
 
-// Std returns the standard library's form.
+// Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// String returns the form that is read back.
+// String returns the duration in the form that Parse accepts.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalJSON writes the duration as text.
+// MarshalJSON encodes the duration as a string.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// parseDuration refuses a bare number, which has no unit.
+// parseDuration rejects a number without a unit, except for 0.
 func parseDuration(text string) (Duration, error) {
 	parsed, err := time.ParseDuration(text)
 	if _, number := strconv.ParseFloat(text, 64); number == nil && text != "0" {
-		return 0, fmt.Errorf("a duration must have a unit, such as %ss or 24h; %s has none", text, text)
+		return 0, fmt.Errorf("duration %s must have a unit, such as %ss or 24h", text, text)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("duration %q is not valid; write for example 90s or 24h", text)
+		return 0, fmt.Errorf("duration %q is not valid; write it as 90s or 24h", text)
 	}
 	return Duration(parsed), nil
 }
 
-// Size is a number of bytes, written plainly or with a binary unit: 4Mi, 5MiB, 2Gi.
+// Size is a number of bytes, written without a unit or with a binary one: 4Mi, 5MiB, 2Gi.
 type Size int64
 
 var sizeUnits = []struct {
@@ -45,7 +45,7 @@ var sizeUnits = []struct {
 	{"Ki", 1 << 10},
 }
 
-// String returns the largest unit that divides the size.
+// String returns the size in the largest unit that divides it.
 func (s Size) String() string {
 	for _, unit := range sizeUnits {
 		if s != 0 && int64(s)%unit.bytes == 0 {
@@ -55,7 +55,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalJSON writes the size with its unit, or as a number when it has none.
+// MarshalJSON encodes the size with its unit, or as a number without one.
 func (s Size) MarshalJSON() ([]byte, error) {
 	text := s.String()
 	if text == strconv.FormatInt(int64(s), 10) {

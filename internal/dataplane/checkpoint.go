@@ -13,10 +13,10 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Checkpoint copies the stores of all clusters into folders below dir, by UID, and
-// returns these. Each copy is of one moment; two clusters share no moment, as they
-// share nothing else. A store that is not open, be it damaged or waiting for its
-// instance, is copied as it is. begin is told of each cluster before its turn.
+// Checkpoint copies the stores of all clusters into directories below dir, by UID, and
+// returns the UIDs. Each copy is consistent; the copies of two clusters may be of different
+// moments. A store that is not open, because it is damaged or its instance is not ready, is
+// copied as it is. begin is called before each cluster is copied.
 func (p *Plane) Checkpoint(ctx context.Context, dir string, begin func(uid string, n, of int)) ([]string, error) {
 	stored, err := p.stored()
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *Plane) Checkpoint(ctx context.Context, dir string, begin func(uid strin
 	for i, uid := range stored {
 		begin(uid, i+1, len(stored))
 		if err := p.checkpoint(ctx, uid, filepath.Join(dir, uid)); err != nil {
-			if !p.Stored(uid) { // deleted meanwhile
+			if !p.Stored(uid) { // the cluster was deleted meanwhile
 				if err := os.RemoveAll(filepath.Join(dir, uid)); err != nil {
 					return nil, err
 				}
@@ -39,11 +39,11 @@ func (p *Plane) Checkpoint(ctx context.Context, dir string, begin func(uid strin
 	return copied, nil
 }
 
-// stored lists the clusters that have data.
+// stored returns the clusters that have data.
 func (p *Plane) stored() ([]string, error) {
 	entries, err := os.ReadDir(p.opts.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("looking for clusters: %w", err)
+		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	var uids []string
 	for _, e := range entries {
@@ -54,13 +54,13 @@ func (p *Plane) stored() ([]string, error) {
 	return uids, nil
 }
 
-// Stored says whether a cluster has data, open or not.
+// Stored reports whether a cluster has data, open or not.
 func (p *Plane) Stored(uid string) bool {
 	_, err := os.Stat(p.folder(uid))
 	return err == nil
 }
 
-// describe names a cluster for people.
+// describe returns a readable name of a cluster.
 func (p *Plane) describe(uid string) string {
 	if c, ok := p.running.Load().byUID[uid]; ok {
 		return c.Organization + "/" + c.Name
@@ -72,7 +72,7 @@ func (p *Plane) checkpoint(ctx context.Context, uid, to string) error {
 	if c, ok := p.running.Load().byUID[uid]; ok {
 		return c.checkpoint(ctx, to)
 	}
-	p.mu.Lock() // nobody opens it meanwhile
+	p.mu.Lock() // so that the cluster is not opened during the copy
 	defer p.mu.Unlock()
 	if c, ok := p.running.Load().byUID[uid]; ok {
 		return c.checkpoint(ctx, to)
@@ -80,12 +80,13 @@ func (p *Plane) checkpoint(ctx context.Context, uid, to string) error {
 	return copyClosed(ctx, p.folder(uid), to)
 }
 
-// JournalsFolder is the part of a cluster's folder with the journals that members
-// share, in a store: of a copy, and of what is to be brought into a group.
+// JournalsFolder is the subdirectory of a cluster's directory with a store of the journals
+// that members share: in a copy, and in data to be imported into an ensemble.
 const JournalsFolder = "journals"
 
-// checkpoint copies a running cluster: its store, or in a group its shards and then
-// what the members share, which is never older than the messages that need it.
+// checkpoint copies a running cluster: its store, or in an ensemble its shards and then the
+// journals that members share, so that these are never older than the messages that need
+// them.
 func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 	if err := c.Engine.Checkpoint(ctx, to); err != nil || c.shared == nil {
 		return err
@@ -93,7 +94,8 @@ func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 	folder := filepath.Join(to, JournalsFolder)
 	for try := 1; ; try++ {
 		err := c.shared.saveJournals(ctx, folder)
-		if err == nil || try == journalTries || !errors.Is(err, engine.ErrCompacted) { // by a snapshot meanwhile
+		// ErrCompacted: a snapshot replaced the records during the copy.
+		if err == nil || try == journalTries || !errors.Is(err, engine.ErrCompacted) {
 			return err
 		}
 		if err := os.RemoveAll(folder); err != nil {
@@ -121,14 +123,14 @@ func (s *shared) saveJournals(ctx context.Context, dir string) (err error) {
 			return err
 		}
 		if err := store.SeedJournal(ctx, name, from); err != nil {
-			return fmt.Errorf("copying journal %s: %w", name, err)
+			return fmt.Errorf("copying journal %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// copyClosed copies the folder of a store that is not open. Tables never change,
-// so they are linked where that is possible.
+// copyClosed copies the directory of a store that is not open. It uses hard links for
+// tables where possible, because tables never change.
 func copyClosed(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(at string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -156,7 +158,7 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // read only
+	defer func() { _ = in.Close() }() // opened for reading only
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

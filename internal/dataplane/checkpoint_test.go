@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCheckpoint copies a plane with a cluster that runs, one whose store is there
-// and not open, and one that is being deleted, and starts another on the copy.
+// TestCheckpoint copies a plane with a running cluster, one whose store exists and is not
+// open, and one that is being deleted, and opens another plane on the copy.
 func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

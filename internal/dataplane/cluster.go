@@ -26,13 +26,12 @@ type Cluster struct {
 	Registry  *schemas.Registry
 	groups    *lazyGroups
 	Quota     *quota.Cluster // nil: no limits
-	shared    *shared        // nil: the server is alone
+	shared    *shared        // nil on a single server
 }
 
 const registryJournal = "schemas"
 
-// open starts a cluster from its folder, bottom up, and reports each part that
-// has come up.
+// open opens a cluster from its directory, bottom up, and reports each part that is up.
 func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	if p.opts.Group != nil {
 		return p.openShared(ctx, spec, report)
@@ -56,7 +55,7 @@ func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provi
 	return c.with(spec), nil
 }
 
-// start brings up what stands on the store.
+// start opens the registry and the broker on the engine.
 func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *workpool.Pool, log *slog.Logger,
 	report func(provision.Part),
 ) error {
@@ -82,7 +81,7 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 	return nil
 }
 
-// shards is how many shards the cluster has; 0 for a server that is alone.
+// shards returns the number of shards of the cluster; 0 on a single server.
 func (c *Cluster) shards() int {
 	if c.shared == nil {
 		return 0
@@ -90,7 +89,7 @@ func (c *Cluster) shards() int {
 	return len(c.shared.slots)
 }
 
-// used counts what the cluster has, for its quotas.
+// used returns the cluster's usage of a resource, for its quotas.
 func (c *Cluster) used(r quota.Resource) int64 {
 	switch r {
 	case quota.Topics:
@@ -111,10 +110,10 @@ func (c *Cluster) used(r quota.Resource) int64 {
 	return 0
 }
 
-// mayLack says whether the store of a cluster that has run before may be made anew.
+// mayLack reports whether the missing store of a cluster that has run before may be created.
 func (p *Plane) mayLack(uid string) bool { return p.opts.MayLack != nil && p.opts.MayLack(uid) }
 
-// with is the same running cluster under another spec.
+// with returns the same running cluster with another spec.
 func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
@@ -122,13 +121,13 @@ func (c *Cluster) with(spec provision.Spec) *Cluster {
 	}
 }
 
-// Health returns nil while the cluster keeps its promises.
+// Health returns nil while the broker and the registry are healthy.
 func (c *Cluster) Health() error {
 	return errors.Join(c.Broker.Health(), c.Registry.Health())
 }
 
-// close stops a cluster, top down: waiting consumers get their answer, then the
-// state machines end, then the store.
+// close closes a cluster, top down: it makes waiting consumers return, then closes the state
+// machines, then the store.
 func (c *Cluster) close() error {
 	c.Broker.Drain()
 	c.Quota.Close()

@@ -5,22 +5,22 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// failedCluster is why a cluster that should run does not.
+// failedCluster is the error of a cluster that should run and could not be opened.
 type failedCluster struct {
 	spec provision.Spec
 	err  error
 }
 
-// Error says which cluster and why, for the operator.
+// Error returns the cluster and the cause, for the operator.
 func (f *failedCluster) Error() string {
 	return "cluster " + f.spec.Organization + "/" + f.spec.Name + ": " + f.err.Error()
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (f *failedCluster) Unwrap() error { return f.err }
 
-// public is what callers of the cluster hear, who may be anybody: no paths, and not
-// that there is no such cluster.
+// public returns the error for the cluster's clients. It contains no paths, and does not
+// claim that the cluster does not exist.
 func (f *failedCluster) public() error {
 	if told := engine.PublicError(f.err); told != nil {
 		return told
@@ -28,7 +28,7 @@ func (f *failedCluster) public() error {
 	return engine.ErrNotOpen
 }
 
-// failedWhere returns a cluster that could not be opened, nil when none fits.
+// failedWhere returns a cluster that could not be opened and matches, or nil.
 func (d *index) failedWhere(fits func(provision.Spec) bool) *failedCluster {
 	for _, f := range d.failed {
 		if fits(f.spec) {

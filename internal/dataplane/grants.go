@@ -7,15 +7,15 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// GrantsOf lists what the clusters of an organization grant to a principal by
-// themselves. It fails when one of them is not open: what it grants is not known
-// then, and holds again once it is.
+// GrantsOf returns the grants that the clusters of an organization themselves give to a
+// principal. It fails when one of the clusters is not open, because its grants are unknown
+// then.
 func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant, error) {
 	dir := p.running.Load()
 	for _, failed := range dir.failed {
 		if failed.spec.Organization == organization {
 			return nil, errs.Newf(errs.Unavailable,
-				"cluster %s is not open, so what it grants to %s is not known; try again when it is ready",
+				"cluster %s is not open, so its grants to %s are unknown; try again when it is ready",
 				failed.spec.Name, principal)
 		}
 	}

@@ -24,19 +24,19 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Group is what a plane needs of the other members. A server that is alone has none.
+// Group is a plane's view of the ensemble. A single server has none.
 type Group interface {
-	// Self is the name of this member.
+	// Self returns the name of this member.
 	Self() string
-	// Members is how many members the group has.
+	// Members returns the number of members of the ensemble.
 	Members() int
-	// Remote calls engines at other members.
+	// Remote returns the client for engines on other members.
 	Remote() *remote.Client
-	// Shards returns the number of shards of a cluster: what was remembered when it
-	// was made, else wanted, which is remembered now.
+	// Shards returns the number of shards of a cluster: the number stored when the cluster
+	// was created, else wanted, which is stored now.
 	Shards(ctx context.Context, uid string, wanted int) (int, error)
-	// OpenShard opens a shard of a cluster on this member, which may become its owner
-	// at any time.
+	// OpenShard opens a shard of a cluster on this member, which may become its owner at any
+	// time.
 	OpenShard(ctx context.Context, o ShardOptions) (GroupShard, error)
 	// Journals opens the journals of a cluster that all members share.
 	Journals(ctx context.Context, uid string) (Journals, error)
@@ -45,20 +45,20 @@ type Group interface {
 // Journals opens journals by name.
 type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
-	// Names lists the journals that there are.
+	// Names returns the existing journals.
 	Names(ctx context.Context) ([]string, error)
 	Close()
 }
 
-// ShardOptions say how a shard is to be opened.
+// ShardOptions configures a shard.
 type ShardOptions struct {
 	Cluster string // UID
 	Number  int
 	Dir     string
-	Copies  int // members that are to have a copy
+	Copies  int // number of members that should have a copy
 	Store   pebble.Options
-	// OnOwner is called when this member has begun to own the shard, OnLost when it
-	// no longer does. Both must be quick.
+	// OnOwner is called when this member has become the owner of the shard, OnLost when it
+	// no longer is. Both must return quickly.
 	OnOwner func(engine.Engine)
 	OnLost  func()
 }
@@ -66,9 +66,9 @@ type ShardOptions struct {
 // GroupShard is a shard of a cluster on this member.
 type GroupShard interface {
 	sharded.Shard
-	// HandOver gives the ownership up, so that another member has it at once.
+	// HandOver gives up the ownership, so that another member can take over immediately.
 	HandOver(ctx context.Context) error
-	// SetCopies says how many members are to have a copy.
+	// SetCopies sets the number of members that should have a copy.
 	SetCopies(n int)
 	// Status describes the shard.
 	Status() provision.Shard
@@ -81,22 +81,22 @@ const (
 	maxAdoptWait = 5 * time.Second
 )
 
-// shared is the part of a cluster that a group has.
+// shared is the state of a cluster that exists in an ensemble only.
 type shared struct {
 	engine   *sharded.Engine
 	slots    []*slot
 	journals Journals
 }
 
-// slot is where a shard will be: the broker, which hears of ownership, is opened
-// before the shards.
+// slot is a shard that is opened later: the broker, which is notified of ownership, is
+// opened before the shards.
 type slot struct {
 	cluster *Cluster
 	number  int
 	log     *slog.Logger
 	shard   atomic.Pointer[openShard]
 
-	mu     sync.Mutex // guards cancel
+	mu     sync.Mutex // protects cancel; a leaf lock
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
@@ -139,17 +139,17 @@ func (s *slot) Checkpoint(ctx context.Context, dir string) error {
 func (s *slot) Close() error {
 	shard := s.shard.Load()
 	if shard == nil {
-		return nil // nor is there a broker yet
+		return nil // the broker is not open either
 	}
 	s.lost()
 	return shard.Close()
 }
 
-// gained is told that this member owns the shard now.
+// gained is called when this member has become the owner of the shard.
 func (s *slot) gained(owned engine.Engine) {
 	c := s.cluster
 	c.shared.engine.Gained(owned)
-	c.Broker.Abandon(s.number) // before the first call
+	c.Broker.Abandon(s.number) // before the first call reaches the new engine
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
 	if s.cancel != nil {
@@ -160,7 +160,7 @@ func (s *slot) gained(owned engine.Engine) {
 	s.mu.Unlock()
 }
 
-// lost is told that this member no longer owns the shard.
+// lost is called when this member no longer owns the shard.
 func (s *slot) lost() {
 	s.mu.Lock()
 	if s.cancel != nil {
@@ -172,13 +172,13 @@ func (s *slot) lost() {
 	c := s.cluster
 	c.Broker.Abandon(s.number)
 	if err := c.groups.lose(s.number, len(c.shared.slots)); err != nil {
-		s.log.Warn("consumer groups of a shard that another member owns now could not be closed",
-			slog.Int("shard", s.number), slog.String("error", err.Error()))
+		s.log.Warn("closing the consumer groups of a shard that this member gave up failed",
+			slog.Int("shard", s.number), slog.Any("error", err))
 	}
 }
 
-// adopt brings the shard and what stands on it together. Calls do not wait for it:
-// a topic that is missing is made when it is used.
+// adopt reconciles the shard with the catalogue and the consumer groups, and retries until
+// it succeeds. Calls do not wait for it: a missing topic is created on first use.
 func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
 	c := s.cluster
 	for delay := adoptWait; ; delay = min(2*delay, maxAdoptWait) {
@@ -187,8 +187,8 @@ func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		s.log.Warn("a shard that this member owns does not agree with the catalogue yet; trying again",
-			slog.Int("shard", s.number), slog.String("error", err.Error()), slog.Duration("delay", delay))
+		s.log.Warn("reconciling an owned shard with the catalogue failed; retrying",
+			slog.Int("shard", s.number), slog.Any("error", err), slog.Duration("delay", delay))
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
@@ -197,13 +197,13 @@ func (s *slot) adopt(ctx context.Context, owned engine.Engine) {
 	}
 }
 
-// Open opens a cluster on this member, or brings an open one up to date. Unlike
-// Provision it does not wait for owners.
+// Open opens a cluster on this member, or updates an open one. Unlike Provision it does not
+// wait until all shards have owners.
 func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
 	return p.provision(ctx, spec, func(provision.Part) {})
 }
 
-// openShared starts a cluster on this member of a group, bottom up.
+// openShared opens a cluster on this member of an ensemble, bottom up.
 func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 	g := p.opts.Group
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
@@ -213,7 +213,7 @@ func (p *Plane) openShared(ctx context.Context, spec provision.Spec, report func
 	}
 	n, err := g.Shards(ctx, spec.UID, wanted)
 	if err != nil {
-		return nil, fmt.Errorf("looking up the number of shards: %w", err)
+		return nil, fmt.Errorf("reading the number of shards: %w", err)
 	}
 	journals, err := g.Journals(ctx, spec.UID)
 	if err != nil {
@@ -262,7 +262,7 @@ func (p *Plane) openShards(ctx context.Context, c *Cluster, spec provision.Spec,
 	return nil
 }
 
-// setCopies tells the shards how many members are to have a copy of each.
+// setCopies sets the number of members that should have a copy of each shard.
 func (c *Cluster) setCopies(n int) {
 	if c.shared == nil {
 		return
@@ -274,13 +274,13 @@ func (c *Cluster) setCopies(n int) {
 	}
 }
 
-// deadLetter takes a dead letter for a topic of another shard.
+// deadLetter appends a dead letter to a topic of another shard.
 func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engine.Message) error {
 	_, err := c.Engine.Append(ctx, to, 0, []engine.Message{letter})
 	return err
 }
 
-// ShardsWanted is how many shards a new cluster gets, by spec.config.custom of it.
+// ShardsWanted returns the number of shards of a new cluster, given its spec.config.custom.
 func ShardsWanted(custom map[string]string, members int) (int, error) {
 	asked, ok := custom[provision.CustomShards]
 	if !ok {
@@ -318,7 +318,7 @@ func (c *Cluster) awaitOwners(ctx context.Context) error {
 	}
 }
 
-// Shards describes the shards of a cluster; nil when it is not open or has none.
+// Shards describes the shards of a cluster; nil when it is not open or has no shards.
 func (p *Plane) Shards(uid string) []provision.Shard {
 	c, ok := p.running.Load().byUID[uid]
 	if !ok || c.shared == nil {
@@ -333,7 +333,7 @@ func (p *Plane) Shards(uid string) []provision.Shard {
 	return all
 }
 
-// HandOver gives the ownership of all shards to other members.
+// HandOver hands over the ownership of all shards to other members.
 func (p *Plane) HandOver(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, c := range p.running.Load().byUID {
@@ -348,8 +348,8 @@ func (p *Plane) HandOver(ctx context.Context) {
 			}
 			all.Go(func() {
 				if err := shard.HandOver(ctx); err != nil {
-					s.log.Warn("a shard could not be handed over; another member takes it when this one's lease has ended",
-						slog.Int("shard", i), slog.String("error", err.Error()))
+					s.log.Warn("handing over a shard failed; another member takes over when this lease ends",
+						slog.Int("shard", i), slog.Any("error", err))
 				}
 			})
 		}
@@ -361,7 +361,7 @@ func (p *Plane) HandOver(ctx context.Context) {
 func (p *Plane) Owned(uid string, shard int) (engine.Engine, engine.Owner, error) {
 	c, ok := p.running.Load().byUID[uid]
 	if !ok || c.shared == nil {
-		return nil, engine.Owner{}, engine.ErrNotOwner // not open here, or not yet
+		return nil, engine.Owner{}, engine.ErrNotOwner // not open on this member, or not yet
 	}
 	owned, owner, err := c.shared.engine.Owned(shard)
 	if err != nil {
@@ -370,8 +370,8 @@ func (p *Plane) Owned(uid string, shard int) (engine.Engine, engine.Owner, error
 	return &told{Engine: owned, broker: c.Broker}, owner, nil
 }
 
-// told is an engine whose topics are told by this member's own broker, which knows
-// the newest rules, and not by whoever calls.
+// told is an engine for calls of other members. This member's own broker configures the
+// topics, because it knows the newest policies; the caller's configuration is ignored.
 type told struct {
 	engine.Engine
 	broker *messaging.Broker
@@ -387,8 +387,8 @@ func (t *told) ConfigureTopic(ctx context.Context, id engine.TopicID, _ engine.T
 	return t.broker.Tell(ctx, t.Engine, id)
 }
 
-// CoordinatorOf returns the member that coordinates a consumer group; nobody where
-// there are no members.
+// CoordinatorOf returns the member that coordinates a consumer group; the zero value on a
+// single server.
 func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
 	if c.shared == nil {
 		return engine.Owner{}
@@ -396,12 +396,11 @@ func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
 	return c.shared.slots[groups.JournalOf(group)%len(c.shared.slots)].Owner()
 }
 
-// coordinatorsWait is how long a list of all consumer groups waits for shards without
-// an owner.
+// coordinatorsWait is how long Coordinators waits for shards without an owner.
 const coordinatorsWait = 5 * time.Second
 
-// Coordinators returns every member that coordinates consumer groups, once; none where
-// there are no members. It waits a while for shards that have no owner.
+// Coordinators returns every member that coordinates consumer groups, once; none on a single
+// server. It waits up to coordinatorsWait for shards without an owner.
 func (c *Cluster) Coordinators(ctx context.Context) ([]engine.Owner, error) {
 	if c.shared == nil {
 		return nil, nil
@@ -424,8 +423,7 @@ func (c *Cluster) Coordinators(ctx context.Context) ([]engine.Owner, error) {
 	return owners, nil
 }
 
-// OwnerOf returns the owner of a topic in a group; ok is false where there are no
-// members.
+// OwnerOf returns the owner of a topic's shard; ok is false on a single server.
 func (c *Cluster) OwnerOf(id engine.TopicID) (owner engine.Owner, ok bool) {
 	if c.shared == nil {
 		return engine.Owner{}, false

@@ -21,8 +21,8 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// loopback is a group of members in one process: shards are stores that one member
-// at a time has open, and journals are those of one more store.
+// loopback is an ensemble in one process: shards are stores that one member at a time has
+// open, and the journals are in another store.
 type loopback struct {
 	t        *testing.T
 	dir      string
@@ -30,7 +30,7 @@ type loopback struct {
 	planes   map[string]*dataplane.Plane
 	servers  map[string]*httptest.Server
 
-	broken error // opening a journal fails with it
+	broken error // returned when a journal is opened
 
 	mu     sync.Mutex
 	shards map[int]*loopbackShard
@@ -124,12 +124,12 @@ func (sharedJournals) Names(context.Context) ([]string, error) {
 	return []string{"messaging", "schemas"}, nil
 }
 
-// TestJournalsThatCannotBeOpened: a cluster whose journals cannot be opened at the
-// moment is tried again, and takes nothing else with it.
+// TestJournalsThatCannotBeOpened: opening a cluster whose journals cannot be opened fails
+// and can be retried.
 func TestJournalsThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	l := newLoopback(t, "a")
-	l.broken = errors.New("the log does not answer")
+	l.broken = errors.New("log does not respond")
 	if err := l.planes["a"].Open(t.Context(), spec("acme", "c")); !errors.Is(err, l.broken) {
 		t.Errorf("got error %v, want %v", err, l.broken)
 	}
@@ -152,7 +152,7 @@ func (m *loopbackMember) OpenShard(_ context.Context, o dataplane.ShardOptions) 
 	return &memberShard{m, s}, nil
 }
 
-// memberShard is a shard as one member sees it.
+// memberShard is one member's view of a shard.
 type memberShard struct {
 	*loopbackMember
 	shard *loopbackShard
@@ -180,7 +180,7 @@ func (s *memberShard) SetCopies(int)                            {}
 func (s *memberShard) Close() error                             { return nil }
 func (s *memberShard) Status() provision.Shard                  { return provision.Shard{} }
 
-// move gives a shard to a member, as the log would: the old owner's engine is closed.
+// move gives a shard to a member: it closes the old owner's engine and opens the new one's.
 func (l *loopback) move(number int, to string) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -204,7 +204,7 @@ func (l *loopback) move(number int, to string) {
 	l.mu.Unlock()
 }
 
-// cluster opens a cluster on all members, its shards in turn with each.
+// cluster opens a cluster on all members and distributes its shards over them.
 func (l *loopback) cluster(t *testing.T, shards int, members ...string) map[string]*dataplane.Cluster {
 	t.Helper()
 	s := spec("acme", "c")
@@ -236,7 +236,7 @@ func TestAnyMemberServesAnyTopic(t *testing.T) {
 	l := newLoopback(t, "a", "b")
 	at := l.cluster(t, 4, "a", "b")
 	ctx := t.Context()
-	for i := range 8 { // over all shards, and from both members
+	for i := range 8 { // on all shards, and from both members
 		name := topic(t, fmt.Sprint("persistent://public/default/t", i))
 		here, there := at["a"].Broker, at["b"].Broker
 		if i%2 == 1 {
@@ -296,15 +296,15 @@ func TestANewOwnerAgreesWithTheCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A topic of which only the store knows was deleted while nobody looked.
+	// A topic that exists in the store only was deleted in the catalogue.
 	if err := l.shards[0].engine.CreateTopic(ctx, 77, engine.TopicConfig{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
 	l.move(0, "b")
 	if _, err := stream.Next(ctx, time.Minute); !errors.Is(err, messaging.ErrClosing) {
-		t.Errorf("a stream at the old owner: got error %v, want %v", err, messaging.ErrClosing)
+		t.Errorf("stream at the old owner: got error %v, want %v", err, messaging.ErrClosing)
 	}
-	eventually(t, "the deleted topic to go", func() bool {
+	eventually(t, "the deleted topic removed", func() bool {
 		_, err := l.shards[0].engine.DescribeTopic(ctx, 77)
 		return errors.Is(err, engine.ErrNoTopic)
 	})
@@ -329,7 +329,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-deadline:
-			t.Fatalf("waited in vain, want %s", what)
+			t.Fatalf("timeout, want %s", what)
 		}
 	}
 }
@@ -366,13 +366,13 @@ func TestConsumerGroupsFollowTheirShard(t *testing.T) {
 		t.Errorf("at the old owner: got error %v, want %v", err, groups.ErrNotCoordinator)
 	}
 	var committed groups.Committed
-	eventually(t, "the new owner to coordinate", func() bool {
+	eventually(t, "the new owner coordinating", func() bool {
 		var err error
 		committed, err = coordinators[other].Committed(key)
 		return err == nil
 	})
 	if got, ok := committed.Offset(groups.At(1, 0)); !ok || got.Offset != 7 {
-		t.Errorf("got offset %+v, want the one that was committed", got)
+		t.Errorf("got offset %+v, want the committed one", got)
 	}
 	first, err := coordinators["a"].ProducerID(t.Context())
 	if err != nil {

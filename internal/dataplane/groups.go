@@ -10,16 +10,16 @@ import (
 	"freshet/internal/broker/groups"
 )
 
-// lazyGroups are the consumer groups of a cluster, opened when somebody needs
-// them first: a cluster that nobody streams from does not pay for them. mu guards
-// both fields and is held while they are opened.
+// lazyGroups opens a cluster's consumer group coordinator on first use, so that a cluster
+// without Kafka consumers does not pay for it. mu protects both fields and is held while the
+// coordinator is opened.
 type lazyGroups struct {
 	mu     sync.Mutex
 	opened *groups.Coordinator
 	closed bool
 }
 
-// Groups returns the coordinator of the cluster's consumer groups.
+// Groups returns the coordinator of the cluster's consumer groups, and opens it on first use.
 func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 	log *slog.Logger,
 ) (*groups.Coordinator, error) {
@@ -43,7 +43,7 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 	return l.opened, nil
 }
 
-// OpenGroups returns the coordinator if somebody has needed it already; else nil.
+// OpenGroups returns the coordinator if it is open, else nil.
 func (c *Cluster) OpenGroups() *groups.Coordinator {
 	if !c.groups.mu.TryLock() {
 		return nil // it is being opened
@@ -65,8 +65,7 @@ func (l *lazyGroups) close() error {
 	return l.opened.Close()
 }
 
-// gainOwned gives a new coordinator the journals of the shards that this member owns
-// already.
+// gainOwned assigns to a new coordinator the journals of the shards that this member owns.
 func (c *Cluster) gainOwned(ctx context.Context, opened *groups.Coordinator) error {
 	if c.shared == nil {
 		return nil
@@ -75,7 +74,7 @@ func (c *Cluster) gainOwned(ctx context.Context, opened *groups.Coordinator) err
 	for i, s := range c.shared.slots {
 		owned, err := s.Engine()
 		if err != nil {
-			continue // it is gained when it becomes this member's
+			continue // onOwner assigns it when this member becomes the owner
 		}
 		if err := eachJournal(i, n, func(j int) error { return opened.Gain(ctx, owned, j) }); err != nil {
 			return err
@@ -84,7 +83,7 @@ func (c *Cluster) gainOwned(ctx context.Context, opened *groups.Coordinator) err
 	return nil
 }
 
-// eachJournal calls visit for the journals of consumer groups that are in a shard.
+// eachJournal calls visit for the consumer group journals in a shard.
 func eachJournal(shard, shards int, visit func(int) error) error {
 	for j := shard; j < groups.JournalCount; j += shards {
 		if err := visit(j); err != nil {
@@ -94,7 +93,7 @@ func eachJournal(shard, shards int, visit func(int) error) error {
 	return nil
 }
 
-// gain takes over the groups of a shard, if anybody has needed groups yet.
+// gain takes over the consumer groups of a shard, if the coordinator is open.
 func (l *lazyGroups) gain(ctx context.Context, owned groups.Journals, shard, shards int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +103,7 @@ func (l *lazyGroups) gain(ctx context.Context, owned groups.Journals, shard, sha
 	return eachJournal(shard, shards, func(j int) error { return l.opened.Gain(ctx, owned, j) })
 }
 
-// lose leaves the groups of a shard to another member.
+// lose gives up the consumer groups of a shard to another member.
 func (l *lazyGroups) lose(shard, shards int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// What a cluster may cost until it is used; docs/performance.md has what it does.
+// Limits for the cost of an unused cluster; docs/performance.md has the measured cost.
 const (
 	idleDisk       = 256 << 10
 	idleHeap       = 1 << 20
 	idleGoroutines = 24
 )
 
-// It runs alone: it measures the whole process.
+// The test does not run in parallel, because it measures the whole process.
 //
 //nolint:paralleltest // see above
 func TestNewClustersCostLittle(t *testing.T) {
 	const clusters = 50
 	dir := t.TempDir()
 	p := open(t, dir)
-	running(t, p, spec("acme", "first")) // what is made once is made
+	running(t, p, spec("acme", "first")) // allocates what all clusters share
 	heap, goroutines := heapNow(), runtime.NumGoroutine()
 	for i := range clusters {
 		running(t, p, spec("acme", fmt.Sprintf("c%d", i)))
@@ -51,8 +51,8 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// diskOf is what the files of a folder take on the disk, which is not their
-// size: space can be taken ahead.
+// diskOf returns the disk space that the files of a directory use. It differs from their
+// size, because space can be preallocated.
 func diskOf(t *testing.T, dir string) (total int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {

@@ -1,15 +1,29 @@
-// Package dataplane runs messaging clusters: for each one an engine of its own
-// in a folder of its own, with the broker and the schema registry on top, found
-// by the Host of a request, or by organization and name.
+// Package dataplane runs messaging clusters. Each cluster has an engine in a directory of its
+// own, with the broker and the schema registry on top. Requests find a cluster by their Host,
+// or by organization and name.
 //
-// The reconciler of the MessagingCluster kind says what should run, in the words
-// of dataplane/provision; messageapi and registryapi serve what does. Two
-// clusters share the process, the disk and one block cache, and nothing that a
-// user could see.
+// The reconciler of the MessagingCluster kind decides what should run, with the types of
+// package provision; messageapi, registryapi and kafkaapi serve the clusters. Two clusters
+// share the process, the disk, one block cache and one worker pool, and nothing that a user
+// could see. In an ensemble a cluster consists of shards (ensemble.go); package dataplane/group
+// connects it to the other members.
 //
-// One lock, Plane.mu, is held while a cluster is opened, changed or closed, so
-// these happen one after the other. Requests take no lock: they look clusters up
-// in an index that is replaced and never changed (Plane.running).
+// # Locks
+//
+//	Plane.mu       one cluster is opened, changed or closed at a time. Held over the
+//	               whole operation, which reads disks and the network. Also held while
+//	               a closed store is copied.
+//	lazyGroups.mu  the consumer group coordinator of one cluster. Held while it is
+//	               opened or closed, and while it takes over or gives up a shard.
+//	lazyShard.mu   lazyShard.cancel. Never held over a call.
+//
+// Order: Plane.mu, then lazyGroups.mu. lazyShard.mu is a leaf lock. Requests do not take
+// Plane.mu: they look up clusters in an index that is replaced and never changed
+// (Plane.running).
+//
+// Invariants: only a holder of Plane.mu replaces Plane.running. When a shard is lost, its
+// lazyShard cancels the goroutine that reconciles the shard and waits for it, so the broker
+// and the coordinator do not use an engine after OnLost has returned.
 package dataplane
 
 import (
@@ -35,25 +49,25 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Options configure a plane.
+// Options configures a plane.
 type Options struct {
-	Dir string // one folder per cluster, by UID
-	// DefaultOrganization and DefaultName pick the cluster that answers for
-	// hosts that are no cluster's name; empty for none.
+	Dir string // contains one directory per cluster, by UID
+	// DefaultOrganization and DefaultName select the cluster for hosts that are not the name
+	// of a cluster; empty for none.
 	DefaultOrganization string
 	DefaultName         string
-	// Domain is the parent of clusters' names: a host beneath it that is no
-	// cluster's name is nobody's, not the default cluster's.
+	// Domain is the parent domain of the clusters' host names. A host below it that is not
+	// the name of a cluster is not served by the default cluster.
 	Domain      string
 	CacheBytes  int64 // block cache for all clusters together; 64 MiB when 0
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
-	DiskReserve int64 // free space that messages leave untouched; the engine's choice when 0
+	DiskReserve int64 // free disk space that messages must not use; the engine's default when 0
 	Limits      messaging.Limits
-	// MayLack says of a cluster that has run before that its store need not be
-	// there: after a restore, one that was made during the backup. nil: of none.
+	// MayLack reports whether the store of a cluster that has run before may be missing:
+	// after a restore, for a cluster that was created during the backup. nil means none.
 	MayLack func(uid string) bool
-	Quotas  *quota.Book // nil: organizations may have what they like
-	Group   Group       // nil: the server is alone
+	Quotas  *quota.Book // nil: no limits
+	Group   Group       // nil on a single server
 	Logger  *slog.Logger
 }
 
@@ -65,10 +79,10 @@ const (
 	folderPermission = 0o700
 )
 
-// ErrNoCluster is the answer to a host that names no running cluster, ErrNoSuchName
-// to an organization and a name.
+// ErrNoCluster is returned for a host that names no running cluster, ErrNoSuchName for an
+// organization and a name.
 var (
-	ErrNoCluster  = errs.New(errs.NotFound, "no messaging cluster answers at this host")
+	ErrNoCluster  = errs.New(errs.NotFound, "no messaging cluster is served at this host")
 	ErrNoSuchName = errs.New(errs.NotFound, "no messaging cluster of this organization has this name")
 )
 
@@ -76,24 +90,24 @@ var (
 type Plane struct {
 	opts  Options
 	cache *pebble.Cache
-	pool  *workpool.Pool // one for all clusters: they share the processor
+	pool  *workpool.Pool // shared by all clusters, because they share the processor
 	log   *slog.Logger
 
-	mu      sync.Mutex // held while clusters are opened and closed
+	mu      sync.Mutex // held while a cluster is opened, changed or closed
 	closed  bool
 	running atomic.Pointer[index]
 }
 
-// index is what requests look things up in; it is replaced, never changed.
+// index is the lookup table of requests. It is replaced and never changed.
 type index struct {
 	byUID    map[string]*Cluster
 	byHost   map[string]*Cluster
 	byName   map[name]*Cluster
-	failed   map[string]*failedCluster // by UID: those that should run and could not be opened
+	failed   map[string]*failedCluster // by UID: clusters that should run and could not be opened
 	fallback *Cluster
 }
 
-// name is what a cluster is called in the resource API.
+// name is a cluster's name in the resource API.
 type name struct{ organization, cluster string }
 
 func newIndex() *index {
@@ -111,8 +125,8 @@ func (d *index) clone() *index {
 	}
 }
 
-// remove takes out a cluster that the index was cloned with, and leaves what has
-// taken its addresses since.
+// remove removes a cluster, except for host and name entries that another cluster has taken
+// over.
 func (d *index) remove(c *Cluster) {
 	delete(d.byUID, c.UID)
 	if d.byHost[c.Host] == c {
@@ -123,8 +137,8 @@ func (d *index) remove(c *Cluster) {
 	}
 }
 
-// Open makes a plane with nothing running, and removes what a deletion that was
-// cut short left behind.
+// Open creates a plane without running clusters, and removes directories that an interrupted
+// deletion left.
 func Open(opts Options) (*Plane, error) {
 	if opts.CacheBytes == 0 {
 		opts.CacheBytes = defaultCache
@@ -136,11 +150,11 @@ func Open(opts Options) (*Plane, error) {
 		opts.Logger = slog.Default()
 	}
 	if err := os.MkdirAll(opts.Dir, folderPermission); err != nil {
-		return nil, fmt.Errorf("creating the folder of the clusters: %w", err)
+		return nil, fmt.Errorf("creating the directory of the clusters: %w", err)
 	}
 	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+deletedSuffix))
 	if err != nil {
-		return nil, fmt.Errorf("looking for deleted clusters: %w", err)
+		return nil, fmt.Errorf("listing deleted clusters: %w", err)
 	}
 	for _, leftover := range leftovers {
 		if err := os.RemoveAll(leftover); err != nil {
@@ -155,10 +169,9 @@ func Open(opts Options) (*Plane, error) {
 	return p, nil
 }
 
-// Provision opens the cluster, or brings an open one up to date, and reports
-// each part that has come up. Calling it again with the same spec changes
-// nothing. report is called while no other cluster can be opened, so it should
-// be short.
+// Provision opens the cluster, or updates an open one, and reports each part that is up.
+// Calling it again with the same spec changes nothing. report runs while no other cluster
+// can be opened, so it should return quickly.
 func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	if err := p.provision(ctx, spec, report); err != nil {
 		return err
@@ -173,7 +186,7 @@ func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return errs.New(errs.Unavailable, "the server is shutting down")
+		return errs.New(errs.Unavailable, "server is shutting down; try again")
 	}
 	if spec.Engine != engineName {
 		return errs.Newf(errs.Invalid, "engine %q is not built into this server; use %q", spec.Engine, engineName)
@@ -200,7 +213,7 @@ func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(
 	return nil
 }
 
-// publishLocked makes requests find a cluster; the caller holds mu.
+// publishLocked makes a cluster visible to requests. The caller holds mu.
 func (p *Plane) publishLocked(c *Cluster) {
 	next := p.running.Load().clone()
 	delete(next.failed, c.UID)
@@ -216,13 +229,13 @@ func (p *Plane) publishLocked(c *Cluster) {
 	p.running.Store(next)
 }
 
-// Destroy closes the cluster and removes its data; one that is not there is fine.
+// Destroy closes the cluster and removes its data. A missing cluster is not an error.
 func (p *Plane) Destroy(ctx context.Context, uid string) error { return p.Release(ctx, uid) }
 
-// Release closes the cluster and removes what this server has of it.
+// Release closes the cluster and removes this server's part of its data.
 func (p *Plane) Release(ctx context.Context, uid string) error {
 	if uid == "" {
-		return errs.New(errs.Invalid, "a cluster without a UID has no data to remove")
+		return errs.New(errs.Invalid, "cluster to remove has no UID")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,17 +251,17 @@ func (p *Plane) Release(ctx context.Context, uid string) error {
 	p.running.Store(next)
 	if open {
 		if err := c.close(); err != nil {
-			// The data is to go anyway; what matters is that it goes.
+			// The data is removed anyway, so the error does not matter.
 			p.log.WarnContext(ctx,
-				"a cluster that is being deleted could not be closed; its data is removed all the same",
-				slog.String("error", err.Error()))
+				"closing a deleted cluster failed; its data is removed anyway",
+				slog.Any("error", err))
 		}
 	}
 	return p.removeFolder(uid)
 }
 
-// removeFolder removes a cluster's folder in a way that a crash cannot leave half
-// a store under its name.
+// removeFolder removes a cluster's directory. It renames the directory first, so that a
+// crash cannot leave an incomplete store under its name.
 func (p *Plane) removeFolder(uid string) error {
 	folder := p.folder(uid)
 	deleted := folder + deletedSuffix
@@ -263,7 +276,7 @@ func (p *Plane) removeFolder(uid string) error {
 
 func (p *Plane) folder(uid string) string { return filepath.Join(p.opts.Dir, filepath.Base(uid)) }
 
-// Find returns the cluster that answers at a host, which may carry a port.
+// Find returns the cluster that serves a host, which may include a port.
 func (p *Plane) Find(host string) (*Cluster, error) {
 	dir := p.running.Load()
 	if c, ok := dir.byHost[host]; ok {
@@ -288,9 +301,8 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	return nil, ErrNoCluster
 }
 
-// OrganizationAt returns the organization whose cluster a host would name, whether
-// there is one or not; "" for a host that is not of the domain. Such hosts are the
-// default cluster's.
+// OrganizationAt returns the organization of the cluster that a host would name, whether the
+// cluster exists or not. For hosts outside the domain it is the default organization.
 func (p *Plane) OrganizationAt(host string) string {
 	host = strings.ToLower(strings.TrimSuffix(stripPort(host), "."))
 	name, ok := strings.CutSuffix(host, "."+p.opts.Domain)
@@ -300,12 +312,12 @@ func (p *Plane) OrganizationAt(host string) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// answersForAll says whether a cluster is the one for hosts that are nobody's name.
+// answersForAll reports whether a cluster serves hosts that are not the name of a cluster.
 func (p *Plane) answersForAll(s provision.Spec) bool {
 	return s.Organization == p.opts.DefaultOrganization && s.Name == p.opts.DefaultName
 }
 
-// FindNamed returns the cluster that has a name in an organization.
+// FindNamed returns the cluster with a name in an organization.
 func (p *Plane) FindNamed(organization, cluster string) (*Cluster, error) {
 	if c, ok := p.running.Load().byName[name{organization, cluster}]; ok {
 		return c, nil
@@ -324,10 +336,10 @@ func stripPort(host string) string {
 	return host
 }
 
-// IsDefault says whether a cluster answers for hosts that are nobody's name.
+// IsDefault reports whether a cluster serves hosts that are not the name of a cluster.
 func (p *Plane) IsDefault(c *Cluster) bool { return p.running.Load().fallback == c }
 
-// Has says whether a cluster is open, or could not be opened.
+// Has reports whether a cluster is open or could not be opened.
 func (p *Plane) Has(uid string) bool {
 	dir := p.running.Load()
 	_, open := dir.byUID[uid]
@@ -335,7 +347,7 @@ func (p *Plane) Has(uid string) bool {
 	return open || failed
 }
 
-// ServesStream says whether a cluster is open and has the stream protocol.
+// ServesStream reports whether a cluster is open and serves the Kafka protocol.
 func (p *Plane) ServesStream(uid string) bool {
 	c, ok := p.running.Load().byUID[uid]
 	return ok && c.Stream
@@ -346,8 +358,7 @@ func (p *Plane) Clusters() []*Cluster {
 	return slices.Collect(maps.Values(p.running.Load().byUID))
 }
 
-// Health returns nil while every cluster that should run does, and keeps its
-// promises.
+// Health returns nil while every cluster that should run is open and healthy.
 func (p *Plane) Health() error {
 	dir := p.running.Load()
 	problems := make([]error, 0, len(dir.failed))
@@ -362,15 +373,15 @@ func (p *Plane) Health() error {
 	return errors.Join(problems...)
 }
 
-// Drain answers every waiting consumer, now and from now on, so that a server
-// can finish its requests.
+// Drain makes every waiting consumer return, now and in the future, so that the server can
+// finish its requests.
 func (p *Plane) Drain() {
 	for _, c := range p.running.Load().byUID {
 		c.Broker.Drain()
 	}
 }
 
-// Close closes every cluster. Nothing can be opened after it.
+// Close closes every cluster. Afterwards no cluster can be opened.
 func (p *Plane) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -387,13 +398,13 @@ func (p *Plane) Close() error {
 	return errors.Join(problems...)
 }
 
-// scopeOf is where a cluster's things are, for access.
+// scopeOf returns the access scope of a cluster.
 func scopeOf(spec provision.Spec) access.Scope {
 	return access.Scope{Organization: spec.Organization, Instance: spec.Instance, Cluster: spec.Name}
 }
 
-// audiencesOf are the tokens a cluster accepts: for its instance, and for the
-// whole organization.
+// audiencesOf returns the audiences of the tokens that a cluster accepts: its instance, and
+// the whole organization.
 func audiencesOf(spec provision.Spec) []string {
 	return []string{
 		identity.InstanceAudience(spec.Organization, spec.Instance),

@@ -41,7 +41,7 @@ func spec(organization, name string) provision.Spec {
 	}
 }
 
-// ignore is for callers who do not ask for progress.
+// ignore discards progress reports.
 func ignore(provision.Part) {}
 
 func running(t *testing.T, p *dataplane.Plane, s provision.Spec) *dataplane.Cluster {
@@ -74,14 +74,14 @@ func TestFindByHost(t *testing.T) {
 		host string
 		want *dataplane.Cluster
 	}{
-		"its own name":                {"c.acme.freshet.localhost", own},
-		"with a port":                 {"c.acme.freshet.localhost:8080", own},
-		"in capitals":                 {"C.Acme.Freshet.LOCALHOST:8443", own},
-		"with the root's dot":         {"c.acme.freshet.localhost.", own},
-		"an address":                  {"127.0.0.1:8080", fallback},
-		"an IPv6 address":             {"[::1]:8080", fallback},
-		"another name":                {"stream.example", fallback},
-		"nobody's name in our domain": {"gone.acme.freshet.localhost", nil},
+		"own name":                     {"c.acme.freshet.localhost", own},
+		"with a port":                  {"c.acme.freshet.localhost:8080", own},
+		"upper case":                   {"C.Acme.Freshet.LOCALHOST:8443", own},
+		"with a trailing dot":          {"c.acme.freshet.localhost.", own},
+		"an address":                   {"127.0.0.1:8080", fallback},
+		"an IPv6 address":              {"[::1]:8080", fallback},
+		"another name":                 {"stream.example", fallback},
+		"an unused name in the domain": {"gone.acme.freshet.localhost", nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestFindByName(t *testing.T) {
 	want("acme", "gone", nil)
 	want("", "", nil)
 	want("acme/c", "", nil)
-	// A new cluster takes the name of an old one before that is gone.
+	// A new cluster takes over the name of an old one before the old one is destroyed.
 	again := spec("acme", "c")
 	again.UID = "another"
 	newer := running(t, p, again)
@@ -143,7 +143,7 @@ func TestClustersShareNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.Broker.CreateTopic(t.Context(), name, 0, nil); err != nil {
-		t.Errorf("the other cluster knows the topic: %v", err)
+		t.Errorf("the topic exists in the other cluster: %v", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestProvisionReportsEachPart(t *testing.T) {
 	t.Parallel()
 	p := open(t, t.TempDir())
 	var got []provision.Part
-	for range 2 { // the second time there is nothing to bring up
+	for range 2 { // the second call has nothing to report
 		if err := p.Provision(t.Context(), spec("acme", "c"),
 			func(part provision.Part) { got = append(got, part) }); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestProvisionTwiceChangesNothing(t *testing.T) {
 	s.RegistryAtRoot = true
 	changed := running(t, p, s)
 	if changed.Broker != first.Broker || !changed.RegistryAtRoot {
-		t.Error("a changed spec must keep the running cluster and be in force")
+		t.Error("a changed spec must keep the running cluster and take effect")
 	}
 }
 
@@ -201,13 +201,13 @@ func TestDataSurvivesAndDeletionRemovesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, s.UID)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data is still there: %v", err)
+		t.Errorf("the data still exists: %v", err)
 	}
 	if err := second.Destroy(t.Context(), s.UID); err != nil {
 		t.Errorf("destroying again: %v", err)
 	}
 	if _, err := second.Find(s.Host); !errors.Is(err, dataplane.ErrNoCluster) {
-		t.Errorf("the host still answers: %v", err)
+		t.Errorf("the host is still served: %v", err)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestHalfDeletedClustersAreRemovedAtStart(t *testing.T) {
 	}
 	open(t, dir)
 	if _, err := os.Stat(leftover); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the leftover is still there: %v", err)
+		t.Errorf("the leftover still exists: %v", err)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Provision(t.Context(), s, ignore); err == nil {
-			t.Fatalf("%s was opened in a file", s.Name)
+			t.Fatalf("%s was opened although its directory is a file", s.Name)
 		}
 		if err := p.Health(); err == nil || !strings.Contains(err.Error(), "cluster acme/"+s.Name) {
 			t.Errorf("health of a plane without %s: %v", s.Name, err)
@@ -263,18 +263,18 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Health(); err != nil {
-		t.Errorf("one works and the other is gone: %v", err)
+		t.Errorf("health with one cluster open and the other destroyed: %v", err)
 	}
 	if err := p.Destroy(t.Context(), ""); err == nil {
-		t.Error("nothing was destroyed without complaint")
+		t.Error("destroying an empty UID: got no error")
 	}
 	if !p.Has(mended.UID) {
-		t.Error("the other cluster went with it")
+		t.Error("destroying an empty UID removed the other cluster")
 	}
 }
 
-// TestDamagedClusterIsNotAnEmptyOne: whatever is missing of a cluster's store, its
-// callers hear of damage, at its names and where it answers for all.
+// TestDamagedClusterIsNotAnEmptyOne: whichever part of a cluster's store is missing, clients
+// get an error about damage, at its host names and where it is the default cluster.
 func TestDamagedClusterIsNotAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(store string) error{
@@ -313,7 +313,7 @@ func TestDamagedClusterIsNotAnEmptyOne(t *testing.T) {
 func removeAll(dir, pattern string) error {
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err == nil && len(names) == 0 {
-		err = errors.New("nothing to remove")
+		err = errors.New("no file matches")
 	}
 	for _, name := range names {
 		err = errors.Join(err, os.Remove(name))

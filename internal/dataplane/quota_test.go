@@ -35,8 +35,8 @@ func limited(t *testing.T, dir string, limits quota.Limits) (*dataplane.Plane, *
 	return p, book
 }
 
-// race calls from many sides and returns how often it succeeded. Whatever fails
-// has to fail for want of room.
+// race makes concurrent calls and returns the number of successful ones. A failed call must
+// fail because of a quota.
 func race(t *testing.T, attempts int, call func(i int) error) int {
 	t.Helper()
 	var made atomic.Int64
@@ -67,8 +67,8 @@ var atRest = quota.Limits{
 	quota.StoredBytes: 64 << 10,
 }
 
-// TestAttackQuotas has one organization take all that it can of two clusters,
-// while another works on.
+// TestAttackQuotas makes one organization use as much as it can of two clusters, while
+// another organization keeps working.
 func TestAttackQuotas(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -81,22 +81,22 @@ func TestAttackQuotas(t *testing.T) {
 		race(t, n, func(i int) error {
 			if i%10 == 0 {
 				if err := work(ctx, victim, r, i); err != nil {
-					t.Errorf("the other organization while %s are attacked: %v", r, err)
+					t.Errorf("other organization during the attack on %s: %v", r, err)
 				}
 			}
 			return call(i, mine[i%2])
 		})
 		attempts += n
-		for i := n; call(i, mine[i%2]) == nil; i++ { // bytes on their way counted, too, while others raced
+		for i := n; call(i, mine[i%2]) == nil; i++ { // reservations of racing calls counted, too
 			attempts++
 		}
 		has, limit := book.Organization("acme").Used(r), atRest[r]
 		slack := int64(0)
-		if r.IsBytes() { // what does not fit any more is larger than a byte
+		if r.IsBytes() { // the next object is larger than the remaining bytes
 			slack = 2 << 10
 		}
 		if has > limit || has < limit-slack {
-			t.Errorf("%s: got %d after the attack, want all of %d and no more", r, has, limit)
+			t.Errorf("%s: got %d after the attack, want the limit of %d", r, has, limit)
 		}
 	}
 	attack(quota.Topics, 150, func(i int, c *dataplane.Cluster) error {
@@ -144,7 +144,7 @@ func TestAttackQuotas(t *testing.T) {
 		}
 	}
 	if n := book.Organization("acme").Used(quota.StoredBytes); n != 0 {
-		t.Errorf("all topics with messages are deleted, and %d bytes are counted", n)
+		t.Errorf("all topics with messages are deleted, but %d bytes are counted", n)
 	}
 	if _, err := again.Broker.Topic(ctx, used[0].Name); !errors.Is(err, messaging.ErrNoTopic) {
 		t.Fatal(err)
@@ -154,8 +154,8 @@ func TestAttackQuotas(t *testing.T) {
 	}
 }
 
-// TestAttackRaisingALimit: a cluster's own limits lower what it may have, and
-// never raise it.
+// TestAttackRaisingALimit: a cluster's own limits can lower the organization's quota for it
+// and never raise it.
 func TestAttackRaisingALimit(t *testing.T) {
 	t.Parallel()
 	p, book := limited(t, t.TempDir(), quota.Limits{quota.Topics: 10})
@@ -174,15 +174,15 @@ func TestAttackRaisingALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := create(100); errs.KindOf(err) != errs.Exhausted {
-		t.Errorf("9 topics of 5: got %v, want a refusal", err)
+		t.Errorf("9 topics of 5: got %v, want an error", err)
 	}
 	if n := book.Organization("acme").Used(quota.Topics); n != 9 {
-		t.Errorf("got %d topics, want 9: nothing is taken away", n)
+		t.Errorf("got %d topics, want 9, because existing topics are not removed", n)
 	}
 	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, made-10))
 }
 
-// TestCustomKeys: every key that the resource API knows is one that has a meaning.
+// TestCustomKeys: CustomKeys contains a key for every quota that a cluster can limit.
 func TestCustomKeys(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -196,7 +196,7 @@ func TestCustomKeys(t *testing.T) {
 	}
 }
 
-// work is what another organization does meanwhile.
+// work is the activity of another organization.
 func work(ctx context.Context, c *dataplane.Cluster, r quota.Resource, i int) error {
 	if r == quota.Topics {
 		return c.Broker.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
@@ -231,7 +231,7 @@ func topicsOf(t *testing.T, c *dataplane.Cluster) (list []messaging.Topic) {
 	return list
 }
 
-// usage is what acme has.
+// usage returns the usage of organization acme.
 func usage(book *quota.Book) (used quota.Limits) {
 	for r, limit := range atRest {
 		if limit > 0 {
@@ -241,14 +241,14 @@ func usage(book *quota.Book) (used quota.Limits) {
 	return used
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t *testing.T, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(10 * time.Second); !done(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatal("it never came to be")
+			t.Fatal("timeout")
 		}
 	}
 }

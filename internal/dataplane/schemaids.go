@@ -7,15 +7,15 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// schemaIDs lets the broker ask the cluster's registry which ids belong to a
-// subject (docs/spec/messages.md#schema-ids).
+// schemaIDs gives the broker access to the ids in the cluster's registry
+// (docs/spec/messages.md#schema-ids).
 type schemaIDs struct{ registry *schemas.Registry }
 
 // RecordNames implements messaging.SchemaIDs.
 func (s schemaIDs) RecordNames(ctx context.Context, id int32) ([]string, error) {
 	list, err := s.registry.RecordNames(ctx, id)
 	if errs.KindOf(err) == errs.NotFound {
-		return nil, nil // no subject has it
+		return nil, nil // no subject has the id
 	}
 	return list, err
 }

@@ -7,27 +7,27 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// Account is what identity has to know of a service account.
+// Account is the part of a service account that identity needs.
 type Account struct {
 	Organization string
 	Name         string
 	UID          string
 	ClientID     string
-	SecretHash   string // of Sealer.HashSecret
-	Replaced     Client // what a rotation has replaced, and is still good for a while
+	SecretHash   string // from Sealer.HashSecret
+	Replaced     Client // credentials before the last rotation, valid until Replaced.Ends
 	Admin        bool   // administrator of its organization
-	System       bool   // administrator of everything
-	Revision     int64  // of the resource; the newest wins (package newest)
+	System       bool   // administrator of all organizations
+	Revision     int64  // of the resource; the newest wins (package revision)
 }
 
-// Client is what an account signed in with until its credentials were rotated.
+// Client contains the credentials of an account before its last rotation.
 type Client struct {
-	ID         string // "" when there is none
+	ID         string // "" if there was no rotation
 	SecretHash string
 	Ends       time.Time
 }
 
-// accepts says whether a client id is one that the account may use now.
+// accepts reports whether the account may use a client id at this time.
 func (a *Account) accepts(clientID string, now time.Time) bool {
 	switch clientID {
 	case "":
@@ -40,11 +40,11 @@ func (a *Account) accepts(clientID string, now time.Time) bool {
 	return false
 }
 
-// Accepts says whether a client id is one that the account may use now.
+// Accepts reports whether the account may use a client id now.
 func (a *Account) Accepts(clientID string) bool { return a.accepts(clientID, time.Now()) }
 
-// as is the account in the hands of whoever signs in with a client id that it
-// accepts: tokens are made for that one, and end with it.
+// as returns the account with the credentials of an accepted client id. Tokens are issued
+// for that client id, and expire with it.
 func (a *Account) as(clientID string) *Account {
 	if clientID == a.ClientID {
 		return a
@@ -54,14 +54,14 @@ func (a *Account) as(clientID string) *Account {
 	return &with
 }
 
-// same says whether what a token of the account may do is what it was.
+// same reports whether tokens of the account still mean the same principal.
 func (a *Account) same(was *Account) bool {
 	return a == was || a.Organization == was.Organization && a.Name == was.Name && a.UID == was.UID &&
 		a.Admin == was.Admin && a.System == was.System
 }
 
-// Scopes are what the account's access tokens say about it. They inform
-// clients; decisions are made from bindings.
+// Scopes returns the scopes in the account's access tokens. They are information for
+// clients; package access decides by role bindings.
 func (a *Account) Scopes() []string {
 	if a.Admin || a.System {
 		return []string{"admin", "access"}
@@ -69,15 +69,15 @@ func (a *Account) Scopes() []string {
 	return []string{"access"}
 }
 
-// accountRecord is what cached tokens point to. live is the present state, nil
-// once the account is deleted; a token that was verified against another state
-// asks that one whether it is still good. So an eviction is one atomic store.
+// accountRecord is the record that cached tokens point to. live is the current state, nil
+// after the account is deleted. A cached token compares it with the state at its
+// verification, so that one atomic store invalidates all tokens of the account.
 type accountRecord struct {
 	live atomic.Pointer[Account] // written under Directory.mu
 }
 
-// PutAccount adds or updates an account. Another uid under the same name is
-// another account: whatever the old one held is dead.
+// PutAccount adds or updates an account. Another uid under the same name is another
+// account: tokens and keys of the old one stop working.
 func (d *Directory) PutAccount(a Account) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *Directory) PutAccount(a Account) {
 			d.dropAccountLocked(at, rec)
 			rec = nil
 		default:
-			// Other credentials: tokens of those that are gone end here.
+			// Tokens of credentials that the account no longer has stop working here.
 			for _, id := range []string{old.ClientID, old.Replaced.ID} {
 				if id != a.ClientID && id != a.Replaced.ID {
 					d.dropClientLocked(id, rec)
@@ -104,23 +104,23 @@ func (d *Directory) PutAccount(a Account) {
 		rec = &accountRecord{}
 	}
 	d.accounts.Put(at, a.Revision, rec)
-	// A client id belongs to whoever had it first: nobody takes over another
-	// account's by claiming it.
+	// A client id belongs to the account that had it first, so that no account can take
+	// over the client id of another.
 	for _, id := range []string{a.ClientID, a.Replaced.ID} {
 		if holder := d.clients[id]; id != "" && (holder == nil || holder == rec) {
 			d.clients[id] = rec
 		}
 	}
-	a.Revision = 0 // a mere resync must not look like a change to cached tokens
+	a.Revision = 0 // a resync must not look like a change to cached tokens
 	if old := rec.live.Load(); old == nil || *old != a {
 		rec.live.Store(&a)
 	}
 }
 
-// ExpectAccount lets an account in that is about to get its first credentials:
-// readers may see them a moment before PutAccount is called. Its revision is that
-// of the resource before; what comes of the write is newer. Credentials whose
-// write fails after all end with the next PutAccount.
+// ExpectAccount adds an account whose first credentials are about to be stored, because
+// clients may read them shortly before PutAccount is called. a.Revision is the revision
+// before the write; the revision after it is higher. If the write fails, the next
+// PutAccount removes the credentials.
 func (d *Directory) ExpectAccount(a Account) {
 	if known, ok := d.Account(a.Organization, a.Name); ok && known.UID == a.UID && known.ClientID != "" {
 		return
@@ -129,9 +129,9 @@ func (d *Directory) ExpectAccount(a Account) {
 	d.PutAccount(a)
 }
 
-// DeleteAccount ends an account, and with it every token and key of it. Call
-// it as soon as deletion is requested, finalizers or not. An empty uid means
-// whatever account has the name.
+// DeleteAccount deletes an account; all its tokens and keys stop working. Call it as soon
+// as deletion is requested, also if finalizers remain. An empty uid matches any account
+// with the name.
 func (d *Directory) DeleteAccount(organization, account, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,6 @@ func (d *Directory) DeleteAccount(organization, account, uid string) {
 	d.dropAccountLocked(at, rec)
 }
 
-// dropAccountLocked is called with mu held.
 func (d *Directory) dropAccountLocked(at name, rec *accountRecord) {
 	old := rec.live.Load()
 	if old.UID != "" {
@@ -158,14 +157,13 @@ func (d *Directory) dropAccountLocked(at name, rec *accountRecord) {
 	d.dropClientLocked(old.Replaced.ID, rec)
 }
 
-// dropClientLocked is called with mu held.
 func (d *Directory) dropClientLocked(clientID string, rec *accountRecord) {
 	if d.clients[clientID] == rec {
 		delete(d.clients, clientID)
 	}
 }
 
-// Account finds an account by name. What the getters return is shared: read it.
+// Account returns an account by name. The result is shared; callers must not change it.
 func (d *Directory) Account(organization, account string) (*Account, bool) {
 	return d.account(organization, account).load()
 }
@@ -177,8 +175,8 @@ func (d *Directory) account(organization, account string) *accountRecord {
 	return rec
 }
 
-// AccountByClientID finds an account by a client id that is good now, and returns
-// it with that one as its own.
+// AccountByClientID returns the account that accepts a client id now, with the credentials
+// of that client id.
 func (d *Directory) AccountByClientID(clientID string) (*Account, bool) {
 	account, ok := d.client(clientID).load()
 	if !ok || !account.accepts(clientID, time.Now()) {

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// Key is what identity has to know of an API key: everything but the key.
+// Key is the part of an API key that identity needs. It does not contain the token.
 type Key struct {
 	ID           string // the token's jti
 	Name         string // the APIKey resource
@@ -16,12 +16,12 @@ type Key struct {
 	Account      string // the service account's name
 	AccountUID   string // and its uid: a recreated account does not inherit keys
 	Instance     string // "" for every instance of the organization
-	Hash         string // of HashToken
+	Hash         string // from HashToken
 	IssuedAt     time.Time
 	ExpiresAt    time.Time // zero for never
 	Revoked      bool
 	Metadata     map[string]string
-	Revision     int64 // of the resource; the newest wins (package newest)
+	Revision     int64 // of the resource; the newest wins (package revision)
 }
 
 func (k *Key) equal(o *Key) bool {
@@ -31,15 +31,15 @@ func (k *Key) equal(o *Key) bool {
 		maps.Equal(k.Metadata, o.Metadata)
 }
 
-// keyRecord is what cached tokens point to, as accountRecord is.
+// keyRecord is the record that cached tokens point to, see accountRecord.
 type keyRecord struct {
-	expected bool                // and not stored yet; under Directory.mu
+	expected bool                // not stored yet, see ExpectKey; protected by Directory.mu
 	live     atomic.Pointer[Key] // nil once deleted; written under Directory.mu
 	revoked  atomic.Bool         // never unset: revocation is one-way (docs/spec/resources.md#r5)
 }
 
-// PutKey adds or updates an API key. Revoked is one-way: once seen, a later
-// Put without it changes nothing about that.
+// PutKey adds or updates an API key. Revocation is one-way: a later Put without Revoked
+// does not undo it.
 func (d *Directory) PutKey(k Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *Directory) PutKey(k Key) {
 		d.keyCount[name{k.Organization, k.Instance}]++
 	}
 	d.keys.Put(k.ID, k.Revision, rec)
-	k.Revision = 0 // a mere resync must not look like a change to cached tokens
+	k.Revision = 0 // a resync must not look like a change to cached tokens
 	if k.Revoked {
 		rec.revoked.Store(true)
 	}
@@ -71,7 +71,7 @@ func (d *Directory) PutKey(k Key) {
 	}
 }
 
-// revokeLocked is called with the directory's mu held, on a key that is there.
+// revokeLocked is called with Directory.mu held. live must not be nil.
 func (r *keyRecord) revokeLocked() {
 	r.revoked.Store(true)
 	k := *r.live.Load()
@@ -79,12 +79,12 @@ func (r *keyRecord) revokeLocked() {
 	r.live.Store(&k)
 }
 
-// expectation is how long an expected key may take to be stored.
+// expectation is how long ExpectKey waits for PutKey before it removes the key.
 const expectation = time.Minute
 
-// ExpectKey lets a key in that is about to be issued: readers may see it a
-// moment before PutKey is called. One that does not come is forgotten, and none
-// is counted before it has come: calls that fail must not use up a quota.
+// ExpectKey adds a key that is about to be issued, because clients may read it shortly
+// before PutKey is called. A key without a following PutKey is removed. KeysOf does not
+// count the key before PutKey, because a failed call must not use up a quota.
 func (d *Directory) ExpectKey(k Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,10 +106,10 @@ func (d *Directory) ExpectKey(k Key) {
 	})
 }
 
-// DeleteKey ends a key and forgets it.
+// DeleteKey deletes a key; its token stops working.
 func (d *Directory) DeleteKey(id string) {
 	if id == "" {
-		return // of a resource whose key was never issued
+		return // the key of the resource was never issued
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,8 +117,7 @@ func (d *Directory) DeleteKey(id string) {
 	d.dropKeyLocked(id, rec, revision.Forever)
 }
 
-// dropKeysOfLocked ends every key that is good for one instance. It is called
-// with mu held.
+// dropKeysOfLocked deletes every key of one instance.
 func (d *Directory) dropKeysOfLocked(organization, instance string) {
 	if instance == "" || (d.keyCount[name{organization, instance}] == 0 && d.expected == 0) {
 		return
@@ -130,7 +129,7 @@ func (d *Directory) dropKeysOfLocked(organization, instance string) {
 	}
 }
 
-// dropKeyLocked is called with mu held; rec is nil for a key that is not known.
+// dropKeyLocked deletes a key. rec is nil if the directory does not have it.
 func (d *Directory) dropKeyLocked(id string, rec *keyRecord, revision int64) {
 	d.keys.Delete(id, revision)
 	if rec == nil {
@@ -146,8 +145,8 @@ func (d *Directory) dropKeyLocked(id string, rec *keyRecord, revision int64) {
 	rec.live.Store(nil)
 }
 
-// KeysOf counts the keys of an instance, or with an empty one those that are
-// good for the whole organization; revoked ones too.
+// KeysOf returns the number of keys of an instance, including revoked ones. An empty
+// instance selects the keys for the whole organization.
 func (d *Directory) KeysOf(organization, instance string) int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

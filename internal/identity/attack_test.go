@@ -25,8 +25,8 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// forge has what an attacker may have (the public keys) and, for tests of what
-// is checked beyond the signature, what he must not have (the private one).
+// forge creates tokens with the public keys, which an attacker has, and with the private
+// key, which an attacker does not have, for tests of the checks after the signature.
 type forge struct {
 	*identitytest.World
 	store   *identitytest.Store
@@ -79,7 +79,7 @@ func (f *forge) claims() map[string]any {
 	}
 }
 
-// token assembles a compact JWS by hand: nothing refuses to make nonsense.
+// token assembles a compact JWS without a library, so that it can be invalid.
 func token(header map[string]any, claims any, sign func([]byte) []byte) string {
 	encode := func(v any) string {
 		data, err := json.Marshal(v)
@@ -136,7 +136,7 @@ func TestForgedSignaturesAreRefused(t *testing.T) {
 	}
 	good := map[string]any{"alg": "ES256", "typ": "JWT", "kid": f.kid}
 	if _, err := f.Verifier.Authenticate(t.Context(), token(good, f.claims(), es256(f.private)), api); err != nil {
-		t.Fatalf("the honest token is refused, the rest proves nothing: %v", err)
+		t.Fatalf("valid token is rejected, so the other cases prove nothing: %v", err)
 	}
 	valid := token(good, f.claims(), es256(f.private))
 	parts := strings.Split(valid, ".")
@@ -168,22 +168,25 @@ func TestForgedSignaturesAreRefused(t *testing.T) {
 		"zero signature": token(good, f.claims(), fixed(make([]byte, 64))),
 		"r = s = n": token(good, f.claims(),
 			fixed(append(n.FillBytes(make([]byte, 32)), n.FillBytes(make([]byte, 32))...))),
-		"short signature":          token(good, f.claims(), fixed(big.NewInt(1).Bytes())),
-		"no signature":             parts[0] + "." + parts[1] + ".",
-		"two parts":                parts[0] + "." + parts[1],
-		"four parts":               valid + ".x",
-		"changed payload":          parts[0] + "." + parts[1][:len(parts[1])-4] + "AAAA." + parts[2],
-		"signature of another":     parts[0] + "." + strings.Split(f.Token(f.account, "other"), ".")[1] + "." + parts[2],
-		"padded":                   valid + "=",
-		"space":                    " " + valid,
-		"line":                     valid + "\n",
-		"JSON form":                `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
-		"too long":                 parts[0] + "." + strings.Repeat("A", 20000) + "." + parts[2],
-		"only dots":                "..",
-		"not base64":               "!.!.!",
-		"header is no object":      base64.RawURLEncoding.EncodeToString([]byte(`"x"`)) + "." + parts[1] + "." + parts[2],
-		"binary":                   "\x00\xff\x00.\x01.\x02",
-		"the word Bearer in front": "Bearer " + valid,
+		"short signature": token(good, f.claims(), fixed(big.NewInt(1).Bytes())),
+		"no signature":    parts[0] + "." + parts[1] + ".",
+		"two parts":       parts[0] + "." + parts[1],
+		"four parts":      valid + ".x",
+		"changed payload": parts[0] + "." + parts[1][:len(parts[1])-4] + "AAAA." + parts[2],
+		"signature of another token": parts[0] + "." + strings.Split(f.Token(f.account, "other"), ".")[1] + "." +
+			parts[2],
+		"padded": valid + "=",
+		"space":  " " + valid,
+		"line":   valid + "\n",
+		"JSON form": `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` +
+			parts[2] + `"}`,
+		"too long":   parts[0] + "." + strings.Repeat("A", 20000) + "." + parts[2],
+		"only dots":  "..",
+		"not base64": "!.!.!",
+		"header is not an object": base64.RawURLEncoding.EncodeToString([]byte(`"x"`)) + "." + parts[1] + "." +
+			parts[2],
+		"binary":        "\x00\xff\x00.\x01.\x02",
+		"prefix Bearer": "Bearer " + valid,
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -207,25 +210,28 @@ func TestHonestlySignedClaimsAreStillChecked(t *testing.T) {
 		claims any
 		want   error
 	}{
-		"expired":                   {with(f.claims(), "exp", now-1), identity.ErrTokenExpired},
-		"no expiry":                 {with(f.claims(), "exp", nil), identity.ErrInvalidToken},
-		"from the future":           {with(f.claims(), "iat", now+120), identity.ErrTokenTooEarly},
-		"slightly from the future":  {with(f.claims(), "iat", now+10), nil},
-		"not before":                {with(f.claims(), "nbf", now+120), identity.ErrTokenTooEarly},
-		"another issuer":            {with(f.claims(), "iss", "https://evil"), identity.ErrInvalidToken},
-		"issuer with a slash":       {with(f.claims(), "iss", identitytest.IssuerURL+"/"), identity.ErrInvalidToken},
-		"no issuer":                 {with(f.claims(), "iss", nil), identity.ErrInvalidToken},
-		"no subject":                {with(f.claims(), "sub", nil), identity.ErrInvalidToken},
-		"user subject":              {with(f.claims(), "sub", f.account.ClientID), identity.ErrInvalidToken},
-		"unknown client":            {with(f.claims(), "sub", "nobody@clients"), identity.ErrAccountGone},
-		"another uid":               {with(f.claims(), "https://vendor.io/uid", "other"), identity.ErrAccountGone},
-		"no uid":                    {with(f.claims(), "https://vendor.io/uid", nil), identity.ErrAccountGone},
-		"no audience":               {with(f.claims(), "aud", nil), identity.ErrWrongAudience},
-		"audience list":             {with(f.claims(), "aud", []string{"x", api}), nil},
-		"audience is a number":      {with(f.claims(), "aud", 7), identity.ErrInvalidToken},
-		"expiry is text":            {with(f.claims(), "exp", "never"), identity.ErrInvalidToken},
-		"claims are a list":         {[]string{"x"}, identity.ErrInvalidToken},
-		"access token as key":       {with(f.claims(), "iss", identitytest.IssuerURL+"/apikeys"), identity.ErrKeyUnknown},
+		"expired":                  {with(f.claims(), "exp", now-1), identity.ErrTokenExpired},
+		"no expiry":                {with(f.claims(), "exp", nil), identity.ErrInvalidToken},
+		"from the future":          {with(f.claims(), "iat", now+120), identity.ErrTokenTooEarly},
+		"slightly from the future": {with(f.claims(), "iat", now+10), nil},
+		"not before":               {with(f.claims(), "nbf", now+120), identity.ErrTokenTooEarly},
+		"another issuer":           {with(f.claims(), "iss", "https://evil"), identity.ErrInvalidToken},
+		"issuer with a slash":      {with(f.claims(), "iss", identitytest.IssuerURL+"/"), identity.ErrInvalidToken},
+		"no issuer":                {with(f.claims(), "iss", nil), identity.ErrInvalidToken},
+		"no subject":               {with(f.claims(), "sub", nil), identity.ErrInvalidToken},
+		"user subject":             {with(f.claims(), "sub", f.account.ClientID), identity.ErrInvalidToken},
+		"unknown client":           {with(f.claims(), "sub", "nobody@clients"), identity.ErrAccountGone},
+		"another uid":              {with(f.claims(), "https://vendor.io/uid", "other"), identity.ErrAccountGone},
+		"no uid":                   {with(f.claims(), "https://vendor.io/uid", nil), identity.ErrAccountGone},
+		"no audience":              {with(f.claims(), "aud", nil), identity.ErrWrongAudience},
+		"audience list":            {with(f.claims(), "aud", []string{"x", api}), nil},
+		"audience is a number":     {with(f.claims(), "aud", 7), identity.ErrInvalidToken},
+		"expiry is text":           {with(f.claims(), "exp", "never"), identity.ErrInvalidToken},
+		"claims are a list":        {[]string{"x"}, identity.ErrInvalidToken},
+		"access token as key": {
+			with(f.claims(), "iss", identitytest.IssuerURL+"/apikeys"),
+			identity.ErrKeyUnknown,
+		},
 		"key with another token":    {with(keyClaims, "iat", now-5), identity.ErrInvalidToken},
 		"key claims, access issuer": {with(keyClaims, "iss", identitytest.IssuerURL), identity.ErrInvalidToken},
 		"key claims, unknown id":    {with(keyClaims, "jti", "other"), identity.ErrKeyUnknown},
@@ -237,11 +243,12 @@ func TestHonestlySignedClaimsAreStillChecked(t *testing.T) {
 		})
 	}
 	if key.Hash == "" {
-		t.Error("no hash")
+		t.Error("key has no hash")
 	}
 }
 
-// FuzzVerify lets anything at the parser: never a panic, never a principal.
+// FuzzVerify passes arbitrary text to the verifier: it must not panic and must not return a
+// principal.
 func FuzzVerify(f *testing.F) {
 	world := newForge(f)
 	valid := world.Token(world.account, api)
@@ -259,13 +266,13 @@ func FuzzVerify(f *testing.F) {
 		case err != nil && errs.KindOf(err) != errs.Unauthenticated:
 			t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
 		case err != nil && len(text) > 20 && strings.Contains(err.Error(), text):
-			t.Fatalf("the error quotes the token: %v", err)
+			t.Fatalf("error quotes the token: %v", err)
 		}
 	})
 }
 
-// FuzzVerifyClaims signs anything with the real key: what follows the signature
-// check must hold too.
+// FuzzVerifyClaims signs arbitrary claims with the real key, to test the checks after the
+// signature.
 func FuzzVerifyClaims(f *testing.F) {
 	world := newForge(f)
 	header := map[string]any{"alg": "ES256", "kid": world.kid}
@@ -284,7 +291,7 @@ func FuzzVerifyClaims(f *testing.F) {
 		p, err := world.Verifier.Authenticate(context.Background(),
 			token(header, json.RawMessage(claims), es256(world.private)), api)
 		if err == nil && p.UID != world.account.UID {
-			t.Fatalf("claims %s made %+v, want uid %s", claims, p, world.account.UID)
+			t.Fatalf("claims %s: got principal %+v, want uid %s", claims, p, world.account.UID)
 		}
 		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
 			t.Fatalf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
@@ -292,7 +299,8 @@ func FuzzVerifyClaims(f *testing.F) {
 	})
 }
 
-// TestNothingPrintsASecret drives every exported type through every printer.
+// TestNothingPrintsASecret checks that no print, log or JSON form of an exported type
+// contains a secret.
 func TestNothingPrintsASecret(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
@@ -339,14 +347,14 @@ func TestNothingPrintsASecret(t *testing.T) {
 			}
 		}
 	}
-	// The test can fail: a plain struct with the same content is caught.
+	// Proves that the test can fail: it detects a plain struct with the same content.
 	leaky := struct{ Token string }{access.Reveal()}
 	caught := false
 	for _, printed := range printedForms(leaky) {
 		caught = caught || strings.Contains(printed, secrets["access token"])
 	}
 	if !caught {
-		t.Error("the printers of this test print nothing")
+		t.Error("printedForms does not print the token of a plain struct")
 	}
 }
 

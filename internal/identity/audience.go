@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// Instances knows the data planes that tokens can be made for.
+// Instances looks up the instances for which tokens can be issued.
 type Instances interface {
-	// TokenLifetime returns how long access tokens of an instance live (0 for
-	// the default), and whether there is such an instance.
+	// TokenLifetime returns the lifetime of access tokens for an instance (0 for the
+	// default), and whether the instance exists.
 	TokenLifetime(organization, instance string) (time.Duration, bool)
 }
 
-// Audiences are what access tokens can be good for
+// Audiences are the audiences for which the server issues access tokens
 // (docs/spec/resources.md#r10).
 type Audiences struct {
-	// Addresses are those of the resource API. The first one is its base URL:
-	// the default, and an audience of every token for it.
+	// Addresses are the URLs of the resource API. The first one is its base URL: the
+	// default audience, and an audience of every token for the resource API.
 	Addresses []string
-	Instances Instances     // nil when there are no data planes
+	Instances Instances     // nil without data planes
 	Lifetime  time.Duration // of tokens for the resource API; 0 for the default
 }
 
-// Resolve decides what a token of the account will be good for, and for how
-// long: the resource API by any of its addresses, which is also the default, or
-// one data plane. host is where the caller has just reached this server, which
-// counts as an address too. ok is false for what is unknown or another
-// organization's.
+// Resolve returns the audiences and the lifetime of a token for the account. The requested
+// audience is an address of the resource API (the default) or one data plane. host is the
+// Host header of the request; it counts as an address of the resource API. ok is false if
+// the audience is unknown or belongs to another organization.
 func (a *Audiences) Resolve(account *Account, wanted,
 	host string,
 ) (audiences []string, lifetime time.Duration, ok bool) {
@@ -43,15 +42,15 @@ func (a *Audiences) Resolve(account *Account, wanted,
 		return []string{wanted}, lifetime, ok
 	}
 	if a.isOurs(wanted, host) {
-		// As it was asked for, since clients compare; and the name that the
-		// resource API always answers to.
+		// The requested spelling, because clients compare it, and the base URL, which
+		// the resource API always accepts.
 		return []string{wanted, primary}, a.Lifetime, true
 	}
 	return nil, 0, false
 }
 
-// isOurs reports whether an address means the resource API: a configured one,
-// or the one at which the caller has just reached this very server.
+// isOurs reports whether an address is one of the resource API: a configured address, or
+// the host of the current request.
 func (a *Audiences) isOurs(address, host string) bool {
 	canonical := CanonicalURL(address)
 	for _, known := range a.Addresses {

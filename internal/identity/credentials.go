@@ -13,33 +13,32 @@ import (
 // (docs/spec/resources.md#r6).
 const CredentialsType = "vendor_service_account"
 
-// MaxCredentialsFile bounds what ParseCredentials reads.
+// MaxCredentialsFile is the maximum size of a credentials file in bytes.
 const MaxCredentialsFile = 64 << 10
 
-// maxIdentifier bounds client ids and names taken from outside.
+// maxIdentifier bounds client ids and names in credentials files, in bytes.
 const maxIdentifier = 512
 
-// Credentials are what a service account proves itself with: the contents of
-// its credentials file.
+// Credentials are the contents of a service account's credentials file.
 type Credentials struct {
 	ClientID     string
 	ClientSecret Secret
 	ClientEmail  string // the principal name
 	IssuerURL    string // "" in files of older tools
 
-	// Replaced is what was there before the last rotation. It is stored and never
-	// shown.
+	// Replaced are the credentials before the last rotation. They are stored, but not
+	// part of the credentials file.
 	Replaced ReplacedCredentials
 }
 
-// ReplacedCredentials go on working until they end; the zero value is none.
+// ReplacedCredentials are credentials that work until Ends; the zero value is none.
 type ReplacedCredentials struct {
 	ClientID     string
 	ClientSecret Secret
 	Ends         time.Time
 }
 
-// NewCredentials makes fresh credentials for an account.
+// NewCredentials generates credentials for an account.
 func (i *Issuer) NewCredentials(organization, account string) Credentials {
 	return Credentials{
 		ClientID:     randomText(24),
@@ -49,9 +48,9 @@ func (i *Issuer) NewCredentials(organization, account string) Credentials {
 	}
 }
 
-// Rotate makes new credentials for an account, beside which those that it has go
-// on working until ends. Those of an earlier rotation end at once: no more than
-// two are ever good.
+// Rotate generates new credentials for an account. Its current credentials work until
+// ends. Those of an earlier rotation stop working immediately, so that at most two are
+// valid.
 func (i *Issuer) Rotate(c Credentials, organization, account string, ends time.Time) Credentials {
 	next := i.NewCredentials(organization, account)
 	if ends.After(time.Now()) {
@@ -63,15 +62,15 @@ func (i *Issuer) Rotate(c Credentials, organization, account string, ends time.T
 	return next
 }
 
-// Readdress says where credentials are good now. They stay good when the issuer
-// moves; a file that was written before names the old place.
+// Readdress returns credentials with the current URL of the issuer. Credentials stay valid
+// when the issuer's URL changes, but stored ones contain the old URL.
 func (i *Issuer) Readdress(c Credentials, organization, account string) Credentials {
 	c.ClientEmail, c.IssuerURL = i.PrincipalName(organization, account), i.url
 	return c
 }
 
-// credentialsFile is the wire form. It exists only inside this file, since it
-// would print its secret.
+// credentialsFile is the JSON form. Only this file uses it, because it does not redact the
+// secret when it is printed.
 type credentialsFile struct {
 	Type         string `json:"type"`
 	ClientID     string `json:"client_id"`
@@ -79,7 +78,7 @@ type credentialsFile struct {
 	ClientEmail  string `json:"client_email"`
 	IssuerURL    string `json:"issuer_url,omitempty"`
 
-	Replaced *replacedCredentials `json:"replaced,omitempty"` // in the store only
+	Replaced *replacedCredentials `json:"replaced,omitempty"` // only in the store
 }
 
 type replacedCredentials struct {
@@ -88,14 +87,13 @@ type replacedCredentials struct {
 	Ends         time.Time `json:"ends"`
 }
 
-// File prints the credentials file, secret included, as it is handed out.
+// File returns the credentials file for the user, including the secret.
 func (c Credentials) File() []byte {
 	c.Replaced = ReplacedCredentials{}
 	return c.Stored()
 }
 
-// Stored prints the credentials as they are stored: the file, and what it has
-// replaced.
+// Stored returns the credentials in the form of the store: the file with Replaced.
 func (c Credentials) Stored() []byte {
 	file := credentialsFile{
 		Type:         CredentialsType,
@@ -112,20 +110,20 @@ func (c Credentials) Stored() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(file); err != nil {
-		panic("identity: credentials do not marshal: " + err.Error()) // strings and a time
+		panic("identity: encoding credentials: " + err.Error()) // cannot fail for strings and a time
 	}
 	return buf.Bytes()
 }
 
-// ParseCredentials reads a credentials file. Fields it does not know are
-// passed over; its errors never quote the file.
+// ParseCredentials reads a credentials file. It ignores unknown fields. Its errors never
+// quote the file, because it contains a secret.
 func ParseCredentials(data []byte) (Credentials, error) {
 	if len(data) > MaxCredentialsFile {
 		return Credentials{}, fmt.Errorf("%w: larger than %d bytes", ErrInvalidCredentials, MaxCredentialsFile)
 	}
 	var file credentialsFile
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &file); err != nil {
-		return Credentials{}, fmt.Errorf("%w: it is not a JSON object of strings", ErrInvalidCredentials)
+		return Credentials{}, fmt.Errorf("%w: not a JSON object of strings", ErrInvalidCredentials)
 	}
 	switch {
 	case file.Type != CredentialsType:
@@ -140,7 +138,7 @@ func ParseCredentials(data []byte) (Credentials, error) {
 	if file.IssuerURL != "" {
 		if _, err := parseBaseURL(file.IssuerURL); err != nil {
 			return Credentials{},
-				fmt.Errorf("%w: field issuer_url is not an http or https address", ErrInvalidCredentials)
+				fmt.Errorf("%w: field issuer_url is not an http or https URL", ErrInvalidCredentials)
 		}
 	}
 	c := Credentials{
@@ -155,8 +153,8 @@ func ParseCredentials(data []byte) (Credentials, error) {
 	return c, nil
 }
 
-// plainText accepts a non-empty, bounded text without spaces and control
-// characters: what can travel in a header.
+// plainText reports whether s is a non-empty, bounded string without spaces and control
+// characters, so that it can be sent in a header.
 func plainText(s string) bool {
 	if s == "" || len(s) > maxIdentifier {
 		return false
@@ -169,31 +167,31 @@ func plainText(s string) bool {
 	return true
 }
 
-// parseBaseURL accepts http(s)://host[:port][/path] and nothing more.
+// parseBaseURL accepts http(s)://host[:port][/path] without user, query and fragment.
 func parseBaseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("parse %q: not a URL", text)
+		return nil, fmt.Errorf("%q is not a URL", text)
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not a plain http or https address", text)
+		return nil, fmt.Errorf("%q is not an http or https URL without user, query and fragment", text)
 	}
 	return u, nil
 }
 
-// IsBaseURL reports whether text is an address as issuers and audiences have
-// them: http or https, without user, query and fragment.
+// IsBaseURL reports whether text is a valid URL of an issuer or an audience: http or
+// https, without user, query and fragment.
 func IsBaseURL(text string) bool {
 	_, err := parseBaseURL(text)
 	return err == nil
 }
 
-// Authenticate finds the account that a client id and secret belong to. An
-// unknown id costs as much as a wrong secret.
+// Authenticate returns the account of a client id and secret. An unknown id takes as long
+// as a wrong secret, so that the response time does not reveal which ids exist.
 func Authenticate(dir *Directory, sealer *Sealer, clientID string, secret Secret) (*Account, error) {
 	account, ok := dir.AccountByClientID(clientID)
-	hash := sealer.ring.Load().decoy // so that there is as much to compare
+	hash := sealer.ring.Load().decoy // compared for an unknown id
 	if ok {
 		hash = account.SecretHash
 	}

@@ -78,7 +78,7 @@ func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 				t.Fatalf("error = %v, want %v", err, identity.ErrInvalidCredentials)
 			}
 			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %q does not name %q", err, tc.want)
+				t.Errorf("error %q does not contain %q", err, tc.want)
 			}
 			if strings.Contains(err.Error(), secret) {
 				t.Errorf("error %q quotes the file", err)
@@ -124,12 +124,13 @@ func TestAuthenticateRefusesEverythingButTheRightPair(t *testing.T) {
 	w.Directory.DeleteAccount("acme", "ci", account.UID)
 	if _, err := identity.Authenticate(w.Directory, w.Sealer, c.ClientID, c.ClientSecret); !errors.Is(err,
 		identity.ErrInvalidClient) {
-		t.Errorf("a deleted account still authenticates: %v", err)
+		t.Errorf("deleted account: error = %v, want %v", err, identity.ErrInvalidClient)
 	}
 }
 
 func FuzzParseCredentials(f *testing.F) {
-	f.Add([]byte(`{"type":"vendor_service_account","client_id":"id","client_secret":"s","client_email":"a@b","issuer_url":"https://x"}`))
+	f.Add([]byte(`{"type":"vendor_service_account","client_id":"id","client_secret":"s",` +
+		`"client_email":"a@b","issuer_url":"https://x"}`))
 	f.Add([]byte(`{"type":"vendor_service_account"}`))
 	f.Add([]byte("\xef\xbb\xbf{}"))
 	f.Add([]byte(`[[[[`))
@@ -143,7 +144,7 @@ func FuzzParseCredentials(f *testing.F) {
 		}
 		back, err := identity.ParseCredentials(c.File())
 		if err != nil {
-			t.Fatalf("own file is refused: %v", err)
+			t.Fatalf("ParseCredentials rejects the result of File: %v", err)
 		}
 		if back.ClientID != c.ClientID || back.ClientSecret.Reveal() != c.ClientSecret.Reveal() {
 			t.Fatalf("round trip changed %+v to %+v", c, back)

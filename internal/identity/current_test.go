@@ -10,8 +10,8 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// TestNobodyIsKnownWhileNewsAreMissing: a server that does not hear of revocations
-// takes nobody's word, also not of calls that have begun.
+// TestNobodyIsKnownWhileNewsAreMissing checks that a server that does not receive
+// revocations rejects all tokens, including those of running calls.
 func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
 	t.Parallel()
 	world := identitytest.New(t)
@@ -30,7 +30,7 @@ func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
 		t.Errorf("got %v, want %v", err, identity.ErrNotCurrent)
 	}
 	if who.Live() {
-		t.Error("a call that had begun goes on")
+		t.Error("principal of a running call is live, want not live")
 	}
 	current.Store(true)
 	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); err != nil || !who.Live() {

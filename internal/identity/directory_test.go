@@ -31,13 +31,11 @@ func TestDirectoryKeepsTheNewestAccount(t *testing.T) {
 		}, "u1", "c2"},
 		"deleted": {func(d *identity.Directory) {
 			d.PutAccount(account("u1", "c1", 5))
-			d.DeleteAccount("acme",
-				"ci", "u1")
+			d.DeleteAccount("acme", "ci", "u1")
 		}, "", ""},
 		"deleted by name": {func(d *identity.Directory) {
 			d.PutAccount(account("u1", "c1", 5))
-			d.DeleteAccount("acme",
-				"ci", "")
+			d.DeleteAccount("acme", "ci", "")
 		}, "", ""},
 		"late event after deletion": {func(d *identity.Directory) {
 			d.PutAccount(account("u1", "c1", 5))
@@ -45,8 +43,7 @@ func TestDirectoryKeepsTheNewestAccount(t *testing.T) {
 			d.PutAccount(account("u1", "c1", 9))
 		}, "", ""},
 		"deletion before creation": {func(d *identity.Directory) {
-			d.DeleteAccount("acme", "ci",
-				"u1")
+			d.DeleteAccount("acme", "ci", "u1")
 			d.PutAccount(account("u1", "c1", 5))
 		}, "", ""},
 		"recreated": {func(d *identity.Directory) {
@@ -76,7 +73,7 @@ func TestDirectoryKeepsTheNewestAccount(t *testing.T) {
 			}
 			for _, client := range []string{"c0", "c1", "c2"} {
 				if _, ok := d.AccountByClientID(client); ok != (client == tc.client) {
-					t.Errorf("client id %s is found: %v, want %v", client, ok, client == tc.client)
+					t.Errorf("client id %s exists: %v, want %v", client, ok, client == tc.client)
 				}
 			}
 		})
@@ -109,17 +106,18 @@ func TestRevokedAndDeletedKeysStaySo(t *testing.T) {
 		do               func(*identity.Directory)
 		present, revoked bool
 	}{
-		"put":                    {func(d *identity.Directory) { d.PutKey(key(false, 1)) }, true, false},
-		"revoked":                {func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) }, true, true},
+		"put": {func(d *identity.Directory) { d.PutKey(key(false, 1)) }, true, false},
+		"revoked": {
+			func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 2)) },
+			true, true,
+		},
 		"revoked from the start": {func(d *identity.Directory) { d.PutKey(key(true, 1)) }, true, true},
 		"revoked without revision": {
 			func(d *identity.Directory) { d.PutKey(key(false, 1)); d.PutKey(key(true, 0)) },
 			true, true,
 		},
 		"unrevoking": {func(d *identity.Directory) { d.PutKey(key(true, 1)); d.PutKey(key(false, 2)) }, true, true},
-		"late event": {func(
-			d *identity.Directory,
-		) {
+		"late event": {func(d *identity.Directory) {
 			d.PutKey(key(false, 1))
 			d.PutKey(key(true, 2))
 			d.PutKey(key(false, 1))
@@ -132,8 +130,7 @@ func TestRevokedAndDeletedKeysStaySo(t *testing.T) {
 		"late event after delete": {func(d *identity.Directory) {
 			d.PutKey(key(false, 1))
 			d.DeleteKey("k1")
-			d.PutKey(
-				key(false, 2))
+			d.PutKey(key(false, 2))
 		}, false, false},
 		"late revocation, deleted": {
 			func(d *identity.Directory) { d.DeleteKey("k1"); d.PutKey(key(true, 1)) },
@@ -175,7 +172,7 @@ func TestDirectoryUnderConcurrentUse(t *testing.T) {
 					Revoked: true,
 				})
 				if _, ok := d.Account("acme", id); !ok {
-					t.Error("own write not seen")
+					t.Error("account is missing after PutAccount")
 				}
 				if i%2 == 0 {
 					d.DeleteKey(id)

@@ -1,30 +1,35 @@
-// Package identity knows who is calling: service-account credentials, access
-// tokens, API keys delivered as JWE, signing keys and their JWKS, and one
-// verifier for all surfaces.
+// Package identity authenticates callers. It owns service-account credentials, access
+// tokens, API keys (delivered as JWE), sessions of people, signing keys with their JWKS,
+// the encryption keys for secrets at rest, and one token verifier for all surfaces.
 //
-// It does not decide what a caller may do (that is access), does not speak
-// HTTP (that is tokenapi), knows no resources and none of their fields, and does
-// not reconcile them (that is controllers/serviceaccount and
-// controllers/apikey).
+// It does not decide what a caller may do (internal/identity/access), does not serve HTTP
+// (internal/surfaces/tokenapi), does not know the resource types and does not reconcile
+// them (internal/controlplane/kinds). Package internal/identity/signin signs people in.
 //
 // # Locks
 //
-// No two of these are ever held at once, so there is no order to keep. None is
-// held while a request waits for the network but Keyring's.
+//	lock           protects
+//	Directory.mu   the maps, counts and tombstones; writes to the records in them (live,
+//	               expected, revoked) and to Directory.refusing
+//	Keyring.busy   loads and changes of the signing keys, and the fields missed and
+//	               changed. It is a channel of capacity 1, so that waiting for it ends
+//	               with the context. It is held during calls of the KeyStore.
+//	Sealer.mu      reads and writes of the key file
+//	cacheShard.mu  the entries map of one shard of the verifier's token cache
 //
-//   - Directory.mu guards its maps, counts and tombstones, and every write to
-//     the records they hold, and the set of instances that accept no API keys,
-//     which is replaced as a whole and read without the lock. The records' fields that the verifier reads (live,
-//     revoked) are atomic: a cached token is checked without the lock. A method
-//     that ends a record stores nil into live before it returns, and so the next
-//     check of any token that points to it fails.
-//   - cacheShard.mu, one for each shard of the verifier's cache, guards the
-//     shard's map. Entries are immutable, except for the time of their last use,
-//     which is atomic.
-//   - Keyring.busy is a lock with a deadline: one load or change of the signing
-//     keys at a time, so it is held over calls of the KeyStore. Readers do not
-//     take it: the present keys are one immutable value behind an atomic
-//     pointer. Only a token that names an unknown key waits for it.
-//   - Sealer.mu is held over reading and writing the key file. Readers use the
-//     immutable ring behind an atomic pointer.
+// Order: Keyring.busy before Sealer.mu, because a SealedStore may reload the key file
+// while the ring loads. No other two locks are held at the same time. Only Keyring.busy is
+// held during network calls.
+//
+// # Invariants
+//
+//   - The verifier checks a cached token without locks: the fields live and revoked of the
+//     records are atomic, the instances that reject API keys (Directory.refusing), the
+//     signing keys (Keyring.current) and the encryption keys (Sealer.ring) are immutable
+//     values behind atomic pointers. Only a token with an unknown key id waits for
+//     Keyring.busy.
+//   - A Directory method that deletes or ends a record stores nil into live before it
+//     returns. From then on every check of a token that depends on the record fails.
+//   - Cache entries are immutable except for the time of their last use, which is atomic,
+//     and the sync.Map of principals per data plane.
 package identity

@@ -14,28 +14,28 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Sizes of RSA keys. The lower one is that of docs/spec/resources.md#api-key,
-// the upper one keeps a request from buying minutes of arithmetic.
+// Sizes of RSA keys. docs/spec/resources.md#api-key sets the minimum. The maximum bounds
+// the processor time of one request.
 const (
 	minRSABits       = 2048
 	maxRSABits       = 8192
 	maxEncryptionKey = 16 << 10
 )
 
-// EncryptionKey is the public half of a client's RSA key pair. API keys are
-// delivered encrypted to it.
+// EncryptionKey is the public key of a client's RSA key pair. The server encrypts a new
+// API key with it before it returns the key.
 type EncryptionKey struct {
 	public *rsa.PublicKey
 	keyID  string
 }
 
-// ParseEncryptionKey reads a PEM or a JWK, not both. Without either it returns
-// nil. Errors are InputErrors and never quote the key: users do paste private
-// keys.
+// ParseEncryptionKey reads a PEM or a JWK, not both. It returns nil if both are empty.
+// Errors are InputErrors and never quote the key, because users paste private keys by
+// mistake.
 func ParseEncryptionKey(pemText, jwkText string) (*EncryptionKey, error) {
 	switch {
 	case pemText != "" && jwkText != "":
-		return nil, &InputError{InputPEMAndJWK, "give pem or jwk, not both"}
+		return nil, &InputError{InputPEMAndJWK, "set pem or jwk, not both"}
 	case pemText != "":
 		return parsePEM(pemText)
 	case jwkText != "":
@@ -50,14 +50,14 @@ func parsePEM(text string) (*EncryptionKey, error) {
 	}
 	block, rest := pem.Decode(bytes.TrimSpace([]byte(text)))
 	if block == nil {
-		detail := "must be a PEM block that begins with -----BEGIN PUBLIC KEY-----"
+		detail := "must be a PEM block that starts with -----BEGIN PUBLIC KEY-----"
 		if strings.Contains(text, `\n`) {
-			detail += `; its line breaks are written as \n characters instead of real ones`
+			detail += `; it contains the characters \n instead of line breaks`
 		}
 		return nil, &InputError{InputPEM, detail}
 	}
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, &InputError{InputPEM, "must hold one PEM block and nothing after it"}
+		return nil, &InputError{InputPEM, "must contain one PEM block and nothing after it"}
 	}
 	public, detail := decodePEM(block)
 	if detail != "" {
@@ -84,11 +84,11 @@ func decodePEM(block *pem.Block) (*rsa.PublicKey, string) {
 		}
 		public, ok := parsed.(*rsa.PublicKey)
 		if !ok {
-			return nil, "must be an RSA key, this one is for " + keyKind(parsed)
+			return nil, "must be an RSA key, but it is a key for " + keyKind(parsed)
 		}
 		return public, ""
 	case strings.Contains(block.Type, "PRIVATE KEY"):
-		return nil, "is a private key: send the public half, and consider this key pair compromised"
+		return nil, "is a private key; send the public key of another key pair, because this one is compromised"
 	}
 	return nil, "must be a block of type PUBLIC KEY or RSA PUBLIC KEY"
 }
@@ -99,13 +99,13 @@ func keyKind(key any) string {
 	return strings.ToUpper(kind)
 }
 
-// checkRSA returns what is wrong with a key, or "".
+// checkRSA returns the problem of a key, or "".
 func checkRSA(public *rsa.PublicKey) string {
 	switch bits := public.N.BitLen(); {
 	case bits < minRSABits:
-		return fmt.Sprintf("must be an RSA key of at least %d bits, this one has %d", minRSABits, bits)
+		return fmt.Sprintf("must be an RSA key of at least %d bits, but has %d", minRSABits, bits)
 	case bits > maxRSABits:
-		return fmt.Sprintf("must be an RSA key of at most %d bits, this one has %d", maxRSABits, bits)
+		return fmt.Sprintf("must be an RSA key of at most %d bits, but has %d", maxRSABits, bits)
 	case public.N.Bit(0) == 0:
 		return "has an even modulus"
 	case public.E < 3 || public.E%2 == 0:
@@ -114,9 +114,8 @@ func checkRSA(public *rsa.PublicKey) string {
 	return ""
 }
 
-// parseJWK reads a JSON Web Key. The members are read by hand, so that the error
-// can name the one that is wrong, a private key is not even decoded, and
-// certificates in it (x5c) are not looked at.
+// parseJWK reads a JSON Web Key. It reads the members itself, so that the error names the
+// wrong one, a private key is not decoded, and certificates (x5c) are ignored.
 func parseJWK(text string) (*EncryptionKey, error) {
 	if len(text) > maxEncryptionKey {
 		return nil, &InputError{InputJWK, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
@@ -143,7 +142,7 @@ func parseJWK(text string) (*EncryptionKey, error) {
 	return &EncryptionKey{public: public, keyID: jwkText(members, "kid")}, nil
 }
 
-// jwkText returns a member that is a string, else "".
+// jwkText returns a string member, or "" if it is missing or not a string.
 func jwkText(members map[string]json.RawMessage, name string) string {
 	var s string
 	_ = json.Unmarshal(members[name], &s)
@@ -158,7 +157,7 @@ func jwkNumber(members map[string]json.RawMessage, name string) (*big.Int, bool)
 func checkJWKMembers(members map[string]json.RawMessage) string {
 	for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"} {
 		if _, ok := members[private]; ok {
-			return "holds a private key: send only kty, n and e, and consider this key pair compromised"
+			return "contains a private key; send only kty, n and e of another key pair, because this one is compromised"
 		}
 	}
 	use, alg := jwkText(members, "use"), jwkText(members, "alg")
@@ -177,21 +176,21 @@ func checkJWKMembers(members map[string]json.RawMessage) string {
 	return ""
 }
 
-// Encrypt wraps an API key as compact JWE, RSA-OAEP with A256GCM
+// Encrypt returns an API key as compact JWE, RSA-OAEP with A256GCM
 // (docs/spec/resources.md#r5).
 func (k *EncryptionKey) Encrypt(token Secret) (string, error) {
 	encrypter, err := jose.NewEncrypter(jose.A256GCM,
 		jose.Recipient{Algorithm: jose.RSA_OAEP, Key: k.public, KeyID: k.keyID}, nil)
 	if err != nil {
-		return "", fmt.Errorf("encrypt API key: %w", err)
+		return "", fmt.Errorf("encrypting the API key: %w", err)
 	}
 	object, err := encrypter.Encrypt([]byte(token.Reveal()))
 	if err != nil {
-		return "", fmt.Errorf("encrypt API key: %w", err)
+		return "", fmt.Errorf("encrypting the API key: %w", err)
 	}
 	jwe, err := object.CompactSerialize()
 	if err != nil {
-		return "", fmt.Errorf("encrypt API key: %w", err)
+		return "", fmt.Errorf("encrypting the API key: %w", err)
 	}
 	return jwe, nil
 }

@@ -24,7 +24,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// rsaKey makes one key for all tests: making them is slow.
+// rsaKey generates one key for all tests, because that is slow.
 var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -55,7 +55,8 @@ func jwkOf(t testing.TB, public any) string {
 	return string(text)
 }
 
-// modulus makes a key of a size without the time that primes take.
+// modulus returns a key of the given size quickly, because its modulus is no product of
+// two generated primes.
 func modulus(bits int) *rsa.PublicKey {
 	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
 	return &rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537}
@@ -103,7 +104,7 @@ func TestEncryptedKeysDecryptWithGoJose(t *testing.T) {
 	}
 }
 
-// webcrypto is what a browser does: no library, only the platform's crypto.
+// webcrypto decrypts a JWE with the WebCrypto API of browsers, without a library.
 const webcrypto = `
 const fs = require('fs');
 (async () => {
@@ -124,7 +125,7 @@ func TestEncryptedKeysDecryptWithWebCrypto(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not installed: WebCrypto is not tried here")
+		t.Skip("node is not installed")
 	}
 	dir, private := t.TempDir(), rsaKey()
 	key, err := identity.ParseEncryptionKey(spki(t, &private.PublicKey), "")
@@ -149,7 +150,7 @@ func TestEncryptedKeysDecryptWithWebCrypto(t *testing.T) {
 		filepath.Join(dir, "jwe"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "eyJ.the.token" {
-		t.Errorf("WebCrypto gives %q, %v; want eyJ.the.token", out, err)
+		t.Errorf("WebCrypto returns %q, %v; want eyJ.the.token", out, err)
 	}
 }
 
@@ -213,7 +214,7 @@ func TestUnusableEncryptionKeysNameTheInput(t *testing.T) {
 		"garbage PKCS #1": {pemOf("RSA PUBLIC KEY", []byte("garbage")), "", identity.InputPEM, "well-formed"},
 		"EC":              {spki(t, &ec.PublicKey), "", identity.InputPEM, "RSA"},
 		"Ed25519":         {spki(t, ed), "", identity.InputPEM, "RSA"},
-		"1024 bits":       {spki(t, modulus(1024)), "", identity.InputPEM, "at least 2048 bits, this one has 1024"},
+		"1024 bits":       {spki(t, modulus(1024)), "", identity.InputPEM, "at least 2048 bits, but has 1024"},
 		"2047 bits":       {spki(t, modulus(2047)), "", identity.InputPEM, "2047"},
 		"16384 bits":      {spki(t, modulus(16384)), "", identity.InputPEM, "at most 8192"},
 		"even modulus":    {spki(t, even), "", identity.InputPEM, "modulus"},
@@ -294,12 +295,12 @@ func FuzzParseEncryptionKey(f *testing.F) {
 		}
 		if key == nil {
 			if pemText != "" || jwkText != "" {
-				t.Fatal("a key was passed over")
+				t.Fatal("ParseEncryptionKey returns no key and no error for a non-empty input")
 			}
 			return
 		}
 		if _, err := key.Encrypt(identity.NewSecret("token")); err != nil {
-			t.Fatalf("accepted a key that does not encrypt: %v", err)
+			t.Fatalf("Encrypt fails for an accepted key: %v", err)
 		}
 	})
 }

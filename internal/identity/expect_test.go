@@ -28,13 +28,13 @@ func TestKeysOfAnInstanceDieWithIt(t *testing.T) {
 	if got := d.KeysOf("acme", "prod"); got != 2 {
 		t.Errorf("prod has %d keys, want 2", got)
 	}
-	d.DeleteInstance("acme", "") // not the way to delete an organization's keys
+	d.DeleteInstance("acme", "") // must not delete the keys of the organization
 	d.DeleteInstance("acme", "none")
 	d.DeleteInstance("acme", "prod")
 	d.PutKey(key("a", "prod")) // a late event
 	for id, want := range map[string]bool{"a": false, "b": false, "c": true, "d": true, "e": true} {
 		if _, ok := d.Key(id); ok != want {
-			t.Errorf("key %s is there: %v, want %v", id, ok, want)
+			t.Errorf("key %s exists: %v, want %v", id, ok, want)
 		}
 	}
 	for instance, want := range map[string]int{"prod": 0, "test": 1, "": 1} {
@@ -56,42 +56,42 @@ func TestExpectedKeysAreStoredOrForgotten(t *testing.T) {
 		d.ExpectKey(key("never", "prod")) // a create call that failed
 		d.ExpectKey(key("soon", "prod"))
 		if _, ok := d.Key("soon"); !ok {
-			t.Fatal("an expected key does not work")
+			t.Fatal("expected key does not exist")
 		}
 		if got := d.KeysOf("acme", "prod"); got != 1 {
-			t.Errorf("%d keys are counted before the expected ones are stored, want 1", got)
+			t.Errorf("KeysOf = %d before the expected keys are stored, want 1", got)
 		}
 		d.PutKey(key("soon", "prod"))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if _, ok := d.Key("never"); ok {
-			t.Error("a key that was never stored is still there")
+			t.Error("key that was never stored still exists")
 		}
 		if _, ok := d.Key("soon"); !ok {
-			t.Error("a key that was stored is forgotten")
+			t.Error("stored key was removed")
 		}
 		if got := d.KeysOf("acme", "prod"); got != 2 {
-			t.Errorf("%d keys in the end, want 2", got)
+			t.Errorf("KeysOf = %d at the end, want 2", got)
 		}
-		// What is revoked or deleted does not come back by being expected.
+		// ExpectKey does not undo a revocation or a deletion.
 		revoked := key("soon", "prod")
 		revoked.Revoked = true
 		d.PutKey(revoked)
 		d.ExpectKey(key("soon", "prod"))
 		if k, _ := d.Key("soon"); k == nil || !k.Revoked {
-			t.Errorf("an expectation undid a revocation: %+v", k)
+			t.Errorf("ExpectKey undid a revocation: %+v", k)
 		}
 		d.DeleteKey("soon")
 		d.ExpectKey(key("soon", "prod"))
 		if _, ok := d.Key("soon"); ok {
-			t.Error("an expectation undid a deletion")
+			t.Error("ExpectKey undid a deletion")
 		}
-		// What is expected goes with its instance too, also when nothing else is left.
+		// DeleteInstance also deletes an expected key if it is the only key.
 		d.ExpectKey(key("first", "new"))
 		d.DeleteInstance("acme", "new")
 		d.PutKey(key("first", "new"))
 		if _, ok := d.Key("first"); ok {
-			t.Error("an expected key outlived its instance")
+			t.Error("expected key exists after its instance was deleted")
 		}
 	})
 }
@@ -105,27 +105,27 @@ func TestExpectedCredentials(t *testing.T) {
 		a.ClientID, a.SecretHash = client, "hash"
 		return a
 	}
-	// The controller may be quicker than the news of the account's creation.
+	// The controller may call ExpectAccount before the account's creation is reported.
 	d.ExpectAccount(with("first"))
 	d.PutAccount(account)
 	if _, ok := d.AccountByClientID("first"); !ok {
 		t.Error("expected credentials do not work")
 	}
-	// Only the first ones are expected: an older write must not take away newer
-	// credentials, nor bring back an account.
+	// ExpectAccount only adds first credentials: an older write must not replace newer
+	// credentials or bring back an account.
 	d.ExpectAccount(with("second"))
 	if _, ok := d.AccountByClientID("first"); !ok {
-		t.Error("an expectation replaced credentials")
+		t.Error("ExpectAccount replaced credentials")
 	}
 	newer := account
 	newer.Revision = 7
 	d.PutAccount(newer) // the credentials were not stored: another write came first
 	if _, ok := d.AccountByClientID("first"); ok {
-		t.Error("credentials that were never stored work")
+		t.Error("credentials work that were never stored")
 	}
 	d.DeleteAccount("acme", "robot", "u1")
 	d.ExpectAccount(with("third"))
 	if _, ok := d.Account("acme", "robot"); ok {
-		t.Error("an expectation brought an account back")
+		t.Error("ExpectAccount brought a deleted account back")
 	}
 }

@@ -1,6 +1,6 @@
 package identity
 
-// Key finds an API key by its id.
+// Key returns an API key by its id.
 func (d *Directory) Key(id string) (*Key, bool) {
 	_, rec := d.key(id)
 	if rec == nil {

@@ -1,10 +1,9 @@
 package identity
 
-// Input is an argument that a caller got from outside. Which field of a resource
-// it came from is the caller's to know.
+// Input is an argument with user input. The caller maps it to the field of a resource.
 type Input string
 
-// The inputs of ParseEncryptionKey and of Issuer.APIKey.
+// Inputs of ParseEncryptionKey and Issuer.APIKey.
 const (
 	InputPEM       Input = "PEM"
 	InputJWK       Input = "JWK"
@@ -13,13 +12,13 @@ const (
 	InputMetadata  Input = "metadata"
 )
 
-// InputError says which input is wrong, and why.
+// InputError reports an invalid input.
 type InputError struct {
 	Input  Input
-	Detail string // continues a sentence that begins with the field: "must be in the future"
+	Detail string // continues a sentence that starts with the field: "must be in the future"
 }
 
-// Error names the input.
+// Error returns the input and the detail.
 func (e *InputError) Error() string { return string(e.Input) + ": " + e.Detail }
 
 // Unwrap makes the error an ErrInvalidInput, of kind Invalid.

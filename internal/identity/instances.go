@@ -2,15 +2,15 @@ package identity
 
 import "maps"
 
-// Instance is what identity has to know of a messaging instance.
+// Instance is the part of a messaging instance that identity needs.
 type Instance struct {
 	Organization string
 	Name         string
 	APIKeys      bool // whether its data planes accept API keys
 }
 
-// PutInstance adds or updates an instance; what it says about API keys is in
-// force when it returns. Reports must come in the order of the writes.
+// PutInstance adds or updates an instance. i.APIKeys is in force when PutInstance returns.
+// Calls must be in the order of the writes.
 func (d *Directory) PutInstance(i Instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -19,9 +19,8 @@ func (d *Directory) PutInstance(i Instance) {
 	d.refuseKeysLocked(at, !i.APIKeys)
 }
 
-// DeleteInstance forgets an instance and ends every key that is good for it
-// alone. Call it as soon as the instance's deletion is requested: another one of
-// the same name must not be open to keys of this one.
+// DeleteInstance deletes an instance and all keys that are only for it. Call it as soon as
+// deletion is requested: a new instance with the same name must not accept keys of this one.
 func (d *Directory) DeleteInstance(organization, instance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,7 +30,7 @@ func (d *Directory) DeleteInstance(organization, instance string) {
 	d.dropKeysOfLocked(organization, instance)
 }
 
-// Instance finds an instance.
+// Instance returns an instance by name.
 func (d *Directory) Instance(organization, instance string) (Instance, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -39,8 +38,8 @@ func (d *Directory) Instance(organization, instance string) (Instance, bool) {
 	return i, ok
 }
 
-// refuseKeysLocked is called with mu held. The set is replaced, not changed: the
-// verifier reads it without the lock.
+// refuseKeysLocked adds an instance to, or removes it from, the instances that reject API
+// keys. It replaces the set, because the verifier reads the set without the lock.
 func (d *Directory) refuseKeysLocked(at name, refuse bool) {
 	old := *d.refusing.Load()
 	if _, refused := old[at]; refused == refuse {
@@ -55,7 +54,7 @@ func (d *Directory) refuseKeysLocked(at name, refuse bool) {
 	d.refusing.Store(&set)
 }
 
-// refusesKeys says whether an instance is known not to accept API keys.
+// refusesKeys reports whether an instance rejects API keys.
 func (d *Directory) refusesKeys(at name) bool {
 	_, refused := (*d.refusing.Load())[at]
 	return refused

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Claims of our own that discovery announces; claims spells them again, since a
-// struct tag cannot name a constant.
+// Private claims that the discovery document lists. The struct claims repeats them,
+// because a struct tag cannot use a constant.
 const (
 	UsernameClaim = "https://vendor.io/username"
 	ScopeClaim    = "https://vendor.io/scope"
@@ -22,7 +22,7 @@ const (
 	MaxTokenLifetime     = 30 * 24 * time.Hour
 )
 
-// MaxMetadata bounds the extra claims of an API key, names and values together.
+// MaxMetadata bounds the extra claims of an API key, names and values together, in bytes.
 const MaxMetadata = 4 << 10
 
 const (
@@ -32,28 +32,26 @@ const (
 	anyInstance    = "*"
 )
 
-// AnyOrganization is an audience that, given to Verify, accepts the API keys that
-// are good for a whole organization, whichever it is. The resource API passes
-// it beside its own address.
+// AnyOrganization is an audience for Verifier.Authenticate that accepts the API keys of any
+// whole organization. The resource API passes it in addition to its own address.
 const AnyOrganization = audiencePrefix + "*"
 
-// InstanceAudience is the audience of a data plane
-// (docs/spec/resources.md#r10).
+// InstanceAudience returns the audience of a data plane (docs/spec/resources.md#r10).
 func InstanceAudience(organization, instance string) string {
 	return audiencePrefix + organization + ":" + instance
 }
 
-// AnyInstance is an audience that, given to Authenticate, accepts whatever is good at
-// some data plane of an organization. No instance is called so.
+// AnyInstance returns an audience for Verifier.Authenticate that accepts every credential
+// for any data plane of an organization. No instance can have that name.
 func AnyInstance(organization string) string { return InstanceAudience(organization, anyInstance) }
 
-// OrganizationAudience is the audience of API keys without an instance: every
-// data plane of the organization, and the resource API.
+// OrganizationAudience returns the audience of API keys without an instance. They work at
+// every data plane of the organization and at the resource API.
 func OrganizationAudience(organization string) string {
 	return audiencePrefix + organization
 }
 
-// ParseInstanceAudience takes the audience of a data plane apart.
+// ParseInstanceAudience splits the audience of a data plane.
 func ParseInstanceAudience(audience string) (organization, instance string, ok bool) {
 	rest, ok := strings.CutPrefix(audience, audiencePrefix)
 	if !ok {
@@ -66,36 +64,36 @@ func ParseInstanceAudience(audience string) (organization, instance string, ok b
 	return organization, instance, true
 }
 
-// Issuer makes access tokens and API keys.
+// Issuer issues access tokens and API keys.
 type Issuer struct {
-	url  string // without a slash at the end
+	url  string // without a trailing slash
 	host string
 	keys *Keyring
 }
 
-// NewIssuer makes the issuer whose address is baseURL.
+// NewIssuer returns the issuer with the URL baseURL.
 func NewIssuer(baseURL string, keys *Keyring) (*Issuer, error) {
 	u, err := parseBaseURL(baseURL)
 	if err != nil {
-		return nil, fmt.Errorf("issuer: %w", err)
+		return nil, fmt.Errorf("parsing the issuer URL: %w", err)
 	}
 	return &Issuer{url: strings.TrimRight(baseURL, "/"), host: u.Host, keys: keys}, nil
 }
 
-// URL returns the issuer's address, without a slash at the end.
+// URL returns the issuer's URL without a trailing slash.
 func (i *Issuer) URL() string { return i.url }
 
-// Keys returns the ring the issuer signs with.
+// Keys returns the keyring with which the issuer signs.
 func (i *Issuer) Keys() *Keyring { return i.keys }
 
-// PrincipalName is how an account is called in ACLs, audit records and its
-// credentials file: <account>@<organization>.<issuer host>. The host is the
-// address's authority, port included, as existing tools compute it.
+// PrincipalName returns the name of an account in ACLs, audit records and its credentials
+// file: <account>@<organization>.<issuer host>. The host includes the port, because
+// existing tools compute it so.
 func (i *Issuer) PrincipalName(organization, account string) string {
 	return account + "@" + organization + "." + i.host
 }
 
-// claims is the payload of both sorts of tokens.
+// claims is the payload of access tokens and API keys.
 type claims struct {
 	Issuer    string            `json:"iss"`
 	Subject   string            `json:"sub"`
@@ -108,14 +106,14 @@ type claims struct {
 	Scopes    []string          `json:"https://vendor.io/scope,omitempty"`
 	Scope     string            `json:"scope,omitempty"`
 	UID       string            `json:"https://vendor.io/uid"`
-	SessionID string            `json:"sid,omitempty"` // of tokens that people have
+	SessionID string            `json:"sid,omitempty"` // only in tokens of sessions
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
-// audience is a string or a list of them (RFC 7519 §4.1.3).
+// audience is a string or a list of strings (RFC 7519 §4.1.3).
 type audience []string
 
-// MarshalJSON writes a single audience as a string, as access tokens have it.
+// MarshalJSON encodes a single audience as a string, the usual form in access tokens.
 func (a audience) MarshalJSON() ([]byte, error) {
 	if len(a) == 1 {
 		return json.Marshal(a[0])
@@ -123,7 +121,7 @@ func (a audience) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(a))
 }
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON decodes a string or a list.
 func (a *audience) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -136,13 +134,14 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 func marshalClaims(c any) ([]byte, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("encode claims: %w", err)
+		return nil, fmt.Errorf("encoding claims: %w", err)
 	}
 	return payload, nil
 }
 
-// AccessToken issues a token for the account, good for the audiences. A lifetime
-// of 0 means DefaultTokenLifetime; longer ones than MaxTokenLifetime are cut.
+// AccessToken issues a token for the account and the audiences. A lifetime of 0 means
+// DefaultTokenLifetime. AccessToken reduces the lifetime to MaxTokenLifetime, and to the
+// end of replaced credentials.
 func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
 	switch {
 	case lifetime <= 0:
@@ -153,7 +152,7 @@ func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences
 	now := time.Now().Truncate(time.Second)
 	expires := now.Add(lifetime)
 	if ends := account.Replaced.Ends; account.ClientID == account.Replaced.ID && ends.Before(expires) {
-		expires = ends.Truncate(time.Second) // with the credentials that it is asked for with
+		expires = ends.Truncate(time.Second) // not after the credentials of the request
 	}
 	scopes := account.Scopes()
 	token, err := i.keys.sign(claims{
@@ -171,7 +170,7 @@ func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences
 	return token, expires, err
 }
 
-// KeyRequest says what API key to make.
+// KeyRequest describes the API key to issue.
 type KeyRequest struct {
 	Account   *Account
 	Name      string            // the APIKey resource
@@ -180,23 +179,23 @@ type KeyRequest struct {
 	Metadata  map[string]string // extra claims
 }
 
-// signedBy stands in the id of an API key before that of the signing key of its token.
+// signedBy separates the random part of an API key's id from the id of the signing key.
 const signedBy = "."
 
-// Withdrawn says that the signing key of an API key's token was withdrawn, so that the
-// token is refused for good. Keys of earlier versions do not tell theirs.
+// Withdrawn reports whether the signing key of an API key was withdrawn, so that its token
+// never verifies again. It returns false for ids of earlier versions, which do not contain
+// the signing key.
 func (i *Issuer) Withdrawn(keyID string) bool {
 	_, kid, told := strings.Cut(keyID, signedBy)
 	return told && !i.keys.Knows(kid)
 }
 
-// OnWithdrawal calls f, which must not wait for anything, when what Withdrawn says may
-// have changed.
+// OnWithdrawal registers f, which is called when results of Withdrawn may have changed. f
+// must not block.
 func (i *Issuer) OnWithdrawal(f func()) { i.keys.OnChange(f) }
 
-// APIKey issues an API key. The record holds the token's hash and is what
-// Directory.PutKey wants; the token itself is for the caller alone and must not
-// be stored.
+// APIKey issues an API key. The Key contains the hash of the token and is the argument of
+// Directory.PutKey. The token is only for the caller and must not be stored.
 func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 	now := time.Now().Truncate(time.Second)
 	if err := req.check(now); err != nil {
@@ -229,7 +228,7 @@ func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 		Metadata: req.Metadata,
 	}
 	if !req.ExpiresAt.IsZero() {
-		// Whole seconds, rounded down: the token never outlives the resource.
+		// Rounded down to seconds, so that the token does not outlive the resource.
 		key.ExpiresAt = req.ExpiresAt.Truncate(time.Second).UTC()
 		c.Expiry = key.ExpiresAt.Unix()
 	}
@@ -258,9 +257,8 @@ func (r KeyRequest) check(now time.Time) error {
 	return nil
 }
 
-// CanonicalURL brings a base URL into one form for comparing: case of the host,
-// default ports and trailing slashes do not matter. What is not an http or
-// https address is returned as it is.
+// CanonicalURL normalizes a base URL for comparison: it lower-cases the host and removes
+// default ports and trailing slashes. It returns other texts unchanged.
 func CanonicalURL(text string) string {
 	u, err := parseBaseURL(text)
 	if err != nil {

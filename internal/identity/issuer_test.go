@@ -14,7 +14,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// payload decodes a token's claims without looking at the signature.
+// payload decodes a token's claims without checking the signature.
 func payload(t *testing.T, token string) map[string]any {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -54,7 +54,7 @@ func TestAccessTokenClaims(t *testing.T) {
 	got := payload(t, token.Reveal())
 	iat := time.Unix(int64(got["iat"].(float64)), 0)
 	if iat.Before(start) || iat.After(time.Now()) {
-		t.Errorf("iat = %v, want the present time", iat)
+		t.Errorf("iat = %v, want the current time", iat)
 	}
 	if !expires.Equal(iat.Add(90*time.Minute)) || int64(got["exp"].(float64)) != expires.Unix() {
 		t.Errorf("exp = %v, returned %v, want both %v", got["exp"], expires, iat.Add(90*time.Minute))
@@ -95,10 +95,10 @@ func TestAccessTokenLifetimes(t *testing.T) {
 		}
 		c := payload(t, token.Reveal())
 		if got := time.Unix(int64(c["exp"].(float64)), 0).Sub(time.Unix(int64(c["iat"].(float64)), 0)); got != want {
-			t.Errorf("lifetime %v gives %v, want %v", lifetime, got, want)
+			t.Errorf("lifetime %v: got %v, want %v", lifetime, got, want)
 		}
 		if expires.Unix() != int64(c["exp"].(float64)) {
-			t.Error("the time returned is not the token's")
+			t.Errorf("returned expiry %v, want that of the token", expires)
 		}
 	}
 }
@@ -135,10 +135,10 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 				t.Errorf("claims = %v, want audience %s and jti %s", c, tc.aud, key.ID)
 			}
 			if _, ok := c["exp"]; ok != tc.expires {
-				t.Errorf("exp = %v, want one: %v", c["exp"], tc.expires)
+				t.Errorf("exp = %v, want it to exist: %v", c["exp"], tc.expires)
 			}
 			if tc.expires && (int64(c["exp"].(float64)) != expires.Unix() || key.ExpiresAt.Unix() != expires.Unix()) {
-				t.Errorf("exp = %v, record says %v, want both %v", c["exp"], key.ExpiresAt, expires)
+				t.Errorf("exp = %v, key expires at %v, want both %v", c["exp"], key.ExpiresAt, expires)
 			}
 			if tc.req.Metadata != nil && !reflect.DeepEqual(c["metadata"], map[string]any{"team": "x"}) {
 				t.Errorf("metadata = %v, want team x", c["metadata"])
@@ -154,7 +154,7 @@ func TestAPIKeyClaimsAndRecord(t *testing.T) {
 			}
 			if signature := token.Reveal()[strings.LastIndex(token.Reveal(), ".")+1:]; strings.Contains(string(record),
 				signature) {
-				t.Error("the record holds the token")
+				t.Error("key record contains the token")
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestIssuerAddresses(t *testing.T) {
 		"https://x#y", "http://%zz",
 	} {
 		if _, err := identity.NewIssuer(bad, w.Keys); err == nil {
-			t.Errorf("NewIssuer(%q) is accepted", bad)
+			t.Errorf("NewIssuer(%q) succeeds, want an error", bad)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestParseInstanceAudience(t *testing.T) {
 		"urn:vendor:messaging:acme:", "urn:vendor:messaging:a:b:c", "http://x", identity.AnyOrganization,
 	} {
 		if _, _, ok := identity.ParseInstanceAudience(bad); ok {
-			t.Errorf("%q is taken for a data plane", bad)
+			t.Errorf("ParseInstanceAudience accepts %q", bad)
 		}
 	}
 }

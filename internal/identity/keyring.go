@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// DefaultRotation is how long one key signs.
+	// DefaultRotation is how long a key signs before the next one replaces it.
 	DefaultRotation = 90 * 24 * time.Hour
-	// maxSigningKeys bounds the ring: at the default rotation, two centuries.
+	// maxSigningKeys bounds the ring. The default rotation reaches it after two centuries.
 	maxSigningKeys = 1000
-	// maxSaveAttempts is more than replicas can collide by chance.
+	// maxSaveAttempts is more than concurrent rotations of replicas can need.
 	maxSaveAttempts = 100
-	// missReload limits how often tokens that name unknown keys make a replica
-	// look into the store.
+	// missReload is the minimum interval between loads that tokens with unknown key ids
+	// cause.
 	missReload = time.Second
-	// missTimeout bounds how long such a token may wait for the store.
+	// missTimeout bounds how long such a token waits for the store.
 	missTimeout = 2 * time.Second
 )
 
-// Keyring holds the ES256 signing keys that every replica shares: one active
-// key signs, the next one is already published, and retired ones keep
-// verifying. Retired keys lose their private half at once and keep the public
-// one, because an API key may have no expiry.
+// Keyring contains the ES256 signing keys that all replicas share: the active key signs,
+// the next key is already published, and retired keys still verify tokens. Rotation
+// deletes the private key of a retired key and keeps the public key, because an API key
+// may have no expiry.
 //
-// Rotation needs no coordination and no pause. The next key has been in every
-// replica's ring and in the JWKS since the previous rotation, so tokens signed
-// by a replica that rotated first verify everywhere; a replica that has not
-// noticed yet goes on signing with a key that all others still verify.
+// Rotation needs no coordination and no downtime. The next key has been in every replica's
+// ring and in the JWKS since the previous rotation, so tokens of the replica that rotated
+// first verify everywhere. A replica that has not loaded the rotation yet signs with a key
+// that all others still verify.
 type Keyring struct {
 	store    KeyStore
 	rotation time.Duration
 	current  atomic.Pointer[keyset]
-	busy     chan struct{} // the lock: one load or change at a time, and waiting ends with the context
-	missed   time.Time     // last load because of an unknown kid; under the lock
-	changed  func()        // told of every new state; under the lock
+	busy     chan struct{} // a lock of capacity 1: one load or change at a time
+	missed   time.Time     // last load because of an unknown kid; protected by busy
+	changed  func()        // called after every change of current; protected by busy
 }
 
 // keyset is one immutable state of the ring.
@@ -53,8 +53,8 @@ type keyset struct {
 	jwks     []byte
 }
 
-// OpenKeyring loads the ring, making it when the store is empty. rotation is
-// how long one key signs; 0 means DefaultRotation.
+// OpenKeyring loads the ring, and creates it if the store is empty. rotation is how long
+// one key signs; 0 means DefaultRotation.
 func OpenKeyring(ctx context.Context, store KeyStore, rotation time.Duration) (*Keyring, error) {
 	if rotation <= 0 {
 		rotation = DefaultRotation
@@ -68,18 +68,18 @@ func OpenKeyring(ctx context.Context, store KeyStore, rotation time.Duration) (*
 	}
 	err := k.change(ctx, func(state *keyState) error {
 		if len(state.Keys) > 0 {
-			return nil // another replica was first
+			return nil // another replica created the ring first
 		}
 		return state.begin(time.Now())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make signing keys: %w", err)
+		return nil, fmt.Errorf("creating signing keys: %w", err)
 	}
 	return k, nil
 }
 
-// Refresh takes up what other replicas stored. It is cheap when nothing
-// changed; call it on a timer or when the store tells of a change.
+// Refresh loads changes of other replicas. It is cheap if nothing changed. Call it on a
+// timer or when the store notifies of a change.
 func (k *Keyring) Refresh(ctx context.Context) error {
 	if err := k.lock(ctx); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (k *Keyring) Refresh(ctx context.Context) error {
 	return k.refreshLocked(ctx)
 }
 
-// lock waits for the ring no longer than the context; without an error the
-// caller has to unlock.
+// lock acquires busy or returns the context's error. Without an error the caller must call
+// unlock.
 func (k *Keyring) lock(ctx context.Context) error {
 	select {
 	case k.busy <- struct{}{}:
@@ -101,38 +101,40 @@ func (k *Keyring) lock(ctx context.Context) error {
 
 func (k *Keyring) unlock() { <-k.busy }
 
-// refreshLocked is called with the ring locked.
+// refreshLocked is called with busy held.
 func (k *Keyring) refreshLocked(ctx context.Context) error {
 	data, revision, err := k.store.Load(ctx)
 	if err != nil {
-		return fmt.Errorf("load signing keys: %w", err)
+		return fmt.Errorf("loading signing keys: %w", err)
 	}
 	now := k.current.Load()
 	switch {
 	case data == nil && now == nil:
 		return nil
 	case data == nil:
-		return fmt.Errorf("load signing keys: the store no longer has them; restore it from a backup")
+		return fmt.Errorf("loading signing keys: the store no longer contains them; restore it from a backup")
 	case now != nil && now.revision == revision:
 		return nil
 	}
 	set, err := parseKeyset(data, revision)
 	if err != nil {
-		return fmt.Errorf("load signing keys: %w", err)
+		return fmt.Errorf("loading signing keys: %w", err)
 	}
 	k.current.Store(set)
 	k.changed()
 	return nil
 }
 
-// OnChange calls f, which must not wait for anything, when keys have come or gone.
+// OnChange registers f, which is called with busy held after the keys have changed. f must
+// not block.
 func (k *Keyring) OnChange(f func()) {
 	k.busy <- struct{}{}
 	defer k.unlock()
 	k.changed = f
 }
 
-// change edits the stored state, starting over when another replica was faster.
+// change edits the stored state by compare and swap. It retries when another replica
+// changed the state first.
 func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error {
 	if err := k.lock(ctx); err != nil {
 		return err
@@ -148,9 +150,9 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 		}
 		err := k.store.Save(ctx, state.encode(), revision)
 		if err != nil && !errors.Is(err, ErrKeysChanged) {
-			return fmt.Errorf("save signing keys: %w", err)
+			return fmt.Errorf("saving signing keys: %w", err)
 		}
-		// Saved or beaten, the store has the truth and its revision.
+		// In both cases the store has the current state and its revision.
 		if err := k.refreshLocked(ctx); err != nil {
 			return err
 		}
@@ -161,19 +163,18 @@ func (k *Keyring) change(ctx context.Context, edit func(*keyState) error) error 
 			return err
 		}
 	}
-	return fmt.Errorf("save signing keys: %w, %d times in a row", ErrKeysChanged, maxSaveAttempts)
+	return fmt.Errorf("saving signing keys: %w, %d times in a row", ErrKeysChanged, maxSaveAttempts)
 }
 
-// Reseal stores the keys again as they are. After the sealing key was rotated
-// this puts them under the new one, before the old one is retired.
+// Reseal stores the keys again without a change. After a rotation of the encryption key,
+// this encrypts them with the new key, so that the old one can be retired.
 func (k *Keyring) Reseal(ctx context.Context) error {
 	return k.change(ctx, func(*keyState) error { return nil })
 }
 
-// RotateWhenDue takes up what other replicas stored, and rotates when the active
-// key has signed long enough: it is retired and the next one takes its place.
-// Every replica may call it: the first one rotates, the others see that it was
-// done.
+// RotateWhenDue loads changes of other replicas, and rotates when the active key has
+// signed long enough: the active key is retired and the next one becomes active. Every
+// replica may call it; the first one rotates.
 func (k *Keyring) RotateWhenDue(ctx context.Context) error {
 	if err := k.Refresh(ctx); err != nil {
 		return err
@@ -183,15 +184,14 @@ func (k *Keyring) RotateWhenDue(ctx context.Context) error {
 	}
 	return k.change(ctx, func(s *keyState) error {
 		if !k.due(s) {
-			return nil // another replica has just done it
+			return nil // another replica has just rotated
 		}
 		return s.rotate(time.Now())
 	})
 }
 
-// Withdraw ends signing keys that may have leaked: every token that one of them
-// has signed is refused from now on, API keys too. A key that signs, or is the
-// next to do so, is replaced first.
+// Withdraw deletes signing keys that may have leaked. Tokens and API keys that they signed
+// stop working. Withdraw replaces the active and the next key before it deletes them.
 func (k *Keyring) Withdraw(ctx context.Context, ids ...string) error {
 	if err := k.Refresh(ctx); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (k *Keyring) due(s *keyState) bool {
 	return time.Since(s.RotatedAt) >= k.rotation
 }
 
-// Run calls RotateWhenDue at intervals until ctx ends.
+// Run calls RotateWhenDue at the interval every until ctx is canceled.
 func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -220,19 +220,19 @@ func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger
 			return
 		case <-tick.C:
 			if err := k.RotateWhenDue(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelError, "the signing keys could not be refreshed or rotated; trying again",
-					slog.String("error", err.Error()))
+				log.LogAttrs(ctx, slog.LevelError, "signing keys could not be refreshed or rotated; retrying",
+					slog.Any("error", err))
 			}
 		}
 	}
 }
 
-// JWKS returns the public keys as a JSON Web Key Set: active, next, then
-// retired ones. Do not change the slice.
+// JWKS returns the public keys as a JSON Web Key Set: the active, the next, then the
+// retired ones. Callers must not change the slice.
 func (k *Keyring) JWKS() []byte { return k.current.Load().jwks }
 
-// verifyKey finds the public key of a token, looking into the store when the
-// kid is new to this replica.
+// verifyKey returns the public key for a kid. It loads the store if the kid is unknown to
+// this replica.
 func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, error) {
 	if key, ok := k.current.Load().verify[kid]; ok {
 		return key, nil
@@ -258,7 +258,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 	return nil, ErrInvalidToken
 }
 
-// IDs lists the signing keys.
+// IDs returns the ids of all signing keys in random order.
 func (k *Keyring) IDs() []string {
 	var ids []string
 	for id := range k.current.Load().verify {
@@ -267,13 +267,13 @@ func (k *Keyring) IDs() []string {
 	return ids
 }
 
-// Knows reports whether tokens signed under kid are still good.
+// Knows reports whether the ring contains the key kid, so that its tokens verify.
 func (k *Keyring) Knows(kid string) bool {
 	_, ok := k.current.Load().verify[kid]
 	return ok
 }
 
-// sign makes a compact JWS over claims with the active key.
+// sign returns a compact JWS of claims, signed with the active key.
 func (k *Keyring) sign(claims any) (Secret, error) { return k.current.Load().sign(claims) }
 
 func (k *keyset) sign(claims any) (Secret, error) {
@@ -283,11 +283,11 @@ func (k *keyset) sign(claims any) (Secret, error) {
 	}
 	signed, err := k.signer.Sign(payload)
 	if err != nil {
-		return Secret{}, fmt.Errorf("sign token: %w", err)
+		return Secret{}, fmt.Errorf("signing a token: %w", err)
 	}
 	token, err := signed.CompactSerialize()
 	if err != nil {
-		return Secret{}, fmt.Errorf("sign token: %w", err)
+		return Secret{}, fmt.Errorf("signing a token: %w", err)
 	}
 	return NewSecret(token), nil
 }

@@ -20,7 +20,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// replica is one process of several that share a store.
+// replica is one of several processes that share a store.
 type replica struct {
 	keys     *identity.Keyring
 	issuer   *identity.Issuer
@@ -52,14 +52,14 @@ func (r replica) token(t *testing.T, a *identity.Account) string {
 func (r replica) accepts(t *testing.T, token string) {
 	t.Helper()
 	if _, err := r.verifier.Authenticate(context.Background(), token, "aud"); err != nil {
-		t.Errorf("token refused: %v", err)
+		t.Errorf("token rejected: %v", err)
 	}
 }
 
-// always is a rotation that is due whenever it is looked at.
+// always is a rotation interval that is always due.
 const always = time.Nanosecond
 
-// rotate rotates the keys of a replica that always finds them due.
+// rotate rotates the keys of a replica with the rotation interval always.
 func (r replica) rotate(t *testing.T) {
 	t.Helper()
 	if err := r.keys.RotateWhenDue(context.Background()); err != nil {
@@ -67,7 +67,7 @@ func (r replica) rotate(t *testing.T) {
 	}
 }
 
-// kids lists the published key ids: active, next, then retired ones.
+// kids returns the published key ids: active, next, then retired ones.
 func (r replica) kids(t *testing.T) []string {
 	t.Helper()
 	return publishedKids(t, r.keys)
@@ -121,7 +121,7 @@ func TestRotationHasNoMomentOfRefusal(t *testing.T) {
 	before := a.token(t, &someAccount)
 	for range 5 {
 		a.rotate(t)
-		// b has not heard of it, and both directions work.
+		// b has not loaded the rotation, but each accepts tokens of the other.
 		b.accepts(t, a.token(t, &someAccount))
 		a.accepts(t, b.token(t, &someAccount))
 		if err := b.keys.Refresh(ctx); err != nil {
@@ -144,7 +144,7 @@ func TestReplicaThatMissedTwoRotationsLooksIntoTheStore(t *testing.T) {
 	}
 	token := a.token(t, &someAccount)
 	var wg sync.WaitGroup
-	for range 8 { // all at once: the first one's look has to serve the others
+	for range 8 { // concurrently: one load must serve all of them
 		wg.Go(func() { b.accepts(t, token) })
 	}
 	wg.Wait()
@@ -246,10 +246,10 @@ func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
 			t.Errorf("key %d = %v, want one for ES256 signatures, the first with kid %s", i, key, active)
 		}
 		if _, ok := key["d"]; ok {
-			t.Errorf("key %d holds its private half", i)
+			t.Errorf("key %d contains its private key", i)
 		}
 	}
-	// Anybody can verify with it.
+	// A client can verify a token with it.
 	var parsed jose.JSONWebKeySet
 	if err := json.Unmarshal(r.keys.JWKS(), &parsed); err != nil {
 		t.Fatal(err)
@@ -260,7 +260,7 @@ func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
 	}
 	key := parsed.Key(signed.Signatures[0].Header.KeyID)
 	if len(key) != 1 {
-		t.Fatal("the token's kid is not published")
+		t.Fatal("kid of the token is not in the JWKS")
 	}
 	if _, err := signed.Verify(key[0].Key.(*ecdsa.PublicKey)); err != nil {
 		t.Error(err)
@@ -276,7 +276,7 @@ func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
 	newReplica(t, sealed, oneAccount(), always).rotate(t)
 	stored, _, _ := raw.Load(ctx)
 	if bytes.Contains(stored, []byte("private")) || !identity.Sealed(stored) {
-		t.Error("the store sees the keys in clear")
+		t.Error("store contains the keys in clear text")
 	}
 	clear, _, err := sealed.Load(ctx)
 	if err != nil {
@@ -294,11 +294,11 @@ func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
 	}
 	for _, key := range state.Keys {
 		if retired := !key.Retired.IsZero(); retired != (key.Private == nil) {
-			t.Errorf("key %s: retired %v, private half present %v", key.Kid, retired, key.Private != nil)
+			t.Errorf("key %s: retired %v, has a private key %v", key.Kid, retired, key.Private != nil)
 		}
 	}
 	if _, err := identity.OpenKeyring(ctx, identity.SealedStore(raw, sealer, "elsewhere"), 0); err == nil {
-		t.Error("keys were opened in another place")
+		t.Error("keys were decrypted under another name")
 	}
 }
 
@@ -315,7 +315,7 @@ func TestDamagedKeysAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := identity.OpenKeyring(context.Background(), store, 0); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: OpenKeyring succeeds, want an error", name)
 		}
 	}
 }
@@ -332,13 +332,13 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if stored, _, _ := raw.Load(ctx); !sealer.Stale(stored) {
-		t.Error("the stored keys should be stale now")
+		t.Error("stored keys are not stale after a rotation of the encryption key")
 	}
 	if err := r.keys.Reseal(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if stored, _, _ := raw.Load(ctx); sealer.Stale(stored) {
-		t.Error("the stored keys are still under the old sealing key")
+		t.Error("stored keys are still encrypted with the old key")
 	}
 	if _, err := sealer.Retire(old); err != nil {
 		t.Fatal(err)
@@ -346,11 +346,11 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 	again := newReplica(t, identity.SealedStore(raw, sealer, "keys"), oneAccount(), 0)
 	again.accepts(t, token)
 	if !slices.Equal(again.kids(t), before) {
-		t.Errorf("resealing changed the keys to %v, want %v", again.kids(t), before)
+		t.Errorf("Reseal changed the keys to %v, want %v", again.kids(t), before)
 	}
 }
 
-// stubbornStore is always changed by somebody else.
+// stubbornStore rejects every Save as if another replica had changed it.
 type stubbornStore struct{ identitytest.Store }
 
 func (*stubbornStore) Save(context.Context, []byte, int64) error { return identity.ErrKeysChanged }
@@ -363,7 +363,7 @@ func TestChangingKeysGivesUpInTheEnd(t *testing.T) {
 	}
 }
 
-// brokenStore fails on demand.
+// brokenStore fails to load while broken is set.
 type brokenStore struct {
 	identitytest.Store
 	broken bool
@@ -383,6 +383,6 @@ func TestKnownTokensVerifyWhileTheStoreIsDown(t *testing.T) {
 	store.broken = true
 	r.accepts(t, r.token(t, &someAccount))
 	if err := r.keys.RotateWhenDue(context.Background()); err == nil {
-		t.Error("RotateWhenDue does not report the store")
+		t.Error("RotateWhenDue returns no error while the store is down")
 	}
 }

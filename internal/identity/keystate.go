@@ -18,8 +18,8 @@ import (
 
 const keyStateVersion = 1
 
-// keyState is what the store keeps, in JSON. It holds private keys in clear:
-// it goes through SealedStore and is never printed.
+// keyState is the stored state, encoded as JSON. It contains private keys in clear text:
+// SealedStore encrypts it, and String redacts it.
 type keyState struct {
 	Version   int         `json:"version"`
 	Active    string      `json:"active"`
@@ -33,14 +33,14 @@ type storedKey struct {
 	Created time.Time `json:"created"`
 	Retired time.Time `json:"retired,omitzero"`
 	Public  []byte    `json:"public"`            // SPKI
-	Private []byte    `json:"private,omitempty"` // PKCS #8; gone once retired
+	Private []byte    `json:"private,omitempty"` // PKCS #8; nil after retirement
 }
 
 // String and GoString keep private keys out of logs.
 func (s keyState) String() string   { return redacted }
 func (s keyState) GoString() string { return redacted }
 
-// begin makes the first two keys.
+// begin creates the first two keys.
 func (s *keyState) begin(now time.Time) error {
 	for _, id := range []*string{&s.Active, &s.Next} {
 		key, err := newStoredKey(now)
@@ -69,7 +69,7 @@ func (s *keyState) rotate(now time.Time) error {
 	return nil
 }
 
-// withdraw forgets a key, and has another do what it did.
+// withdraw deletes a key. It replaces the active or the next key with another one first.
 func (s *keyState) withdraw(kid string, now time.Time) error {
 	if s.find(kid) == nil {
 		return fmt.Errorf("signing key %q: %w", kid, ErrSigningKeyUnknown)
@@ -105,7 +105,7 @@ func (s *keyState) clone() keyState {
 	return out
 }
 
-// ordered lists active, next, then retired keys, the youngest first.
+// ordered returns the active key, the next key, then the retired ones, newest first.
 func (s *keyState) ordered() []storedKey {
 	keys := slices.Clone(s.Keys)
 	rank := func(k storedKey) int {
@@ -129,28 +129,28 @@ func (s *keyState) ordered() []storedKey {
 func (s *keyState) encode() []byte {
 	data, err := json.Marshal((*keyStateJSON)(s))
 	if err != nil {
-		panic("identity: signing keys do not marshal: " + err.Error()) // times, strings and bytes only
+		panic("identity: encoding signing keys: " + err.Error()) // cannot fail for times, strings and bytes
 	}
 	return data
 }
 
-// keyStateJSON is keyState without methods.
+// keyStateJSON is keyState without its redacting methods.
 type keyStateJSON keyState
 
 func newStoredKey(now time.Time) (storedKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+		return storedKey{}, fmt.Errorf("creating a signing key: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
 	if err != nil {
-		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+		return storedKey{}, fmt.Errorf("creating a signing key: %w", err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return storedKey{}, fmt.Errorf("make signing key: %w", err)
+		return storedKey{}, fmt.Errorf("creating a signing key: %w", err)
 	}
-	// The kid is a fingerprint, so two keys cannot share one.
+	// The kid is a fingerprint of the public key, so it is unique.
 	sum := sha256.Sum256(public)
 	return storedKey{
 		ID:      base64.RawURLEncoding.EncodeToString(sum[:15]),
@@ -160,14 +160,14 @@ func newStoredKey(now time.Time) (storedKey, error) {
 	}, nil
 }
 
-// parseKeyset reads the stored state. Its errors never quote the data.
+// parseKeyset decodes the stored state. Its errors never quote the data.
 func parseKeyset(data []byte, revision int64) (*keyset, error) {
 	var state keyStateJSON
 	if err := json.Unmarshal(data, &state); err != nil {
-		return nil, errors.New("the stored keys are not valid JSON")
+		return nil, errors.New("stored signing keys are not valid JSON")
 	}
 	if state.Version != keyStateVersion {
-		return nil, fmt.Errorf("the stored keys have format version %d, and this program reads version %d",
+		return nil, fmt.Errorf("stored signing keys have format version %d, but this program reads version %d",
 			state.Version, keyStateVersion)
 	}
 	set := &keyset{revision: revision, state: keyState(state), verify: make(map[string]*ecdsa.PublicKey)}
@@ -175,7 +175,7 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 	for _, key := range set.state.ordered() {
 		parsed, err := x509.ParsePKIXPublicKey(key.Public)
 		if err != nil {
-			return nil, fmt.Errorf("the public key of signing key %s is damaged", key.ID)
+			return nil, fmt.Errorf("signing key %s has a damaged public key", key.ID)
 		}
 		ec, ok := parsed.(*ecdsa.PublicKey)
 		if !ok || ec.Curve != elliptic.P256() {
@@ -191,11 +191,11 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 		}
 	}
 	if set.signer == nil {
-		return nil, errors.New("no stored key is the active one")
+		return nil, errors.New("stored signing keys do not contain the active key")
 	}
 	var err error
 	if set.jwks, err = json.Marshal(public); err != nil {
-		return nil, fmt.Errorf("publish signing keys: %w", err)
+		return nil, fmt.Errorf("encoding the JWKS: %w", err)
 	}
 	return set, nil
 }
@@ -203,7 +203,7 @@ func parseKeyset(data []byte, revision int64) (*keyset, error) {
 func newSigner(key storedKey) (jose.Signer, error) {
 	private, err := x509.ParsePKCS8PrivateKey(key.Private)
 	if err != nil {
-		return nil, fmt.Errorf("the private key of signing key %s is damaged", key.ID)
+		return nil, fmt.Errorf("signing key %s has a damaged private key", key.ID)
 	}
 	signer, err := jose.NewSigner(
 		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: key.ID}},

@@ -2,19 +2,19 @@ package identity
 
 import "context"
 
-// KeyStore keeps the signing keys for all replicas: one value, replaced by
+// KeyStore stores the signing keys for all replicas as one value that is replaced by
 // compare and swap.
 type KeyStore interface {
-	// Load returns the value and its revision; nil and 0 when there is none. It
-	// sees every Save that has returned, on any replica.
+	// Load returns the value and its revision, or nil and 0 if the store is empty. Load
+	// must be linearizable: it returns every completed Save of any replica.
 	Load(ctx context.Context) (data []byte, revision int64, err error)
-	// Save stores the value if the revision is still the stored one (0: nothing
-	// is stored yet), else fails with an error that is ErrKeysChanged.
+	// Save stores the value if revision is the stored revision (0: the store is empty).
+	// Otherwise it returns ErrKeysChanged.
 	Save(ctx context.Context, data []byte, revision int64) error
 }
 
-// SealedStore wraps a KeyStore so that it only ever sees sealed data. The name
-// ties the data to its place.
+// SealedStore returns a KeyStore that encrypts the data before it reaches store. name is
+// the associated data: only a store with the same name can decrypt it.
 func SealedStore(store KeyStore, sealer *Sealer, name string) KeyStore {
 	return &sealedStore{store: store, sealer: sealer, name: []byte(name)}
 }

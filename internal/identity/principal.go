@@ -5,33 +5,32 @@ import (
 	"time"
 )
 
-// Principal is a caller whose credential was verified. The verifier hands the
-// same value to every request that carries the same token: read it, never
-// change it.
+// Principal is a caller whose credential was verified. The verifier returns the same value
+// for every request with the same token; callers must not change it.
 type Principal struct {
-	// <account>@<organization>.<issuer host>, of people UserPrincipalName; in audit records and ACLs
+	// Name is the name in audit records and ACLs: PrincipalName or UserPrincipalName.
 	Name           string
-	Organization   string            // the namespace the account lives in
+	Organization   string            // the namespace of the account or user
 	ServiceAccount string            // the account's name; "" for users
 	UID            string            // the account's uid; a recreated account has another
 	User           string            // the user's name; "" for service accounts
-	System         bool              // the system administrator: every organization
+	System         bool              // administrator of all organizations
 	Admin          bool              // administrator of its own organization
 	KeyID          string            // the API key used, "" for an access token
 	KeyName        string            // the APIKey resource of that key
-	Instance       string            // the instance the credential is good for, "" for any of the organization
-	SessionID      string            // of a person's token, or one that came by a one-time link; else ""
+	Instance       string            // the instance of the credential, "" for any of the organization
+	SessionID      string            // the session of the token (of a user, or by a one-time link), else ""
 	TokenID        string            // the token's jti
-	ExpiresAt      time.Time         // when the credential ends, zero for never
+	ExpiresAt      time.Time         // when the credential expires, zero for never
 	Metadata       map[string]string // extra claims of an API key
 
-	entry *entry // what the verifier knows; nil for principals made by hand
-	plane name   // of an organization's key: the instance at whose data plane it is
+	entry *entry // the verified token; nil for principals that no verifier created
+	plane name   // for an organization's key: the instance at whose data plane it is used
 }
 
-// Live says whether the credential is still good: a long-lived call (a watch, a
-// waiting consumer) asks again before it hands something out. Principals that
-// no verifier made are always live.
+// Live reports whether the credential is still valid. A long-lived call (a watch, a
+// waiting consumer) calls it again before it returns data. Principals that no verifier
+// created are always live.
 func (p *Principal) Live() bool {
 	if p == nil || p.entry == nil {
 		return p != nil
@@ -42,7 +41,8 @@ func (p *Principal) Live() bool {
 	return p.entry.check(time.Now()) == nil
 }
 
-// admitted refuses an organization's key where keys are not accepted.
+// admitted returns ErrKeyNotAccepted for an organization's key at an instance that rejects
+// API keys.
 func (p *Principal) admitted() (*Principal, error) {
 	if p.plane.name != "" && p.entry.dir.refusesKeys(p.plane) {
 		return nil, ErrKeyNotAccepted
@@ -50,7 +50,7 @@ func (p *Principal) admitted() (*Principal, error) {
 	return p, nil
 }
 
-// LogValue names the principal in log records without anything secret.
+// LogValue logs the principal's name.
 func (p *Principal) LogValue() slog.Value {
 	if p == nil {
 		return slog.StringValue("")

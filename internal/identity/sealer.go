@@ -17,8 +17,7 @@ import (
 	"sync/atomic"
 )
 
-// Layout of sealed data: magic, id of the root key, salt, nonce, ciphertext
-// with its tag.
+// Format of sealed data: magic, id of the root key, salt, nonce, ciphertext with its tag.
 const (
 	sealMagic     = "fsh1"
 	sealIDSize    = 8
@@ -29,39 +28,38 @@ const (
 	sealOverhead  = sealHeader + sealNonceSize + sealTagSize
 )
 
-// Sealer encrypts what must rest in a store and be readable again: credentials
-// files and signing keys. It also makes the keyed hashes of client secrets.
+// Sealer encrypts data at rest: credentials files and signing keys. It also computes the
+// keyed hashes of client secrets.
 //
-// Root keys live in one file, made at the first start with mode 0600. Each
-// record gets its own AES-256-GCM key, derived by HKDF from the root key and a
-// random salt, so the number of records is not limited by nonce collisions.
-// The record names its root key, so several can be in the file at once.
+// Root keys are in one file, created at the first start with mode 0600. Each record has
+// its own AES-256-GCM key, derived with HKDF from the root key and a random salt, so nonce
+// collisions do not limit the number of records. A record contains the id of its root
+// key, so the file can contain several.
 //
-// Rotating on one machine: Rotate, rewrite every record for which Stale is
-// true, then Retire the old key. With several replicas, which must all have the
-// same file: AddKey, copy the file to every replica (each picks it up by
-// itself when it meets the new key), Activate, copy again, rewrite, Retire.
+// Rotation on one machine: call Rotate, rewrite every record for which Stale is true, then
+// Retire the old key. Replicas must all have the same file. Rotation with replicas:
+// AddKey, copy the file to every replica (each reloads it when it meets the new key),
+// Activate, copy again, rewrite, Retire.
 type Sealer struct {
 	path string
-	mu   sync.Mutex // one reader or writer of the file
+	mu   sync.Mutex // serializes reads and writes of the file
 	ring atomic.Pointer[sealRing]
 }
 
 type sealRing struct {
 	active *sealKey
 	keys   []*sealKey // in the order of the file
-	decoy  string     // a hash that no secret has; see Authenticate
+	decoy  string     // the hash of an unknown secret; see Authenticate
 }
 
 type sealKey struct {
 	id      [sealIDSize]byte
 	root    []byte
-	mac     []byte // for HashSecret; its own key, so hashes say nothing of the root
+	mac     []byte // derived key for HashSecret, so that hashes reveal nothing about root
 	created int64
 }
 
-// OpenSealer reads the key file at path, or makes it with one new key when
-// there is none.
+// OpenSealer reads the key file at path, or creates it with one new key.
 func OpenSealer(path string) (*Sealer, error) {
 	s := &Sealer{path: path}
 	ring, err := loadOrCreateRing(path)
@@ -72,7 +70,7 @@ func OpenSealer(path string) (*Sealer, error) {
 	return s, nil
 }
 
-// ReadSealer reads the key file at path, which has to be there.
+// ReadSealer reads the key file at path. It returns an error if the file does not exist.
 func ReadSealer(path string) (*Sealer, error) {
 	s := &Sealer{path: path}
 	if err := s.Reload(); err != nil {
@@ -103,9 +101,8 @@ func (k *sealKey) aead(salt []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Seal encrypts plaintext under the active key. The same associated data has to
-// be given to Open: use it to tie a record to its place (for example its store
-// key), so that sealed values cannot be swapped.
+// Seal encrypts plaintext with the active key. Open needs the same associated data: use
+// the record's key in the store, so that nobody can swap sealed values between records.
 func (s *Sealer) Seal(plaintext, associated []byte) ([]byte, error) {
 	key := s.ring.Load().active
 	out := make([]byte, sealHeader+sealNonceSize, sealOverhead+len(plaintext))
@@ -114,30 +111,30 @@ func (s *Sealer) Seal(plaintext, associated []byte) ([]byte, error) {
 	_, _ = rand.Read(out[len(sealMagic)+sealIDSize:]) // salt and nonce; never fails
 	aead, err := key.aead(out[len(sealMagic)+sealIDSize : sealHeader])
 	if err != nil {
-		return nil, fmt.Errorf("encrypt: %w", err)
+		return nil, fmt.Errorf("encrypting data: %w", err)
 	}
 	return aead.Seal(out, out[sealHeader:], plaintext, sealAssociated(out[:sealHeader], associated)), nil
 }
 
-// Open decrypts what Seal made. A key that is not known yet is looked for in
-// the file once more, so that a rotated file only has to be put in its place.
+// Open decrypts the result of Seal. If the key is unknown it reloads the file, so that
+// operators only have to replace the file after a rotation.
 func (s *Sealer) Open(sealed, associated []byte) ([]byte, error) {
 	if len(sealed) < sealOverhead || string(sealed[:len(sealMagic)]) != sealMagic {
-		return nil, fmt.Errorf("decrypt: %w: it is not in the format of this server", ErrUnsealable)
+		return nil, fmt.Errorf("decrypting data: %w: it is not in the format of this server", ErrUnsealable)
 	}
 	id := sealed[len(sealMagic) : len(sealMagic)+sealIDSize]
 	key, err := s.keyFor(id)
 	if err != nil {
-		return nil, fmt.Errorf("decrypt: %w", err)
+		return nil, fmt.Errorf("decrypting data: %w", err)
 	}
 	aead, err := key.aead(sealed[len(sealMagic)+sealIDSize : sealHeader])
 	if err != nil {
-		return nil, fmt.Errorf("decrypt: %w", err)
+		return nil, fmt.Errorf("decrypting data: %w", err)
 	}
 	nonce, ciphertext := sealed[sealHeader:sealHeader+sealNonceSize], sealed[sealHeader+sealNonceSize:]
 	plaintext, err := aead.Open(nil, nonce, ciphertext, sealAssociated(sealed[:sealHeader], associated))
 	if err != nil {
-		return nil, fmt.Errorf("decrypt: %w: it was changed, or copied from another record", ErrUnsealable)
+		return nil, fmt.Errorf("decrypting data: %w: it was changed, or copied from another record", ErrUnsealable)
 	}
 	return plaintext, nil
 }
@@ -155,26 +152,26 @@ func (s *Sealer) keyFor(id []byte) (*sealKey, error) {
 	return nil, fmt.Errorf("%w: key id %s", ErrSealKeyMissing, hex.EncodeToString(id))
 }
 
-// sealAssociated binds the header too: an attacker cannot move a salt or id.
+// sealAssociated adds the header to the associated data, so that an attacker cannot
+// replace the salt or the key id.
 func sealAssociated(header, associated []byte) []byte {
 	return append(bytes.Clone(header), associated...)
 }
 
-// Sealed reports whether data is in sealed form.
+// Sealed reports whether data has the format of Seal.
 func Sealed(data []byte) bool {
 	return len(data) >= sealOverhead && string(data[:len(sealMagic)]) == sealMagic
 }
 
-// Stale reports whether data should be sealed again: it is in clear, or under a
-// key that is no longer the active one.
+// Stale reports whether data should be sealed again: it is not encrypted, or not with the
+// active key.
 func (s *Sealer) Stale(data []byte) bool {
 	active := s.ring.Load().active
 	return !Sealed(data) || !bytes.Equal(data[len(sealMagic):len(sealMagic)+sealIDSize], active.id[:])
 }
 
-// HashSecret returns the keyed hash under which a client secret is remembered:
-// h1.<key id>.<HMAC-SHA256>. Client secrets are 32 random bytes, so a slow hash
-// would only slow down ourselves.
+// HashSecret returns the keyed hash of a client secret: h1.<key id>.<HMAC-SHA256>. Client
+// secrets are 32 random bytes, so a slow password hash would not make them safer.
 func (s *Sealer) HashSecret(secret Secret) string { return s.ring.Load().active.hash(secret) }
 
 func (k *sealKey) hash(secret Secret) string {
@@ -187,14 +184,14 @@ func (k *sealKey) sum(secret Secret) []byte {
 	return mac.Sum(nil)
 }
 
-// use puts a ring into force.
+// use makes ring the current ring.
 func (s *Sealer) use(ring *sealRing) {
 	ring.decoy = ring.active.hash(GenerateSecret())
 	s.ring.Store(ring)
 }
 
-// CheckSecret compares in constant time. A hash that is malformed or made with
-// a key that is gone matches nothing.
+// CheckSecret reports whether hash is the hash of secret, in constant time. A malformed
+// hash, or one with a key that the file does not contain, matches no secret.
 func (s *Sealer) CheckSecret(hash string, secret Secret) bool {
 	ring := s.ring.Load()
 	key, want := ring.active, make([]byte, sha256.Size)

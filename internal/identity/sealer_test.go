@@ -37,28 +37,28 @@ func TestSealedDataOpensOnlyUnchangedAndInItsPlace(t *testing.T) {
 	s := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	sealed := seal(t, s, "the quick brown fox", "place/1")
 	if bytes.Contains(sealed, []byte("quick")) {
-		t.Fatal("the plaintext shows")
+		t.Fatal("sealed data contains the plaintext")
 	}
 	if got, err := s.Open(sealed, []byte("place/1")); err != nil || string(got) != "the quick brown fox" {
 		t.Fatalf("Open = %q, %v; want the plaintext", got, err)
 	}
 	if _, err := s.Open(sealed, []byte("place/2")); !errors.Is(err, identity.ErrUnsealable) {
-		t.Errorf("opened in another place: error = %v, want %v", err, identity.ErrUnsealable)
+		t.Errorf("other associated data: error = %v, want %v", err, identity.ErrUnsealable)
 	}
 	for i := range sealed {
 		changed := bytes.Clone(sealed)
 		changed[i] ^= 1
 		if _, err := s.Open(changed, []byte("place/1")); err == nil {
-			t.Fatalf("opened with byte %d changed", i)
+			t.Fatalf("Open succeeds with byte %d changed", i)
 		}
 	}
 	for n := range len(sealed) {
 		if _, err := s.Open(sealed[:n], []byte("place/1")); err == nil {
-			t.Fatalf("opened when cut to %d bytes", n)
+			t.Fatalf("Open succeeds after truncation to %d bytes", n)
 		}
 	}
 	if bytes.Equal(sealed, seal(t, s, "the quick brown fox", "place/1")) {
-		t.Error("sealing twice gave the same bytes")
+		t.Error("Seal returned the same bytes twice")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestKeyFileIsMadeOncePrivateAndKept(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the folder holds %v, %v; want the key file only", entries, err)
+		t.Errorf("folder contains %v, %v; want only the key file", entries, err)
 	}
 }
 
@@ -102,30 +102,30 @@ func TestRotatingTheSealingKey(t *testing.T) {
 	}
 	fresh := seal(t, one, "fresh", "")
 	if !one.Stale(old) || one.Stale(fresh) || !one.Stale([]byte("in clear")) {
-		t.Error("Stale does not tell the old key's data from the new key's")
+		t.Error("Stale does not distinguish data of the old key from data of the new key")
 	}
 	if got, err := two.Open(fresh, nil); err != nil || string(got) != "fresh" {
-		t.Errorf("the other process does not pick the new key up: %q, %v", got, err)
+		t.Errorf("other process does not load the new key: %q, %v", got, err)
 	}
 	if _, err := one.Retire(second); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("retiring the active key: %v, want a conflict", err)
 	}
 	if _, err := one.Retire("0123456789abcdef"); errs.KindOf(err) != errs.NotFound ||
 		!strings.Contains(err.Error(), first) {
-		t.Errorf("retiring a key that is not there: %v, want one that names %s", err, first)
+		t.Errorf("retiring a key that does not exist: %v, want an error that contains %s", err, first)
 	}
 	before, err := one.Retire(first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := openSealer(t, before).Open(old, nil); err != nil || string(got) != "old" {
-		t.Errorf("the copy of the key file opens %q, %v, want old", got, err)
+		t.Errorf("copy of the key file decrypts %q, %v, want old", got, err)
 	}
 	if _, err := one.Open(old, nil); !errors.Is(err, identity.ErrSealKeyMissing) {
-		t.Errorf("opened under a retired key: error = %v, want %v", err, identity.ErrSealKeyMissing)
+		t.Errorf("data of a retired key: error = %v, want %v", err, identity.ErrSealKeyMissing)
 	}
 	if got := openSealer(t, path).KeyIDs(); len(got) != 1 || got[0] != second {
-		t.Errorf("key file holds %v, want only %s", got, second)
+		t.Errorf("key file contains %v, want only %s", got, second)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestReplicasCanLearnAKeyBeforeItSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.KeyIDs(); got[0] != first || len(got) != 2 {
-		t.Errorf("keys = %v, want two with %s first: an added key does not encrypt yet", got, first)
+		t.Errorf("keys = %v, want two with %s first, because an added key does not encrypt yet", got, first)
 	}
 	if err := s.Activate(added); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestReplicasCanLearnAKeyBeforeItSeals(t *testing.T) {
 		t.Errorf("active key is %s, want %s", got[0], added)
 	}
 	if err := s.Activate("0000000000000000"); err == nil {
-		t.Error("activated a key that does not exist")
+		t.Error("Activate succeeds for a key that does not exist")
 	}
 }
 
@@ -158,13 +158,13 @@ func TestSecretHashesSurviveRotationAndTellSecretsApart(t *testing.T) {
 	secret := identity.GenerateSecret()
 	hash := s.HashSecret(secret)
 	if strings.Contains(hash, secret.Reveal()) {
-		t.Fatal("the hash holds the secret")
+		t.Fatal("hash contains the secret")
 	}
 	if _, err := s.Rotate(); err != nil {
 		t.Fatal(err)
 	}
 	if !s.CheckSecret(hash, secret) {
-		t.Error("the secret is refused after rotation")
+		t.Error("CheckSecret rejects the secret after a rotation")
 	}
 	for name, bad := range map[string]string{
 		"empty":       "",
@@ -174,15 +174,15 @@ func TestSecretHashesSurviveRotationAndTellSecretsApart(t *testing.T) {
 		"not hex":     "h1.zz.AAAA",
 	} {
 		if s.CheckSecret(bad, secret) {
-			t.Errorf("hash %s is accepted", name)
+			t.Errorf("CheckSecret accepts the hash %s", name)
 		}
 	}
 	if s.CheckSecret(hash, identity.GenerateSecret()) || s.CheckSecret(hash, identity.Secret{}) {
-		t.Error("a wrong secret is accepted")
+		t.Error("CheckSecret accepts a wrong secret")
 	}
 	other := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	if other.CheckSecret(hash, secret) {
-		t.Error("the hash is not keyed")
+		t.Error("hash does not depend on the key")
 	}
 }
 
@@ -200,8 +200,14 @@ func TestBadKeyFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 		"empty":           {0o600, ``, "not valid JSON"},
 		"version":         {0o600, `{"version":9}`, "version 9"},
 		"no active":       {0o600, `{"version":1}`, "no active key"},
-		"short key":       {0o600, `{"version":1,"active":"00","keys":[{"id":"0011223344556677","key":"QUJD"}]}`, "damaged"},
-		"no time":         {0o600, `{"version":1,"keys":[{"id":"0011223344556677","key":"` + secret + `"}]}`, "creation time"},
+		"short key": {
+			0o600, `{"version":1,"active":"00","keys":[{"id":"0011223344556677","key":"QUJD"}]}`,
+			"damaged",
+		},
+		"no time": {
+			0o600, `{"version":1,"keys":[{"id":"0011223344556677","key":"` + secret + `"}]}`,
+			"creation time",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +224,7 @@ func TestBadKeyFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 				t.Errorf("error = %v, want one about %q", err, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the error quotes the key: %v", err)
+				t.Errorf("error quotes the key: %v", err)
 			}
 		})
 	}
@@ -245,12 +251,12 @@ func BenchmarkSeal(b *testing.B) {
 	}
 }
 
-// TestTheKeyFileKeepsItsOwner: root rotates the keys of a server that runs as
-// somebody else, who has to be able to read them afterwards.
+// TestTheKeyFileKeepsItsOwner checks that a server that runs as another user can read the
+// key file after root has rotated the keys.
 func TestTheKeyFileKeepsItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can give files away")
+		t.Skip("only root can change the owner of files")
 	}
 	const owner, group, mode = 12345, 23456, 0o640
 	path := filepath.Join(t.TempDir(), "seal.key")

@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// createFile puts a complete, synced file at path, or fails with fs.ErrExist.
+// createFile creates a complete, synced file at path, or returns fs.ErrExist.
 func createFile(path string, data []byte) error {
 	return placeFile(path, data, nil, os.Link)
 }
 
-// replaceFile puts a complete, synced file at path in place of what is there. It
-// belongs to whom the file like belongs, with the same mode: root may rotate the
-// keys of a server that runs as somebody else.
+// replaceFile atomically replaces the file at path with a complete, synced one. The new
+// file has the owner and mode of the file like, because root may rotate the keys of a
+// server that runs as another user.
 func replaceFile(path string, data []byte, like string) error {
 	info, err := os.Stat(like)
 	if err != nil {
@@ -25,7 +25,7 @@ func replaceFile(path string, data []byte, like string) error {
 	return placeFile(path, data, info, os.Rename)
 }
 
-// resemble gives a new file the owner and the mode of another.
+// resemble sets the owner and the mode of a new file to those of another.
 func resemble(f *os.File, like fs.FileInfo) error {
 	if like == nil {
 		return nil
@@ -38,7 +38,7 @@ func resemble(f *os.File, like fs.FileInfo) error {
 		mine, _ := info.Sys().(*syscall.Stat_t)
 		if mine == nil || mine.Uid != owner.Uid || mine.Gid != owner.Gid {
 			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
-				return fmt.Errorf("the file would change its owner, run this as root or as the server's user: %w", err)
+				return fmt.Errorf("setting the owner of the file (run this as root or as the server's user): %w", err)
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func placeFile(path string, data []byte, like fs.FileInfo, place func(from, to s
 		return err
 	}
 	temp := f.Name()
-	defer func() { _ = os.Remove(temp) }() // gone already after a rename
+	defer func() { _ = os.Remove(temp) }() // does not exist any more after a rename
 	_, err = f.Write(data)
 	if err == nil {
 		err = resemble(f, like)

@@ -17,8 +17,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// sealFile is the key file: JSON, so that an operator can see which keys it
-// holds and when they were made.
+// sealFile is the key file. It is JSON, so that an operator can see its keys and when they
+// were created.
 type sealFile struct {
 	Version int           `json:"version"`
 	Active  string        `json:"active"`
@@ -33,7 +33,7 @@ type sealFileKey struct {
 
 const maxSealFile = 1 << 20
 
-// KeyIDs lists the ids of the keys in use, the active one first.
+// KeyIDs returns the ids of all keys, the active one first.
 func (s *Sealer) KeyIDs() []string {
 	ring := s.ring.Load()
 	ids := []string{hex.EncodeToString(ring.active.id[:])}
@@ -45,7 +45,7 @@ func (s *Sealer) KeyIDs() []string {
 	return ids
 }
 
-// Rotate adds a key and makes it the active one.
+// Rotate adds a key and activates it.
 func (s *Sealer) Rotate() (id string, err error) {
 	err = s.change(func(r *sealRing) error {
 		key := newSealKey()
@@ -55,7 +55,7 @@ func (s *Sealer) Rotate() (id string, err error) {
 	return id, err
 }
 
-// AddKey adds a key that opens but does not seal yet.
+// AddKey adds a key that can decrypt, but does not encrypt yet.
 func (s *Sealer) AddKey() (id string, err error) {
 	err = s.change(func(r *sealRing) error {
 		key := newSealKey()
@@ -65,7 +65,7 @@ func (s *Sealer) AddKey() (id string, err error) {
 	return id, err
 }
 
-// Activate makes a key of the file the one that seals.
+// Activate makes a key of the file the active one, which encrypts.
 func (s *Sealer) Activate(id string) error {
 	return s.change(func(r *sealRing) error {
 		key, err := r.named(id)
@@ -77,8 +77,8 @@ func (s *Sealer) Activate(id string) error {
 	})
 }
 
-// Retirable says why a key cannot be retired: there is none by that id, or it is
-// the active one. Whether something is sealed with it is for the caller to know.
+// Retirable returns an error if a key cannot be retired: it does not exist, or it is the
+// active one. The caller must check that no data is encrypted with it.
 func (s *Sealer) Retirable(id string) error {
 	_, err := s.ring.Load().retirable(id)
 	return err
@@ -87,14 +87,14 @@ func (s *Sealer) Retirable(id string) error {
 func (r *sealRing) retirable(id string) (*sealKey, error) {
 	key, err := r.named(id)
 	if err == nil && key == r.active {
-		err = errs.Newf(errs.Conflict, "key %s is the active one, which seals everything new: rotate first", id)
+		err = errs.Newf(errs.Conflict, "key %s is the active one, which encrypts new data; rotate first", id)
 	}
 	return key, err
 }
 
-// Retire forgets a key that seals nothing any more; what is still sealed with it
-// could never be read again. The key file as it was stays beside the new one, and
-// its path is returned: putting it back undoes this.
+// Retire removes a key from the file. No data may be encrypted with it any more, because
+// it could not be decrypted. Retire returns the path of a copy of the old key file, with
+// which an operator can undo it.
 func (s *Sealer) Retire(id string) (before string, err error) {
 	before = s.path + ".before-retiring-" + id
 	err = s.change(func(r *sealRing) error {
@@ -103,7 +103,7 @@ func (s *Sealer) Retire(id string) (before string, err error) {
 			return err
 		}
 		if err := replaceFile(before, r.encode(), s.path); err != nil {
-			return fmt.Errorf("keep a copy of the key file: %w", err)
+			return fmt.Errorf("copying the key file: %w", err)
 		}
 		r.keys = slices.DeleteFunc(r.keys, func(k *sealKey) bool { return k == key })
 		return nil
@@ -111,8 +111,7 @@ func (s *Sealer) Retire(id string) (before string, err error) {
 	return before, err
 }
 
-// SealedWith returns the id of the key that data is sealed with; "" when it is
-// not sealed.
+// SealedWith returns the id of the key with which data is encrypted, or "".
 func SealedWith(data []byte) string {
 	if !Sealed(data) {
 		return ""
@@ -132,8 +131,8 @@ func (s *Sealer) Reload() error {
 	return nil
 }
 
-// change edits a copy of the ring as it is in the file now, and puts it into
-// use only once it is safely on disk.
+// change edits the ring of the file. It makes the result current only after it is synced
+// to disk.
 func (s *Sealer) change(edit func(*sealRing) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,13 +144,13 @@ func (s *Sealer) change(edit func(*sealRing) error) error {
 		return err
 	}
 	if err := replaceFile(s.path, ring.encode(), s.path); err != nil {
-		return fmt.Errorf("write key file: %w", err)
+		return fmt.Errorf("writing the key file: %w", err)
 	}
 	s.use(ring)
 	return nil
 }
 
-// named is findText for people, who are told which keys there are.
+// named is findText with an error that lists the existing keys.
 func (r *sealRing) named(id string) (*sealKey, error) {
 	if key := r.findText(id); key != nil {
 		return key, nil
@@ -160,7 +159,7 @@ func (r *sealRing) named(id string) (*sealKey, error) {
 	for i, k := range r.keys {
 		known[i] = hex.EncodeToString(k.id[:])
 	}
-	return nil, errs.Newf(errs.NotFound, "there is no key %q in the key file, which has %s", id,
+	return nil, errs.Newf(errs.NotFound, "key %q does not exist; the key file contains %s", id,
 		strings.Join(known, ", "))
 }
 
@@ -180,11 +179,11 @@ func newSealKey() *sealKey {
 	return key
 }
 
-// derive computes the hashing key. HKDF fails only for absurd lengths.
+// derive computes the key for HashSecret. HKDF fails only for lengths above its maximum.
 func (k *sealKey) derive() {
 	mac, err := hkdf.Key(sha256.New, k.root, nil, "freshet client secrets 1", 32)
 	if err != nil {
-		panic("identity: hkdf refused 32 bytes: " + err.Error())
+		panic("identity: deriving a key of 32 bytes: " + err.Error())
 	}
 	k.mac = mac
 }
@@ -200,7 +199,7 @@ func (r *sealRing) encode() []byte {
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
-		panic("identity: key file does not marshal: " + err.Error()) // strings and bytes only
+		panic("identity: encoding the key file: " + err.Error()) // cannot fail for strings and bytes
 	}
 	return append(data, '\n')
 }
@@ -208,11 +207,11 @@ func (r *sealRing) encode() []byte {
 func parseRing(data []byte) (*sealRing, error) {
 	var file sealFile
 	if err := json.Unmarshal(data, &file); err != nil {
-		// The decoder's text may quote the file; say only that it is broken.
+		// The decoder's error may quote the file, so it is not wrapped.
 		return nil, errors.New("key file is not valid JSON")
 	}
 	if file.Version != 1 {
-		return nil, fmt.Errorf("key file has version %d, this program knows version 1", file.Version)
+		return nil, fmt.Errorf("key file has version %d, but this program reads version 1", file.Version)
 	}
 	ring := &sealRing{}
 	for i, k := range file.Keys {
@@ -235,7 +234,7 @@ func parseRing(data []byte) (*sealRing, error) {
 		}
 	}
 	if ring.active == nil {
-		return nil, errors.New("key file names no active key")
+		return nil, errors.New("key file has no active key")
 	}
 	return ring, nil
 }
@@ -243,22 +242,23 @@ func parseRing(data []byte) (*sealRing, error) {
 func loadRing(path string) (*sealRing, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open key file: %w", err)
+		return nil, fmt.Errorf("opening the key file: %w", err)
 	}
 	defer func() { _ = f.Close() }() // read only
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("open key file: %w", err)
+		return nil, fmt.Errorf("opening the key file: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o027 != 0 {
-		return nil, fmt.Errorf("key file %s has mode %04o: others may read or change it; set it to 0600", path, mode)
+		return nil, fmt.Errorf("key file %s has mode %04o, so other users may read or change it; set the mode to 0600",
+			path, mode)
 	}
 	if info.Size() > maxSealFile {
-		return nil, fmt.Errorf("key file %s is too large", path)
+		return nil, fmt.Errorf("key file %s is too large; the maximum is %d bytes", path, maxSealFile)
 	}
 	data := make([]byte, info.Size())
 	if _, err := f.ReadAt(data, 0); err != nil {
-		return nil, fmt.Errorf("read key file: %w", err)
+		return nil, fmt.Errorf("reading the key file: %w", err)
 	}
 	ring, err := parseRing(data)
 	if err != nil {
@@ -267,8 +267,8 @@ func loadRing(path string) (*sealRing, error) {
 	return ring, nil
 }
 
-// loadOrCreateRing makes the file when there is none. Of two processes that do
-// so at once one wins, and the other reads what the winner wrote.
+// loadOrCreateRing creates the file if it does not exist. If two processes create it
+// concurrently, one succeeds and the other one loads its file.
 func loadOrCreateRing(path string) (*sealRing, error) {
 	ring, err := loadRing(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -281,13 +281,13 @@ func loadOrCreateRing(path string) (*sealRing, error) {
 	case errors.Is(err, fs.ErrExist):
 		return loadRing(path)
 	case err != nil:
-		return nil, fmt.Errorf("create key file: %w", err)
+		return nil, fmt.Errorf("creating the key file: %w", err)
 	}
 	return ring, nil
 }
 
-// NewKeyFile makes a key file with one key, for who puts it in place on several
-// machines.
+// NewKeyFile returns the contents of a key file with one new key, for callers that install
+// it on several machines.
 func NewKeyFile() []byte {
 	key := newSealKey()
 	return (&sealRing{keys: []*sealKey{key}, active: key}).encode()

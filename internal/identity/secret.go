@@ -9,27 +9,25 @@ import (
 	"log/slog"
 )
 
-// redacted is what every printed form of a Secret says.
+// redacted is every printed form of a Secret.
 const redacted = "[redacted]"
 
-// Secret holds a client secret, a token or key material. Nothing prints it:
-// fmt, log/slog, encoding/json and every encoder that honours text marshalling
-// show a fixed word. Only Reveal gives the value, so a leak has to be written
-// on purpose and can be found by name.
+// Secret contains a client secret, a token or key material. fmt, log/slog, encoding/json
+// and every encoder that supports text marshaling print a fixed word instead. Only Reveal
+// returns the value, so a search for Reveal finds every use.
 type Secret struct {
-	// A pointer, because fmt prints the unexported string fields of a struct
-	// that itself sits in an unexported field without asking any method; of a
-	// pointer it prints the address.
+	// value is a pointer, because for a Secret in an unexported field fmt prints the
+	// fields without calling methods. Of a pointer it prints only the address.
 	value *string
 }
 
 // NewSecret wraps value.
 func NewSecret(value string) Secret { return Secret{value: &value} }
 
-// GenerateSecret makes a secret of 32 random bytes in base64url.
+// GenerateSecret returns a secret of 32 random bytes in base64url.
 func GenerateSecret() Secret { return NewSecret(randomText(32)) }
 
-// Reveal returns the value in clear.
+// Reveal returns the value in clear text.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -37,7 +35,7 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// IsZero reports whether there is no secret in it.
+// IsZero reports whether the secret is empty.
 func (s Secret) IsZero() bool { return s.value == nil || *s.value == "" }
 
 // String redacts.
@@ -46,7 +44,7 @@ func (s Secret) String() string { return redacted }
 // GoString redacts.
 func (s Secret) GoString() string { return redacted }
 
-// Format redacts under every verb, also those String is not asked for (%d).
+// Format redacts for every verb, including those that do not call String (%d).
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // LogValue redacts.
@@ -58,9 +56,9 @@ func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `
 // MarshalText redacts for every other encoder.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// HashToken is the form in which the server remembers an API key: the SHA-256
-// of the token in hex. A plain hash is enough, for the token holds a signature
-// that nobody can guess.
+// HashToken returns the form in which the server stores an API key: the SHA-256 of the
+// token in hex. A plain hash is enough, because the token contains a signature that cannot
+// be guessed.
 func HashToken(token Secret) string {
 	sum := sha256.Sum256([]byte(token.Reveal()))
 	return hex.EncodeToString(sum[:])
@@ -69,6 +67,6 @@ func HashToken(token Secret) string {
 // randomText returns n random bytes in unpadded base64url.
 func randomText(n int) string {
 	raw := make([]byte, n)
-	_, _ = rand.Read(raw) // never fails: crypto/rand aborts the process instead
+	_, _ = rand.Read(raw) // never returns an error; crypto/rand aborts the process instead
 	return base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -9,35 +9,35 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// Session is a sign-in of somebody that access tokens are made of. They end with
-// it. It is a person's, or, when Account is set, that of an account whose owner
-// came by a one-time link.
+// Session is a sign-in for which access tokens are issued. The tokens expire with it. It
+// belongs to a user, or, if Account is set, to a service account whose owner signed in
+// with a one-time link.
 type Session struct {
 	ID           string
 	Organization string
 	User         string
 	Account      string
-	UID          string    // of the user or the account
-	Email        string    // of the user, when the session began
-	ClientID     string    // of the account, when the session began
-	Ends         time.Time // whatever happens
+	UID          string // of the user or the account
+	Email        string // of the user, when the session began
+	ClientID     string // of the account, when the session began
+	Ends         time.Time
 }
 
-// sessionRecord is what cached tokens point to, as accountRecord is.
+// sessionRecord is the record that cached tokens point to, see accountRecord.
 type sessionRecord struct {
-	live atomic.Pointer[Session] // nil once ended; written under Directory.mu
+	live atomic.Pointer[Session] // nil after the end; written under Directory.mu
 }
 
-// SessionLoader finds a session that another replica has begun.
+// SessionLoader loads a session that another replica has started.
 type SessionLoader interface {
 	LoadSession(ctx context.Context, id string) (Session, bool, error)
 }
 
-// AskSessions makes the directory look for sessions that it has not heard of. It is
-// called once, before the directory is used.
+// AskSessions sets the loader for sessions that the directory does not contain. It must be
+// called before the directory is used.
 func (d *Directory) AskSessions(loader SessionLoader) { d.loader = loader }
 
-// PutSession lets a session in. One that has ended does not come back.
+// PutSession adds a session. A session that has ended does not come back.
 func (d *Directory) PutSession(s Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *Directory) PutSession(s Session) {
 	}
 }
 
-// EndSession ends a session and every token of it.
+// EndSession ends a session; all its tokens stop working.
 func (d *Directory) EndSession(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,7 +65,7 @@ func (d *Directory) EndSession(id string) {
 	}
 }
 
-// session finds a session, if need be with those who keep them.
+// session returns a session from the directory, or from the loader.
 func (d *Directory) session(ctx context.Context, id string) (*sessionRecord, error) {
 	d.mu.RLock()
 	rec, ended := d.sessions[id], d.endedSessions.Cover(id, 1)
@@ -88,14 +88,14 @@ func (r *sessionRecord) good(now time.Time) bool {
 	return s != nil && now.Before(s.Ends)
 }
 
-// Subjects of tokens that are made of sessions; those of accounts that sign in
-// with a secret end in clientsSuffix.
+// Suffixes of the subjects of session tokens. Subjects of accounts that authenticate with
+// a client secret end in clientsSuffix.
 const (
 	usersSuffix    = "@users"
 	accountsSuffix = "@accounts"
 )
 
-// Subject is the sub claim of a session's tokens.
+// Subject returns the sub claim of the session's tokens.
 func (s *Session) Subject() string {
 	if s.Account != "" {
 		return s.UID + accountsSuffix
@@ -103,7 +103,7 @@ func (s *Session) Subject() string {
 	return s.UID + usersSuffix
 }
 
-// SessionToken issues an access token of a session, good for the audiences.
+// SessionToken issues an access token of a session for the audiences.
 func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duration,
 	audiences ...string,
 ) (Secret, time.Time, error) {
@@ -128,7 +128,7 @@ func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duratio
 	return token, expires, err
 }
 
-// SessionPrincipal is the principal name of whose session it is.
+// SessionPrincipal returns the principal name of the session's user or account.
 func (i *Issuer) SessionPrincipal(s *Session) string {
 	if s.Account != "" {
 		return i.PrincipalName(s.Organization, s.Account)
@@ -136,8 +136,9 @@ func (i *Issuer) SessionPrincipal(s *Session) string {
 	return i.UserPrincipalName(s.Organization, s.User)
 }
 
-// IDToken tells a client who has signed in. It is no access token: it names no
-// session, and its audience is the client.
+// IDToken describes an OpenID Connect ID token: it informs a client about the user that
+// signed in. It is not an access token: it contains no session, and its audience is the
+// client.
 type IDToken struct {
 	Subject       string
 	Client        string
@@ -148,7 +149,7 @@ type IDToken struct {
 	Authenticated time.Time
 }
 
-// IDToken issues one, good for so long.
+// IDToken issues an ID token with a lifetime.
 func (i *Issuer) IDToken(t IDToken, lifetime time.Duration) (Secret, error) {
 	now := time.Now()
 	return i.keys.sign(struct {
@@ -168,8 +169,8 @@ func (i *Issuer) IDToken(t IDToken, lifetime time.Duration) (Secret, error) {
 	})
 }
 
-// bindSession ties a token to its session, and to whose that is. A person who was
-// deleted and made again, or has another address, is another one.
+// bindSession links a token to its session and to the session's user or account. A user
+// that was deleted and created again, or has another e-mail address, is another user.
 func (v *Verifier) bindSession(ctx context.Context, e *entry, c *claims) error {
 	if c.Expiry == 0 || c.Issuer != v.issuer.url {
 		return ErrInvalidToken
@@ -199,8 +200,8 @@ func (v *Verifier) bindSession(ctx context.Context, e *entry, c *claims) error {
 	return nil
 }
 
-// bindUser: a person is good at every data plane of the organization, as far as
-// roles say.
+// bindUser links a token to its user. The token is accepted at every data plane of the
+// organization; role bindings decide what the user may do there.
 func (v *Verifier) bindUser(e *entry, s *Session) error {
 	e.user = v.dir.user(s.Organization, s.User)
 	user, ok := e.user.load()
@@ -219,8 +220,8 @@ func (v *Verifier) bindUser(e *entry, s *Session) error {
 	return nil
 }
 
-// bindSessionAccount: whoever came by a link as an account ends with the
-// credentials that the account had then.
+// bindSessionAccount links a token to its account. The token expires with the credentials
+// that the account had when the session started.
 func (v *Verifier) bindSessionAccount(e *entry, s *Session) error {
 	e.account, e.clientID = v.dir.account(s.Organization, s.Account), s.ClientID
 	account, ok := e.account.load()

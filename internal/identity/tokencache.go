@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// atomicStamp is when an entry was last used, coarse and cheap.
+// atomicStamp is the time of an entry's last use in seconds.
 type atomicStamp struct{ seconds atomic.Int64 }
 
 func (s *atomicStamp) touch(now time.Time) {
-	// Most hits find the stamp as it should be and write nothing, which keeps
-	// the cache line shared between cores.
+	// Most hits find the current second and write nothing, so that cores can share the
+	// cache line.
 	if sec := now.Unix(); s.seconds.Load() != sec {
 		s.seconds.Store(sec)
 	}
@@ -21,24 +21,24 @@ func (s *atomicStamp) touch(now time.Time) {
 
 const (
 	cacheShards = 64
-	// cacheSample is how many entries an eviction looks at. The oldest of a
-	// small random sample is nearly as good a choice as the oldest of all, and
-	// a hit has no list to maintain under a lock.
+	// cacheSample is how many entries an eviction examines. The least recently used of a
+	// small random sample is nearly as good as that of all entries, and a hit has no list
+	// to maintain under a lock.
 	cacheSample = 8
 )
 
-// tokenCache remembers verified tokens by their SHA-256, bounded, in shards. It
-// is not a package lru cache, because a hit must not write to memory that other
-// cores share (BenchmarkVerify, parallel hits).
+// tokenCache is a bounded, sharded cache of verified tokens by their SHA-256. It does not
+// use package lru, because a hit must not write to memory that other cores share
+// (BenchmarkVerify, parallel hits).
 type tokenCache struct {
 	perShard int
 	shards   [cacheShards]cacheShard
 }
 
 type cacheShard struct {
-	mu      sync.RWMutex // guards entries; what they hold is immutable or atomic
+	mu      sync.RWMutex // protects the map, not the entries, which are immutable or atomic
 	entries map[[sha256.Size]byte]*entry
-	_       [24]byte // shards on cache lines of their own
+	_       [24]byte // padding, so that each shard has its own cache line
 }
 
 func newTokenCache(size int) *tokenCache {
@@ -75,9 +75,8 @@ func (c *tokenCache) put(hash [sha256.Size]byte, e *entry, now time.Time) {
 	s.entries[hash] = e
 }
 
-// evictLocked removes what is no longer valid among a sample, or else the one
-// unused longest. Map iteration starts at a random place, which is the sampling.
-// It is called with mu held.
+// evictLocked removes the invalid entries of a sample, or else the least recently used
+// one. The sample is random, because map iteration starts at a random entry.
 func (s *cacheShard) evictLocked(now time.Time) {
 	var oldest [sha256.Size]byte
 	oldestUsed, seen, removed := int64(math.MaxInt64), 0, false

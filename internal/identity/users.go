@@ -8,35 +8,34 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// User is what identity has to know of a person.
+// User is the part of a user that identity needs.
 type User struct {
 	Organization string
 	Name         string
 	UID          string
 	Email        string
-	DisplayName  string // "" when only the address is known
-	Barred       bool   // declined to come; must not sign in
-	Revision     int64  // of the resource; the newest wins (package newest)
+	DisplayName  string // "" if only the e-mail address is known
+	Barred       bool   // declined the invitation; must not sign in
+	Revision     int64  // of the resource; the newest wins (package revision)
 }
 
-// same says whether a session of the user is still one of the same person.
+// same reports whether sessions that the user had in the state was are still valid.
 func (u *User) same(was *User) bool {
 	return u == was || u.UID == was.UID && SameEmail(u.Email, was.Email) && u.Barred == was.Barred
 }
 
-// SameEmail compares addresses of people. Case does not matter: no provider that
-// people use tells two of them apart by it.
+// SameEmail compares e-mail addresses without regard to case, because no common provider
+// distinguishes addresses by case.
 func SameEmail(a, b string) bool { return emailKey(a) == emailKey(b) }
 
 func emailKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
-// userRecord is what cached tokens point to, as accountRecord is.
+// userRecord is the record that cached tokens point to, see accountRecord.
 type userRecord struct {
 	live atomic.Pointer[User] // nil once deleted; written under Directory.mu
 }
 
-// PutUser adds or updates a person. Another uid under the same name is another
-// person.
+// PutUser adds or updates a user. Another uid under the same name is another user.
 func (d *Directory) PutUser(u User) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,7 +52,7 @@ func (d *Directory) PutUser(u User) {
 		rec = &userRecord{}
 	}
 	d.users.Put(at, u.Revision, rec)
-	u.Revision = 0 // a mere resync must not look like a change to cached tokens
+	u.Revision = 0 // a resync must not look like a change to cached tokens
 	old := rec.live.Load()
 	if old != nil && *old == u {
 		return
@@ -66,8 +65,8 @@ func (d *Directory) PutUser(u User) {
 	d.emails[key] = append(d.emails[key], rec)
 }
 
-// DeleteUser ends a person, and with them every session and token. An empty uid
-// means whoever has the name.
+// DeleteUser deletes a user; all sessions and tokens of the user stop working. An empty
+// uid matches any user with the name.
 func (d *Directory) DeleteUser(organization, user, uid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +81,6 @@ func (d *Directory) DeleteUser(organization, user, uid string) {
 	d.dropUserLocked(at, rec)
 }
 
-// dropUserLocked is called with mu held.
 func (d *Directory) dropUserLocked(at name, rec *userRecord) {
 	old := rec.live.Load()
 	if old.UID != "" {
@@ -93,8 +91,8 @@ func (d *Directory) dropUserLocked(at name, rec *userRecord) {
 	d.users.Delete(at, 0)
 }
 
-// forgetEmailLocked is called with mu held. The list is replaced, since readers
-// may hold the old one.
+// forgetEmailLocked removes a user from the users of an e-mail address. It replaces the
+// list, because readers use it after they have released the lock.
 func (d *Directory) forgetEmailLocked(email string, rec *userRecord) {
 	key := emailKey(email)
 	left := slices.DeleteFunc(slices.Clone(d.emails[key]), func(r *userRecord) bool { return r == rec })
@@ -105,7 +103,7 @@ func (d *Directory) forgetEmailLocked(email string, rec *userRecord) {
 	d.emails[key] = left
 }
 
-// User finds a person by name. What the getters return is shared: read it.
+// User returns a user by name. The result is shared; callers must not change it.
 func (d *Directory) User(organization, user string) (*User, bool) {
 	return d.user(organization, user).load()
 }
@@ -117,8 +115,8 @@ func (d *Directory) user(organization, user string) *userRecord {
 	return rec
 }
 
-// UsersByEmail finds everybody with an address, in every organization, in the
-// order of organization and name.
+// UsersByEmail returns the users with an e-mail address in all organizations, sorted by
+// organization and name.
 func (d *Directory) UsersByEmail(email string) []*User {
 	d.mu.RLock()
 	records := d.emails[emailKey(email)]
@@ -146,18 +144,18 @@ func (r *userRecord) load() (*User, bool) {
 	return u, u != nil
 }
 
-// userPrefix begins the principal names of people. No account can have one that
-// begins so: names of accounts have no colon.
+// userPrefix is the prefix of users' principal names. Account names contain no colon, so
+// no account can have the name of a user.
 const userPrefix = "user:"
 
-// UserRole is how a person is called where accounts are called by their name: in
-// lists of permissions of clusters, and before the @ of a principal. A name may be
-// an e-mail address, so its own @ is escaped: nobody is called like somebody else.
+// UserRole returns the name of a user where accounts are identified by their name: in
+// the permission lists of clusters, and before the @ of a principal. A user's name may be an
+// e-mail address, so UserRole escapes its @ to keep the names unique.
 func UserRole(user string) string {
 	return userPrefix + strings.NewReplacer("%", "%25", "@", "%40").Replace(user)
 }
 
-// UserPrincipalName is how a person is called in audit records and access lists.
+// UserPrincipalName returns the name of a user in audit records and ACLs.
 func (i *Issuer) UserPrincipalName(organization, user string) string {
 	return i.PrincipalName(organization, UserRole(user))
 }

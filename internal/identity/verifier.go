@@ -17,37 +17,36 @@ import (
 )
 
 const (
-	// maxToken bounds what is looked at; our own are well under 2 KiB, plus the
-	// metadata of an API key.
+	// maxToken bounds the size of a token. Tokens of this server have less than 2 KiB,
+	// plus the metadata of an API key.
 	maxToken = 16 << 10
-	// clockSkew is how far a token may seem to come from the future. There is
-	// none for expiry: what has expired is dead.
+	// clockSkew is how far in the future a token may have been issued. Expiry has no
+	// tolerance.
 	clockSkew = 30 * time.Second
-	// DefaultTokenCache is how many verified tokens are remembered.
+	// DefaultTokenCache is the default number of cached tokens.
 	DefaultTokenCache = 100_000
 )
 
-// VerifierOptions tune a Verifier; the zero value is good.
+// VerifierOptions configure a Verifier; the zero value is usable.
 type VerifierOptions struct {
-	// CacheSize bounds the verified tokens remembered; 0 means DefaultTokenCache.
+	// CacheSize bounds the number of cached tokens; 0 means DefaultTokenCache.
 	CacheSize int
 }
 
-// Verifier tells who a token belongs to, for every surface.
+// Verifier returns the principal of a token, for every surface.
 //
-// A token's signature is checked once. After that a SHA-256 of the token finds
-// what was learnt, and only what can change is looked at again: expiry, the
-// account, the key, the signing key. All of these are atomic loads of records
-// that the Directory writes synchronously, so a deletion or revocation is in
-// force with the call that made it.
+// It checks a token's signature once. After that it finds the token in a cache by its
+// SHA-256 and checks only what can change: expiry, the account, the key, the signing key.
+// All of these are atomic loads of records that the Directory writes synchronously, so a
+// deletion or revocation is in force when its call returns.
 type Verifier struct {
 	issuer *Issuer
 	dir    *Directory
 	cache  *tokenCache
 }
 
-// NewVerifier makes a verifier of the tokens that issuer makes for accounts of
-// the directory.
+// NewVerifier returns a verifier for the tokens that issuer issues to accounts and users
+// of the directory.
 func NewVerifier(issuer *Issuer, dir *Directory, opts VerifierOptions) *Verifier {
 	if opts.CacheSize <= 0 {
 		opts.CacheSize = DefaultTokenCache
@@ -59,30 +58,31 @@ func NewVerifier(issuer *Issuer, dir *Directory, opts VerifierOptions) *Verifier
 	}
 }
 
-// entry is a verified token: whose it is and what it depends on.
+// entry is a verified token: its principal and the records on which it depends. The fields
+// …Was are the states at the verification.
 type entry struct {
 	principal  Principal
 	audience   []string
-	orgPrefix  string // of an organization's key: the audiences of its data planes
+	orgPrefix  string // prefix of the audiences of the organization's data planes, if it is accepted at all of them
 	kid        string
 	keys       *Keyring
 	issued     time.Time
-	account    *accountRecord // nil for people
+	account    *accountRecord // nil for users
 	accountWas *Account
-	clientID   string         // of an access token: what it was asked for with
-	session    *sessionRecord // nil for tokens that are of no session
+	clientID   string         // for an access token: the client id that requested it
+	session    *sessionRecord // nil for tokens without a session
 	user       *userRecord    // nil for accounts
 	userWas    *User
 	key        *keyRecord // nil for access tokens
 	keyWas     *Key
 	dir        *Directory
-	planes     sync.Map // of an organization's key: its principal at each data plane, by audience
+	planes     sync.Map // for an organization's key: its *Principal at each data plane, by audience
 	used       atomicStamp
 }
 
-// Authenticate checks a token and returns whose it is. The caller names the audiences
-// it answers to; without any, no token is good. Errors are of kind
-// Unauthenticated unless the signing keys cannot be loaded.
+// Authenticate checks a token and returns its principal. audiences are those of the
+// caller's surface; without any, no token is accepted. Errors are of kind Unauthenticated,
+// or Unavailable if this server cannot check tokens at the moment.
 func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...string) (*Principal, error) {
 	if token == "" {
 		return nil, ErrNoToken
@@ -99,7 +99,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 		}
 		if errors.Is(err, ErrKeyRevoked) || errors.Is(err, ErrTokenExpired) || errors.Is(err, ErrNotCurrent) ||
 			errors.Is(err, ErrKeyNotAccepted) {
-			return nil, err // the entry may stay and go on refusing cheaply
+			return nil, err // the entry stays cached, because rejecting from the cache is cheap
 		}
 		v.cache.drop(hash)
 	}
@@ -114,7 +114,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 	return e.admit(audiences)
 }
 
-// check looks at everything about a verified token that can change.
+// check checks everything about a verified token that can change.
 func (e *entry) check(now time.Time) error {
 	if current := e.dir.current; current != nil && !current() {
 		return ErrNotCurrent
@@ -145,7 +145,7 @@ func (e *entry) check(now time.Time) error {
 	return nil
 }
 
-// checkUser is check for people.
+// checkUser is check for tokens of users.
 func (e *entry) checkUser(now time.Time) error {
 	user, ok := e.user.load()
 	switch {
@@ -157,7 +157,7 @@ func (e *entry) checkUser(now time.Time) error {
 	return e.checkToken(now)
 }
 
-// checkToken looks at what of a token itself can change.
+// checkToken checks the signing key and the times of a token.
 func (e *entry) checkToken(now time.Time) error {
 	switch {
 	case !e.keys.Knows(e.kid):
@@ -170,14 +170,14 @@ func (e *entry) checkToken(now time.Time) error {
 	return nil
 }
 
-// keyChanged says that the key is still there, but not as it was: the principal
-// has to be made anew.
+// keyChanged reports whether the API key has changed since the verification, so that the
+// principal must be created again.
 func (e *entry) keyChanged() bool {
 	return e.key != nil && e.key.live.Load() != e.keyWas
 }
 
-// admit checks the audience, last: what a token is good for does not depend on
-// who asks, so the entry is shared by all surfaces.
+// admit checks the audiences and returns the principal. It is the last check, because all
+// surfaces share the cache entry.
 func (e *entry) admit(audiences []string) (*Principal, error) {
 	for _, wanted := range audiences {
 		if slices.Contains(e.audience, wanted) {
@@ -194,7 +194,7 @@ func (e *entry) admit(audiences []string) (*Principal, error) {
 	return nil, ErrWrongAudience
 }
 
-// isFor says whether a token is good at some data plane of an organization.
+// isFor reports whether a token is for any data plane of an organization.
 func (e *entry) isFor(organization string) bool {
 	return slices.ContainsFunc(e.audience, func(audience string) bool {
 		of, _, ok := ParseInstanceAudience(audience)
@@ -202,10 +202,9 @@ func (e *entry) isFor(organization string) bool {
 	})
 }
 
-// at is the principal at a surface with these audiences. An organization's key
-// does not work at the data planes of an instance that accepts no keys, and a call
-// that is under way there ends when its instance stops accepting them: so its
-// principal knows the instance it is at.
+// at returns the principal at a surface with these audiences. An organization's key does
+// not work at instances that reject API keys, and running calls end when their instance
+// starts to reject them. So the principal of such a key contains the instance.
 func (e *entry) at(audiences []string) (*Principal, error) {
 	if e.orgPrefix == "" || e.key == nil {
 		return &e.principal, nil
@@ -224,14 +223,13 @@ func (e *entry) at(audiences []string) (*Principal, error) {
 	return &e.principal, nil
 }
 
-// verify does the work that is done once per token.
+// verify checks the signature and the claims of a token, once per token.
 func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]byte) (*entry, error) {
 	if !canonical(token) {
 		return nil, ErrInvalidToken
 	}
-	// Only our one algorithm is let in, so neither "none" nor a MAC keyed with
-	// our public key gets anywhere; keys named or embedded in the header (jwk,
-	// jku, x5c) are not looked at.
+	// Only ES256 is allowed, so neither "none" nor an HMAC with the public key as its
+	// secret is accepted. Keys in the header (jwk, jku, x5c) are ignored.
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, ErrInvalidToken
@@ -268,9 +266,9 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 	return e, nil
 }
 
-// canonical accepts exactly one spelling of a token. Decoders skip line breaks
-// and ignore spare bits, so without this one token would have many spellings
-// and as many places in the cache.
+// canonical reports whether a token has its canonical encoding. Decoders skip line breaks
+// and ignore unused bits, so otherwise one token could have many encodings and as many
+// cache entries.
 func canonical(token string) bool {
 	rest, dots := token, 0
 	for {
@@ -288,8 +286,8 @@ func canonical(token string) bool {
 	}
 }
 
-// bindAccount ties an access token to its account. The uid matters: an account
-// that was deleted and made again is another one.
+// bindAccount links an access token to its account. It compares the uid, because an
+// account that was deleted and created again is another one.
 func (v *Verifier) bindAccount(e *entry, c *claims) error {
 	clientID, ok := strings.CutSuffix(c.Subject, clientsSuffix)
 	if !ok || c.Expiry == 0 || c.Issuer != v.issuer.url {
@@ -313,9 +311,9 @@ func (v *Verifier) bindAccount(e *entry, c *claims) error {
 	return nil
 }
 
-// bindKey ties an API key to its record and account. The issuer's address is
-// not compared beyond its ending: the record holds the hash of the very token,
-// which proves more, and keys without expiry must survive a change of address.
+// bindKey links an API key to its record and account. It does not compare the issuer's
+// URL, because keys without expiry must survive a change of the URL; the record contains
+// the hash of the token, which proves more.
 func (v *Verifier) bindKey(e *entry, c *claims, hash [sha256.Size]byte) error {
 	account, key := v.dir.key(c.ID)
 	if key == nil {
@@ -337,8 +335,8 @@ func (v *Verifier) bindKey(e *entry, c *claims, hash [sha256.Size]byte) error {
 		return ErrAccountGone
 	}
 	e.principal = v.principal(e.accountWas)
-	// A key is good for one organization at most, so a system administrator's
-	// key rules that organization and no other.
+	// A key is for one organization at most, so the key of a system administrator
+	// administers only that organization.
 	e.principal.Admin = e.accountWas.Admin || e.accountWas.System
 	e.principal.TokenID, e.principal.KeyID, e.principal.KeyName = c.ID, c.ID, e.keyWas.Name
 	e.principal.Instance = e.keyWas.Instance
@@ -365,9 +363,8 @@ func (v *Verifier) principal(a *Account) Principal {
 	}
 }
 
-// hashText is the SHA-256 of a text. Tokens of the usual length are copied to
-// the stack, since a conversion to bytes would go to the heap on every request
-// (BenchmarkVerify).
+// hashText returns the SHA-256 of a text. It copies tokens of the usual length to the
+// stack, because a conversion to bytes would allocate on every request (BenchmarkVerify).
 func hashText(text string) [sha256.Size]byte {
 	var buf [1024]byte
 	if len(text) <= len(buf) {
@@ -376,7 +373,7 @@ func hashText(text string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(text))
 }
 
-// Cached counts the verified tokens remembered, for metrics.
+// Cached returns the number of cached tokens, for metrics.
 func (v *Verifier) Cached() int { return v.cache.len() }
 
 func first(list []string) string {

@@ -22,7 +22,7 @@ func verify(t *testing.T, w *identitytest.World, token string, want error, audie
 	t.Helper()
 	p, err := w.Verifier.Authenticate(context.Background(), token, audiences...)
 	if !errors.Is(err, want) {
-		t.Fatalf("Verify for %v = %v, want %v", audiences, err, want)
+		t.Fatalf("Authenticate for %v = %v, want %v", audiences, err, want)
 	}
 	if want != nil && errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("kind of %v is %v, want %v", err, errs.KindOf(err), errs.Unauthenticated)
@@ -40,7 +40,7 @@ func TestVerifyAccessToken(t *testing.T) {
 		if p.Name != "ci@acme.127.0.0.1:8080" || p.Organization != "acme" || p.ServiceAccount != "ci" ||
 			p.UID != account.UID ||
 			p.Admin || p.System || p.KeyID != "" || p.Instance != "" || p.ExpiresAt.IsZero() || p.TokenID == "" {
-			t.Errorf("principal = %+v, want service account ci of acme, uid %s, and nothing more", p, account.UID)
+			t.Errorf("principal = %+v, want service account ci of acme with uid %s and no rights", p, account.UID)
 		}
 		if !p.Live() {
 			t.Error("Live = false, want true")
@@ -58,7 +58,7 @@ func TestAudienceDecidesWhereATokenWorks(t *testing.T) {
 	_, instanceKey := w.Key(account, "prod")
 	_, orgKey := w.Key(account, "")
 	apiToken, planeToken := w.Token(account, api), w.Token(account, plane)
-	resources := []string{api, identity.AnyOrganization} // what the resource API passes
+	resources := []string{api, identity.AnyOrganization} // the audiences of the resource API
 	tests := map[string]struct {
 		token     string
 		audiences []string
@@ -110,7 +110,7 @@ func TestVerifyAPIKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify(t, w, token.Reveal(), identity.ErrKeyUnknown, plane) // not published yet
+	verify(t, w, token.Reveal(), identity.ErrKeyUnknown, plane) // not in the directory yet
 	w.Directory.PutKey(key)
 	p := verify(t, w, token.Reveal(), nil, plane)
 	if p.KeyID != key.ID || p.KeyName != "k" || p.Instance != "prod" || p.Metadata["team"] != "x" ||
@@ -118,7 +118,7 @@ func TestVerifyAPIKey(t *testing.T) {
 		t.Errorf("principal = %+v, want key %s named k for instance prod", p, key.ID)
 	}
 	if p.System || !p.Admin {
-		t.Error("a key must rule its own organization at most")
+		t.Error("key of a system administrator must administer only its own organization")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
 				verify(t, w, token, tc.tokenErr, plane)
 			}
 			if name != "same secret changed" && name != "credentials renewed" && cached.Live() != (tc.keyErr == nil) {
-				t.Errorf("the principal of a waiting call says live: %v, want %v", cached.Live(), tc.keyErr == nil)
+				t.Errorf("principal of a waiting call: Live = %v, want %v", cached.Live(), tc.keyErr == nil)
 			}
 		})
 	}
@@ -185,12 +185,12 @@ func TestTokensOfADeletedAccountStayDeadWhenItIsMadeAgain(t *testing.T) {
 	oldKey, keyToken := w.Key(old, "")
 	verify(t, w, token, nil, api)
 	w.Directory.DeleteAccount("acme", "ci", old.UID)
-	// Even with the same client id, which our own credentials never have.
+	// Also with the same client id, which NewCredentials never returns twice.
 	recreated := *old
 	recreated.UID = "another"
 	w.Directory.PutAccount(recreated)
 	verify(t, w, token, identity.ErrAccountGone, api)
-	w.Directory.PutKey(oldKey) // an informer that has not caught up
+	w.Directory.PutKey(oldKey) // by an informer that is late
 	verify(t, w, keyToken, identity.ErrAccountGone, plane)
 	verify(t, w, w.Token(&recreated, api), nil, api)
 }
@@ -201,12 +201,12 @@ func TestAdminFlagIsTakenFromTheLiveAccount(t *testing.T) {
 	account, _ := w.Account("acme", "ci", func(a *identity.Account) { a.Admin = true })
 	token := w.Token(account, api)
 	if !verify(t, w, token, nil, api).Admin {
-		t.Fatal("not admin")
+		t.Fatal("principal is not an administrator")
 	}
 	account.Admin = false
 	w.Directory.PutAccount(*account)
 	if verify(t, w, token, nil, api).Admin {
-		t.Error("the cached principal is still admin")
+		t.Error("cached principal is still an administrator")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestExpiryIsCheckedOnEveryUse(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		verify(t, w, keyToken.Reveal(), identity.ErrTokenExpired, plane)
 		if p.Live() {
-			t.Error("the principal of a waiting call is still live")
+			t.Error("principal of a waiting call is still live")
 		}
 		verify(t, w, token, nil, plane)
 		time.Sleep(time.Hour)
@@ -255,7 +255,7 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Errorf("%d tokens cached, want 64 to 128", n)
 	}
 	if _, err := v.Authenticate(context.Background(), first, api); err != nil {
-		t.Errorf("an uncached token fails: %v", err)
+		t.Errorf("token that is not cached: %v", err)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestRevocationRacesWithReaders(t *testing.T) {
 				for {
 					select {
 					case <-revoked:
-						// The revoking call has returned: never again.
+						// The revoking call has returned, so the token must be rejected.
 						if _, err := w.Verifier.Authenticate(context.Background(), token, plane); err == nil {
 							t.Error("accepted after the revocation returned")
 						}

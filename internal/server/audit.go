@@ -10,7 +10,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// openAudit opens the audit trail; it is closed late, so that it sees the end.
+// openAudit opens the audit log. It is an early phase, so that the log is closed late and
+// contains the last records.
 func (s *server) openAudit(context.Context) (err error) {
 	path := s.cfg.AuditPath()
 	if path == "" {
@@ -20,21 +21,21 @@ func (s *server) openAudit(context.Context) (err error) {
 		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log, Room: s.room.has,
 	})
 	if err != nil {
-		return fmt.Errorf("opening the audit trail: %w", err)
+		return fmt.Errorf("opening the audit log: %w", err)
 	}
 	s.closers = append(s.closers, s.audit.Close)
 	return nil
 }
 
-// Record implements pipeline.Auditor: it puts something on the audit trail, when
-// there is one.
+// Record implements pipeline.Auditor: it writes a record to the audit log, unless the log is
+// off.
 func (s *server) Record(r audit.Record) {
 	if s.audit != nil {
 		s.audit.Record(r)
 	}
 }
 
-// auditTrail is the surface that the trail is read through.
+// auditTrail returns the surface for reading the audit log.
 func (s *server) auditTrail(options pipeline.Options) http.Handler {
 	opts := auditapi.Options{Options: options, Audiences: s.identity.audiences}
 	if s.audit != nil {

@@ -24,46 +24,45 @@ import (
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// leafLife is how long a certificate is good, leafRenewal how old the one
-	// gets that is shown: a client has at least the difference.
+	// leafLife is the lifetime of a certificate, leafRenewal the maximum age of one that is
+	// sent to clients. So it is valid for at least the difference.
 	leafLife    = 7 * 24 * time.Hour
 	leafRenewal = 24 * time.Hour
 	// leafSkew is how far a client's clock may be behind.
 	leafSkew = time.Hour
-	// maxLeaves bounds the certificates that are kept. Anybody can ask for names
-	// in our domain; one that was forgotten costs a signature, as every
-	// handshake does.
+	// maxLeaves bounds the cached certificates. Every client can request any name under the
+	// domain. A cache miss costs one signature, as every handshake does.
 	maxLeaves = 1024
 )
 
-// authority issues the HTTPS certificates of a server that was given none, for
-// each name when a client first asks for it, and only for the server's own: the
-// names it was opened with, everything beneath its domain, and the address that
-// the client connected to. Certificates are short-lived, kept in memory, and
-// made anew as time goes by; clients trust the authority.
+// authority is the server's own certificate authority for HTTPS, used if no certificate is
+// configured. It issues a certificate for a name when a client first requests it, and only
+// for the server's own names: the configured names, all names under the domain, and the
+// address to which the client connected. Certificates are short-lived and cached in memory.
+// Clients trust the authority.
 type authority struct {
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	domain string
-	names  []string // DNS names and addresses, all in one certificate
+	names  []string // DNS names and addresses of the server's own certificate
 	log    *slog.Logger
 
-	leafKey *ecdsa.PrivateKey // of every certificate that this process issues
+	leafKey *ecdsa.PrivateKey // key of every certificate that this process issues
 	leaves  *lru.Cache[leaf, *tls.Certificate]
 	now     func() time.Time
 }
 
-// leaf is a certificate: that for a name, or for the server's names when it is
-// empty, from one period of renewal.
+// leaf is the cache key of a certificate: its name, or "" for the server's names, and its
+// renewal period.
 type leaf struct {
 	name   string
 	period int64
 }
 
-// openIssuer reads the authority, or makes one at the first start.
+// openIssuer returns the authority in dir, and creates one at the first start.
 func openIssuer(dir, domain string, names []string, log *slog.Logger) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the TLS directory: %w", err)
+		return nil, fmt.Errorf("creating the TLS directory: %w", err)
 	}
 	cert, key, err := openAuthority(dir)
 	if err != nil {
@@ -71,32 +70,31 @@ func openIssuer(dir, domain string, names []string, log *slog.Logger) (*authorit
 	}
 	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the HTTPS key: %w", err)
+		return nil, fmt.Errorf("creating the HTTPS key: %w", err)
 	}
 	a := &authority{
 		cert: cert, key: key, domain: strings.ToLower(domain), names: names, log: log,
 		leafKey: leafKey, leaves: lru.New[leaf, *tls.Certificate](maxLeaves), now: time.Now,
 	}
-	_, err = a.issued("") // what cannot work is told at the start
+	_, err = a.issued("") // reports configuration errors at the start
 	return a, err
 }
 
-// getCertificate is for tls.Config: the certificate for the name that a client
-// asks for. Whoever asks for a name that is not ours gets the one for the
-// server's names, and can see that it does not fit.
+// getCertificate implements tls.Config.GetCertificate. A client that requests a name of
+// another server gets the certificate for this server's names, which does not match.
 func (a *authority) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := a.issued(a.nameFor(hello))
 	if err != nil {
-		a.log.Error("the HTTPS certificate could not be issued", slog.String("error", err.Error()))
+		a.log.Error("HTTPS certificate could not be issued; the handshake fails", slog.Any("error", err))
 	}
 	return cert, err
 }
 
-// nameFor is the name that a certificate has to be issued for by itself; ""
-// when that for the server's names will do.
+// nameFor returns the name for which a separate certificate is issued, or "" for the
+// certificate of the server's names.
 func (a *authority) nameFor(hello *tls.ClientHelloInfo) string {
 	name := strings.ToLower(hello.ServerName)
-	if name == "" { // clients that connect to an address send none
+	if name == "" { // clients that connect to an IP address send no name
 		return a.addressOf(hello.Conn)
 	}
 	if !strings.HasSuffix(name, "."+a.domain) || !hostName(name) || slices.Contains(a.names, name) {
@@ -105,8 +103,8 @@ func (a *authority) nameFor(hello *tls.ClientHelloInfo) string {
 	return name
 }
 
-// addressOf is the address that a client connected to, when that is not among
-// the server's names anyway.
+// addressOf returns the IP address to which a client connected, or "" if it is one of the
+// server's names.
 func (a *authority) addressOf(conn net.Conn) string {
 	if conn == nil {
 		return ""
@@ -118,7 +116,7 @@ func (a *authority) addressOf(conn net.Conn) string {
 	return tcp.IP.String()
 }
 
-// hostName says whether every label of a name is one that a host may have.
+// hostName reports whether a name is a valid host name.
 func hostName(name string) bool {
 	const maxName, maxLabel = 253, 63
 	if len(name) > maxName {
@@ -133,8 +131,7 @@ func hostName(name string) bool {
 	return true
 }
 
-// issued returns the certificate for a name, from memory when there is one of
-// this period.
+// issued returns the certificate for a name, from the cache if it has one of this period.
 func (a *authority) issued(name string) (*tls.Certificate, error) {
 	key := leaf{name, a.now().UnixNano() / int64(leafRenewal)}
 	if cert, ok := a.leaves.Get(key); ok {
@@ -151,7 +148,8 @@ func (a *authority) issue(of leaf) (*tls.Certificate, error) {
 	names := a.names
 	switch {
 	case net.ParseIP(of.name) != nil:
-		// The client may have meant another address, or a name, that leads here.
+		// With all names, because the client may have used another address or a name of
+		// this server.
 		names = append(slices.Clone(names), of.name)
 	case of.name != "":
 		names = []string{of.name}
@@ -183,13 +181,14 @@ func (a *authority) issue(of leaf) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.leafKey, Leaf: parsed}, nil
 }
 
-// openAuthority reads the authority, or makes one at the first start.
+// openAuthority reads the certificate and key of the authority, or creates them at the first
+// start.
 func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil {
 		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 		if !ok {
-			return nil, nil, fmt.Errorf("%s is not a key that this server made", keyFile)
+			return nil, nil, fmt.Errorf("%s is not a key that this server created", keyFile)
 		}
 		return pair.Leaf, key, nil
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -197,7 +196,7 @@ func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
+		return nil, nil, fmt.Errorf("creating the key of the certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber:          serialNumber(),
@@ -211,11 +210,11 @@ func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("creating the certificate authority: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("creating the certificate authority: %w", err)
 	}
 	return cert, key, errors.Join(writeKey(keyFile, key), writePEM(certFile, "CERTIFICATE", der))
 }
@@ -224,7 +223,7 @@ func serialNumber() *big.Int {
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	n, err := rand.Int(rand.Reader, limit)
 	if err != nil {
-		panic("crypto/rand failed: " + err.Error()) // it aborts the process itself before this
+		panic("crypto/rand failed: " + err.Error()) // cannot happen; crypto/rand aborts the process instead
 	}
 	return n
 }

@@ -15,8 +15,8 @@ import (
 	"freshet/internal/config"
 )
 
-// openTLS makes the configuration of a server in a directory, without
-// certificate files unless change gives some.
+// openTLS returns the TLS configuration of a server in a directory, without certificate files
+// unless change sets some.
 func openTLS(t *testing.T, dir string, change func(*config.Config)) *tls.Config {
 	t.Helper()
 	cfg := config.Default()
@@ -40,12 +40,12 @@ func rootsOf(t *testing.T, dir string) *x509.CertPool {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		t.Fatal("ca.crt holds no certificate")
+		t.Fatal("ca.crt contains no certificate")
 	}
 	return roots
 }
 
-// connectedTo is a connection of which only the address matters.
+// connectedTo is a connection with only a local address.
 type connectedTo struct {
 	net.Conn
 	ip string
@@ -61,7 +61,7 @@ func TestCertificatesForTheServersOwnNames(t *testing.T) {
 	longest := strings.Repeat("l", 63)
 	tests := map[string]struct {
 		sni, address string // of the connection
-		verify       string // what the client wants to see
+		verify       string // the name that the client verifies
 		fits         bool
 	}{
 		"a cluster":   {"prod.acme.freshet.localhost", "127.0.0.1", "prod.acme.freshet.localhost", true},
@@ -70,7 +70,7 @@ func TestCertificatesForTheServersOwnNames(t *testing.T) {
 			longest + "." + longest + ".freshet.localhost", "127.0.0.1",
 			longest + "." + longest + ".freshet.localhost", true,
 		},
-		"a cluster from before, with a dot": {
+		"a cluster with a dot in its name": {
 			"a.b.acme.freshet.localhost", "127.0.0.1",
 			"a.b.acme.freshet.localhost", true,
 		},
@@ -80,23 +80,23 @@ func TestCertificatesForTheServersOwnNames(t *testing.T) {
 		"no name, loopback":                 {"", "127.0.0.1", "127.0.0.1", true},
 		"no name, the address connected to": {"", "198.51.100.4", "198.51.100.4", true},
 		"no name, a configured address":     {"", "198.51.100.4", "192.0.2.7", true},
-		"somebody else's name":              {"bank.example", "127.0.0.1", "bank.example", false},
-		"a name that only ends like ours":   {"evilfreshet.localhost", "127.0.0.1", "evilfreshet.localhost", false},
-		"beneath a configured name":         {"x.stream.example", "127.0.0.1", "x.stream.example", false},
-		"no host name":                      {"a_b.freshet.localhost", "127.0.0.1", "a_b.freshet.localhost", false},
+		"a name of another server":          {"bank.example", "127.0.0.1", "bank.example", false},
+		"a name with the domain as suffix":  {"evilfreshet.localhost", "127.0.0.1", "evilfreshet.localhost", false},
+		"under a configured name":           {"x.stream.example", "127.0.0.1", "x.stream.example", false},
+		"not a host name":                   {"a_b.freshet.localhost", "127.0.0.1", "a_b.freshet.localhost", false},
 		"an asterisk":                       {"*.freshet.localhost", "127.0.0.1", "x.freshet.localhost", false},
-		"somebody else's address":           {"", "127.0.0.1", "203.0.113.9", false},
+		"an address of another server":      {"", "127.0.0.1", "203.0.113.9", false},
 		"a label that is too long": {
 			longest + "l.freshet.localhost", "127.0.0.1",
 			longest + "l.freshet.localhost", false,
 		},
 		"an empty label":                   {"a..freshet.localhost", "127.0.0.1", "a..freshet.localhost", false},
 		"a name that begins with a hyphen": {"-a.freshet.localhost", "127.0.0.1", "-a.freshet.localhost", false},
-		"another cluster than the one asked": {
+		"another cluster than the requested": {
 			"prod.acme.freshet.localhost", "127.0.0.1",
 			"dev.acme.freshet.localhost", false,
 		},
-		"longer than any name that DNS takes": {
+		"longer than a DNS name": {
 			strings.Repeat("abcdefg.", 40) + "freshet.localhost", "127.0.0.1",
 			strings.Repeat("abcdefg.", 40) + "freshet.localhost", false,
 		},
@@ -113,8 +113,8 @@ func TestCertificatesForTheServersOwnNames(t *testing.T) {
 			}
 			_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: tc.verify})
 			if (err == nil) != tc.fits {
-				t.Errorf("the certificate for %q, %v and %v, fits %q: got %v, want %v", tc.sni, cert.Leaf.DNSNames,
-					cert.Leaf.IPAddresses, tc.verify, err, tc.fits)
+				t.Errorf("certificate for %q, with names %v and addresses %v: verifying %q returns %v, want success %v",
+					tc.sni, cert.Leaf.DNSNames, cert.Leaf.IPAddresses, tc.verify, err, tc.fits)
 			}
 		})
 	}
@@ -165,15 +165,15 @@ func TestCertificatesAreShortLivedAndRenewed(t *testing.T) {
 		}
 		if left := cert.Leaf.NotAfter.Sub(now); left < leafLife-leafRenewal || left > leafLife ||
 			now.Before(cert.Leaf.NotBefore) {
-			t.Errorf("day %d: the certificate is good from %v for another %v, want at least %v", day,
+			t.Errorf("day %d: certificate is valid from %v for another %v, want at least %v", day,
 				cert.Leaf.NotBefore, left, leafLife-leafRenewal)
 		}
 		last, now = cert, now.Add(leafRenewal)
 	}
 }
 
-// TestManyNamesAreForgotten: whoever can connect can ask for any name in the
-// domain.
+// TestManyNamesAreForgotten checks that the cache is bounded, because every client can
+// request any name in the domain.
 func TestManyNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
@@ -190,7 +190,7 @@ func TestManyNamesAreForgotten(t *testing.T) {
 		}
 	}
 	if again, _ := a.issued("first.freshet.localhost"); again == first {
-		t.Errorf("the certificate is kept after %d others, want it forgotten", maxLeaves)
+		t.Errorf("certificate is still cached after %d others, want it evicted", maxLeaves)
 	}
 }
 
@@ -209,6 +209,6 @@ func TestConfiguredFilesWinForEveryName(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tls")); !os.IsNotExist(err) {
-		t.Errorf("an authority was made beside the configured files: %v", err)
+		t.Errorf("authority exists in addition to the configured files: %v", err)
 	}
 }

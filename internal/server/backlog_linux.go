@@ -6,20 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Closing a listener resets the connections that the kernel has made and nobody
-// has accepted yet. So before that the kernel is told to make no more, and what
-// it has made is accepted.
+// Closing a listener resets the connections that are established but not accepted yet. So
+// before that the server makes the kernel drop new connections, and accepts those in the
+// backlog.
 
 const (
-	flagsOffset = 13   // of the flags in a TCP header, where the filter begins
+	flagsOffset = 13   // of the flags in the TCP header, at which the filter's data starts
 	synAndAck   = 0x12 // only the first packet of a connection has SYN without ACK
 	synOnly     = 0x02
 	keepAll     = 1<<31 - 1
 )
 
-// refuseNew has the kernel drop the first packet of new connections. Clients try
-// that packet again after a second, and find the port closed then; whatever has
-// begun goes on.
+// refuseNew makes the kernel drop the first packet (SYN) of new connections. Clients
+// retransmit it after a second, when the port is closed. Other connections are not affected.
 func refuseNew(l *net.TCPListener) error {
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flagsOffset},
@@ -34,12 +33,12 @@ func refuseNew(l *net.TCPListener) error {
 	})
 }
 
-// backlog is how many connections wait to be accepted.
+// backlog returns the number of connections that wait to be accepted.
 func backlog(l *net.TCPListener) (n int, err error) {
 	err = controlSocket(l, func(fd int) error {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
-			n = int(info.Unacked) // of a listener: the length of its queue
+			n = int(info.Unacked) // for a listener, the length of its accept queue
 		}
 		return err
 	})

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// refuseNew is not known on this system: connections that nobody has accepted
-// when the server stops are reset.
+// refuseNew is not supported on this system. Connections in the backlog are reset when the
+// server stops.
 func refuseNew(*net.TCPListener) error { return errors.ErrUnsupported }
 
 func backlog(*net.TCPListener) (int, error) { return 0, errors.ErrUnsupported }

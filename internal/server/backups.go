@@ -11,25 +11,25 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// backups takes backups on schedule, and counts them.
+// backups takes scheduled backups and counts them.
 type backups struct {
 	cfg   config.Backup
 	stage func(ctx context.Context, progress func(string)) (string, func() error, error)
 	log   *slog.Logger
 
 	done, failed atomic.Int64
-	last         atomic.Int64 // when the newest one began, in Unix seconds
+	last         atomic.Int64 // start of the newest backup in Unix seconds
 }
 
 func (s *server) newBackups() *backups {
 	return &backups{cfg: s.cfg.Backup, stage: s.stage, log: s.log}
 }
 
-// backupRetry is how long after a failure it is tried again.
+// backupRetry is the backoff after a failed backup.
 const backupRetry = 5 * time.Minute
 
-// run takes a backup whenever the newest in the folder is old enough, until the
-// context ends. A server that was stopped when one was due takes it when it starts.
+// run takes a backup whenever the newest one in the folder is old enough, until the context
+// is canceled. A backup that was due while the server was stopped is taken at the start.
 func (b *backups) run(ctx context.Context) {
 	if b.cfg.Directory == "" {
 		return
@@ -46,7 +46,7 @@ func (b *backups) run(ctx context.Context) {
 	}
 }
 
-// turn takes a backup if one is due, and returns how long to wait for the next turn.
+// turn takes a backup if one is due, and returns the time until the next call.
 func (b *backups) turn(ctx context.Context, now time.Time) time.Duration {
 	every := b.cfg.Every.Std()
 	newest, err := backup.Newest(b.cfg.Directory)
@@ -62,11 +62,11 @@ func (b *backups) turn(ctx context.Context, now time.Time) time.Duration {
 		b.done.Add(1)
 		return every
 	case ctx.Err() != nil:
-		return every // the server stops
+		return every // the server is stopping
 	}
 	b.failed.Add(1)
-	b.log.Error("the backup failed; it will be tried again", slog.String("directory", b.cfg.Directory),
-		slog.Duration("after", min(every, backupRetry)), slog.String("error", err.Error()))
+	b.log.Error("backup failed; retrying", slog.String("directory", b.cfg.Directory),
+		slog.Duration("after", min(every, backupRetry)), slog.Any("error", err))
 	return min(every, backupRetry)
 }
 

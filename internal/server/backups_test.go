@@ -14,7 +14,7 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// TestScheduledBackups goes through the turns of a week.
+// TestScheduledBackups checks the schedule over several days.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	const every = 24 * time.Hour
@@ -38,28 +38,28 @@ func TestScheduledBackups(t *testing.T) {
 	expect := func(what string, wait time.Duration, names int) {
 		t.Helper()
 		if got := b.turn(t.Context(), now); got != wait {
-			t.Errorf("%s: waits %s, want %s", what, got, wait)
+			t.Errorf("%s: next call in %s, want %s", what, got, wait)
 		}
 		if got, err := backup.List(b.cfg.Directory); err != nil || len(got) != names {
 			t.Errorf("%s: got %v, %v, want %d backups", what, got, err, names)
 		}
 		if staging != 0 {
-			t.Errorf("%s: the staged copy was not removed", what)
+			t.Errorf("%s: staged copy was not removed", what)
 		}
 	}
-	expect("the first is due at once", every, 1)
+	expect("first backup", every, 1)
 	now = now.Add(time.Hour)
-	expect("a restart in between", every-time.Hour, 1)
+	expect("restart before the next one is due", every-time.Hour, 1)
 	now = now.Add(every)
-	expect("the second", every, 2)
+	expect("second backup", every, 2)
 	now = now.Add(every)
-	expect("the third, and the first goes", every, 2)
-	now, fails = now.Add(every), errors.New("the disk is full")
-	expect("a failure is tried again soon", backupRetry, 2)
+	expect("third backup, which removes the first", every, 2)
+	now, fails = now.Add(every), errors.New("disk is full")
+	expect("failed backup", backupRetry, 2)
 	fails = nil
-	expect("and made up for", every, 2)
+	expect("retry", every, 2)
 	now = now.Add(-10 * every)
-	expect("a clock that was set back", every, 2)
+	expect("clock set back", every, 2)
 	if done, failed := b.done.Load(), b.failed.Load(); done != 4 || failed != 1 {
 		t.Errorf("got %d done and %d failed, want 4 and 1", done, failed)
 	}
@@ -72,17 +72,17 @@ func TestOneBackupAtATime(t *testing.T) {
 		s := &server{cfg: &config.Config{DataDir: dir}}
 		s.staging.Lock()
 		if _, _, err := s.stage(t.Context(), func(string) {}); !errors.Is(err, errStaging) {
-			t.Errorf("a second backup: got %v, want %v", err, errStaging)
+			t.Errorf("second backup: got %v, want %v", err, errStaging)
 		}
 		time.AfterFunc(stagingWait/2, s.staging.Unlock)
 		if !s.awaitStaging(t.Context()) {
-			t.Error("a backup while the copy of the last one is removed: got a refusal, want it to wait")
+			t.Error("awaitStaging does not wait until the copy of the last backup is removed")
 		}
 	})
 }
 
-// TestRestoreThatWasCutShort finds what an earlier run left: no server starts on
-// it, and the next run begins anew.
+// TestRestoreThatWasCutShort checks that no server starts on an unfinished restore, and that
+// the next restore starts again.
 func TestRestoreThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestRestoreThatWasCutShort(t *testing.T) {
 	}
 	s := &server{cfg: &config.Config{DataDir: dir}, room: openRoom(dir)}
 	if err := s.openDirectory(t.Context()); err == nil {
-		t.Error("a server starts on half a data directory, want an error")
+		t.Error("server starts on an unfinished restore, want an error")
 	}
 	if err := errors.Join(s.room.close(), s.lock.release()); err != nil {
 		t.Fatal(err)
@@ -103,9 +103,9 @@ func TestRestoreThatWasCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "etcd"), 0o700); err != nil {
-		t.Fatalf("what the earlier run left is still there: %v", err)
+		t.Fatalf("files of the earlier run still exist: %v", err)
 	}
 	if err := r.checkEmpty(); err == nil {
-		t.Error("a directory with data is taken for an empty one")
+		t.Error("checkEmpty accepts a directory with data")
 	}
 }

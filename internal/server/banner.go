@@ -14,8 +14,8 @@ import (
 	"freshet/internal/config"
 )
 
-// announce tells that the server is ready: a record of the log where machines read
-// that, else a page for the person who started it.
+// announce reports that the server is ready: as a log record if the log format is JSON,
+// otherwise as a banner for the person who started it.
 func (s *server) announce(out io.Writer, exports []string, took time.Duration, lacks error) {
 	cfg := s.cfg
 	if cfg.Log.Format != "json" {
@@ -30,13 +30,13 @@ func (s *server) announce(out io.Writer, exports []string, took time.Duration, l
 	level, text := slog.LevelInfo, "Freshet is ready"
 	if lacks != nil {
 		level, text = slog.LevelWarn, "Freshet is running, but not all of it works; it keeps trying"
-		attrs = append(attrs, slog.String("error", lacks.Error()))
+		attrs = append(attrs, slog.Any("error", lacks))
 	}
 	s.log.LogAttrs(context.Background(), level, text, attrs...)
 }
 
-// printBanner says that the server is ready, or what it still lacks, and what to do
-// next.
+// printBanner writes the banner: that the server is ready or what does not work yet, the
+// addresses, and commands to try.
 func printBanner(out io.Writer, s screen, took time.Duration, lacks error) {
 	var b strings.Builder
 	if lacks == nil {
@@ -48,21 +48,21 @@ func printBanner(out io.Writer, s screen, took time.Duration, lacks error) {
 	fmt.Fprintf(&b, "\nTry it, in another terminal, in this folder:\n\n")
 	s.commands(&b)
 	fmt.Fprintf(&b, "\nStop it with Ctrl-C.\n")
-	_, _ = io.WriteString(out, b.String()) // nobody may be looking
+	_, _ = io.WriteString(out, b.String()) // an error does not matter
 }
 
-// screen is what the first screen is made of.
+// screen contains the data of the banner.
 type screen struct {
 	cfg   *config.Config
-	taken []string // why there is no stream protocol
-	link  string   // signs the administrator in, once; "" when there is none
-	// program is how the person called us; exports are what their shell needs before
-	// our commands find this server.
+	taken []string // why the Kafka protocol is off
+	link  string   // one-time sign-in link of the administrator, or ""
+	// program is how the user started the program. exports are environment variables that
+	// commands need to find this server.
 	program string
 	exports []string
 }
 
-// places says what is where.
+// places writes the addresses and files.
 func (s screen) places(b *strings.Builder) {
 	cfg := s.cfg
 	if s.link != "" {
@@ -94,7 +94,7 @@ func (s screen) places(b *strings.Builder) {
 	fmt.Fprintf(b, "  Credentials  admin.json, admin.token and kubeconfig in %s\n", cfg.DataDir)
 }
 
-// commands are lines to paste.
+// commands writes commands to copy.
 func (s screen) commands(b *strings.Builder) {
 	for _, line := range s.exports {
 		fmt.Fprintf(b, "  export %s\n", line)
@@ -118,7 +118,7 @@ func (s screen) commands(b *strings.Builder) {
 	}
 }
 
-// quoted is a word as a shell reads it.
+// quoted returns a word quoted for a shell.
 func quoted(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == "" {
 		return word
@@ -126,8 +126,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// called is how a program was called, as others can call it: with its path when it
-// has one, else by its name.
+// called returns the command with which users can run the program again: its path if it was
+// started with one, otherwise its name.
 func called(arg string) string {
 	if strings.ContainsRune(arg, filepath.Separator) {
 		return arg

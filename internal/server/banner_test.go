@@ -10,8 +10,8 @@ import (
 	"freshet/internal/config"
 )
 
-// TestFirstScreen: a newcomer sees our own commands first, and no line is broken by a
-// terminal of 80 columns. (That the lines work is tested by test/e2e/howto.)
+// TestFirstScreen checks the banner, and that its lines have at most 80 columns. test/e2e/howto
+// runs its commands.
 func TestFirstScreen(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
@@ -54,7 +54,8 @@ Stop it with Ctrl-C.
 	}
 }
 
-// TestFirstScreenSaysWhatDiffers: another directory, another context, a link, faults.
+// TestFirstScreenSaysWhatDiffers checks the banner with another data directory and context, a
+// sign-in link, and errors.
 func TestFirstScreenSaysWhatDiffers(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

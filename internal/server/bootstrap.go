@@ -26,11 +26,11 @@ import (
 
 const bootstrapTimeout = 30 * time.Second
 
-// bootstrap makes what a first start makes, and finds it there on the next
-// ones: the default instance and cluster, the system administrator, and the
-// files that let its owner in. A user who deleted the instance or the cluster
-// does not get them back: that is remembered by the administrator's existence. first
-// says that the administrator was made.
+// bootstrap does the first start: it creates the default instance and cluster, the system
+// administrator, and the files with the administrator's credentials. At later starts it only
+// writes the files. If the administrator exists, the first start was done, so an instance or
+// cluster that a user has deleted is not created again. first reports whether the
+// administrator was created.
 func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interface, plan *pools.Plan,
 	issuer *identity.Issuer,
 ) (first bool, err error) {
@@ -40,23 +40,24 @@ func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interfa
 		metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		first = true
-		// The administrator last: a first start that was cut short is one again.
+		// The administrator is created last, so that an interrupted first start is done
+		// again.
 		if err := ensureDefaults(ctx, cfg, client, plan); err != nil {
-			return false, fmt.Errorf("making the default instance and cluster: %w", err)
+			return false, fmt.Errorf("creating the default instance and cluster: %w", err)
 		}
 		err = ensureAdmin(ctx, cfg, client)
 	}
 	if err != nil {
-		return false, fmt.Errorf("making the system administrator: %w", err)
+		return false, fmt.Errorf("creating the system administrator: %w", err)
 	}
 	err = writeAdminFiles(ctx, cfg, client, issuer)
 	if _, older := os.Stat(cfg.Path("admin.json")); errors.Is(err, syscall.ENOSPC) && older == nil {
-		return first, nil // those of an earlier start are there; a full disk says so itself
+		return first, nil // the files of an earlier start exist; diskRoom logs that the disk is full
 	}
 	return first, err
 }
 
-// ensureAdmin makes the administrator's account; another replica may be first.
+// ensureAdmin creates the administrator's account, unless another replica was faster.
 func ensureAdmin(ctx context.Context, cfg *config.Config, client versioned.Interface) error {
 	_, err := client.CloudV1alpha1().ServiceAccounts(cfg.Admin.Organization).Create(ctx, &v1alpha1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
@@ -87,10 +88,16 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 		Spec: v1alpha1.MessagingClusterSpec{
 			InstanceName: name,
 			Location:     plan.Pools[0].Members[0].Location,
-			// What an embedded member has, and no more.
-			Broker:  v1alpha1.Broker{ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
-			Storage: &v1alpha1.Storage{ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: messagingcluster.NodeTypeShared}},
-			Config:  &v1alpha1.ClusterConfig{Protocols: map[string]v1alpha1.ProtocolSettings{messagingcluster.ProtocolStream: {Raw: []byte("{}")}}},
+			// A pool member with an embedded engine has only shared nodes.
+			Broker: v1alpha1.Broker{
+				ResourceSpec: &v1alpha1.BrokerResourceSpec{NodeType: messagingcluster.NodeTypeShared},
+			},
+			Storage: &v1alpha1.Storage{
+				ResourceSpec: &v1alpha1.StorageResourceSpec{NodeType: messagingcluster.NodeTypeShared},
+			},
+			Config: &v1alpha1.ClusterConfig{Protocols: map[string]v1alpha1.ProtocolSettings{
+				messagingcluster.ProtocolStream: {Raw: []byte("{}")},
+			}},
 		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -99,9 +106,9 @@ func ensureDefaults(ctx context.Context, cfg *config.Config, client versioned.In
 	return err
 }
 
-// writeAdminFiles waits for the administrator's credentials and puts them,
-// with a kubeconfig, into the data directory. Both name the addresses of today,
-// which need not be those of the first start.
+// writeAdminFiles waits for the administrator's credentials and writes them, with a
+// kubeconfig, into the data directory. Both contain the current addresses, which may differ
+// from those of the first start.
 func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.Interface,
 	issuer *identity.Issuer,
 ) error {
@@ -123,8 +130,8 @@ func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.I
 	}
 	options := kubeconfig.Options{Server: cfg.SecureURL(), Token: token, Namespace: cfg.Admin.Organization}
 	if options.Server == "" {
-		// Kubernetes clients send no credentials over plain HTTP, and one of an
-		// earlier start would lead nowhere.
+		// Kubernetes clients send no credentials over plain HTTP. A kubeconfig of an
+		// earlier start would contain an address that does not exist any more.
 		if err := os.Remove(cfg.Path("kubeconfig")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("removing the old kubeconfig: %w", err)
 		}
@@ -154,7 +161,7 @@ func adminCredentials(ctx context.Context, cfg *config.Config, client versioned.
 		select {
 		case event, ok := <-watcher.ResultChan():
 			if !ok {
-				return nil, errors.New("the watch ended")
+				return nil, errors.New("watch of the administrator's account ended")
 			}
 			sa, isAccount := event.Object.(*v1alpha1.ServiceAccount)
 			if isAccount && sa.Status.PrivateKeyData != "" && conditions.IsReady(sa.Status.Conditions, sa.Generation) {
@@ -166,7 +173,7 @@ func adminCredentials(ctx context.Context, cfg *config.Config, client versioned.
 	}
 }
 
-// writeChanged leaves a file alone that already says the same.
+// writeChanged writes a file unless it already has the same contents.
 func writeChanged(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil

@@ -13,18 +13,18 @@ import (
 	"freshet/internal/ensemble/membership"
 )
 
-// A change of who may call is in force on every member when the call that made it
-// returns (docs/spec/group.md): the member that stored it tells the others, here, and
-// waits for each of them or for the end of its lease.
+// A change of accounts, keys, bindings or sessions is in force on every member when its call
+// returns (docs/spec/group.md): the member that stored it notifies the others, and waits for
+// each of them, or for the expiry of its lease.
 
 const (
 	changesPath = "/v1/changes"
-	// maxChange is more than an object can have.
+	// maxChange is larger than any object.
 	maxChange = 8 << 20
 )
 
-// change is what one member tells the others: a write of a kind, the end of a session,
-// or that there are other signing keys.
+// change is a notification to the other members: a write of a kind, the end of a session, or
+// a change of the signing keys.
 type change struct {
 	Stored      *kinds.Change `json:"stored,omitempty"`
 	Ended       *endedSignIn  `json:"ended,omitempty"`
@@ -36,12 +36,12 @@ type endedSignIn struct {
 	Revision int64  `json:"revision"`
 }
 
-// hearing is the part of a member that hears of changes.
+// hearing is the state for receiving changes from other members.
 type hearing struct {
-	// reading says that stored resources are being read, or have been. Before that
-	// nothing can be missed: what was stored is read later.
+	// reading is set when this member starts to read stored resources. Before that it can
+	// ignore changes, because it reads them later.
 	reading atomic.Bool
-	loaded  chan struct{} // closed when everything that is stored is in force
+	loaded  chan struct{} // closed when all stored resources are loaded
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -51,26 +51,27 @@ func newHearing() hearing {
 	return hearing{loaded: make(chan struct{}), ctx: ctx, cancel: cancel}
 }
 
-// confirm returns when every member has heard of a change, or cannot answer anybody.
+// confirm returns when every member has applied a change, or has lost its lease.
 func (s *server) confirm(c change) {
 	err := s.group.members.Confirm(s.group.hearing.ctx, func(ctx context.Context, member membership.Record) error {
 		return s.group.network.Post(ctx, member.Name, changesPath, c, nil)
 	})
 	if err != nil {
-		s.log.Error("the server stopped before every member had heard of a change", slog.String("error", err.Error()))
+		s.log.Error("server stopped before every member had applied a change", slog.Any("error", err))
 	}
 }
 
-// stopConfirming ends what waits for other members to hear of a change. Nobody is left
-// who could be told that it is in force; with members that have gone before, and no
-// majority without them, it would wait for ever.
+// stopConfirming aborts the calls of confirm. They have no clients any more at this point of
+// the shutdown. If other members have stopped before, so that no majority is left, they would
+// wait forever.
 func (s *server) stopConfirming() {
 	if s.group != nil {
 		s.group.hearing.cancel()
 	}
 }
 
-// stored tells the other members of a write; nil for a server that is alone.
+// stored returns a function that notifies the other members of a write, or nil for a single
+// server.
 func (s *server) stored() func(kinds.Change) {
 	if s.group == nil {
 		return nil
@@ -78,8 +79,8 @@ func (s *server) stored() func(kinds.Change) {
 	return func(c kinds.Change) { s.confirm(change{Stored: &c}) }
 }
 
-// endedSignIns tells the other members of ended sessions; nil for a server that is
-// alone.
+// endedSignIns returns a function that notifies the other members of ended sessions, or nil
+// for a single server.
 func (s *server) endedSignIns() func(key string, revision int64) {
 	if s.group == nil {
 		return nil
@@ -87,7 +88,7 @@ func (s *server) endedSignIns() func(key string, revision int64) {
 	return func(key string, revision int64) { s.confirm(change{Ended: &endedSignIn{key, revision}}) }
 }
 
-// hearChanges is what the other members call.
+// hearChanges handles the changes of other members.
 func (s *server) hearChanges(w http.ResponseWriter, r *http.Request) {
 	if err := s.hearChange(w, r); err != nil {
 		status := http.StatusInternalServerError
@@ -124,7 +125,7 @@ func (s *server) hearChange(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// catchUp brings into force what has changed while this member was without a lease.
+// catchUp applies the changes that were stored while this member had no lease.
 func (s *server) catchUp(ctx context.Context) error {
 	select {
 	case <-s.group.hearing.loaded:
@@ -140,19 +141,19 @@ func (s *server) catchUp(ctx context.Context) error {
 	return s.identity.keys.Refresh(ctx)
 }
 
-// read says that from now on stored resources are read.
+// read records that this member starts to read stored resources.
 func (s *server) read() {
 	if s.group != nil {
 		s.group.hearing.reading.Store(true)
 	}
 }
 
-// loaded says that everything is in force that is stored.
+// loaded records that all stored resources are loaded.
 func (s *server) loaded(ctx context.Context) error {
 	if s.group == nil {
 		return nil
 	}
-	if err := s.identity.keys.Refresh(ctx); err != nil { // they were read first of all
+	if err := s.identity.keys.Refresh(ctx); err != nil { // they were read before hearing.reading was set
 		return err
 	}
 	close(s.group.hearing.loaded)

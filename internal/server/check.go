@@ -17,22 +17,22 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// CheckReport hears what Check does and finds. It has no name of its own, so that the
-// command line can say it without knowing this package.
+// CheckReport receives the results of Check. It is an alias of an interface literal, so that
+// package cli can implement it without importing this package.
 type CheckReport = interface {
-	// Part is a part of the data directory that was looked at, and what there is.
+	// Part reports a part of the data directory that is intact, and its contents.
 	Part(name, contents string)
-	// Damaged is something that is not as it should be, and what that means.
+	// Damaged reports a problem of a part, and its consequence.
 	Damaged(name, problem string)
-	// Progress is how far the part that takes longest is.
+	// Progress reports the progress of a store, the part that takes longest.
 	Progress(name string, done, total int64)
 }
 
-// Check verifies the data directory of a stopped server and reports what it finds.
-// It changes nothing. The error is about the check itself.
+// Check verifies the data directory of a stopped server and reports the results. It changes
+// nothing. The error is about the check itself.
 func Check(ctx context.Context, cfg *config.Config, report CheckReport) error {
 	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
-		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one that the server has", cfg.DataDir)
+		return errs.Newf(errs.NotFound, "%s is not a data directory; pass that of the server", cfg.DataDir)
 	}
 	held, err := holdDir(cfg.DataDir)
 	if err != nil {
@@ -53,7 +53,7 @@ func Check(ctx context.Context, cfg *config.Config, report CheckReport) error {
 	return c.clusters(ctx)
 }
 
-// directoryCheck is one run of Check.
+// directoryCheck is one call of Check.
 type directoryCheck struct {
 	cfg    *config.Config
 	report CheckReport
@@ -64,7 +64,7 @@ func (c directoryCheck) keys() {
 	sealer, err := identity.ReadSealer(path)
 	if err != nil {
 		c.report.Damaged(filepath.Base(path),
-			"without its keys the secrets in etcd cannot be decrypted, and the server does not start: "+err.Error())
+			"without its keys the server cannot decrypt the secrets in etcd and does not start: "+err.Error())
 		return
 	}
 	c.report.Part(filepath.Base(path), fmt.Sprintf("%d keys", len(sealer.KeyIDs())))
@@ -73,11 +73,11 @@ func (c directoryCheck) keys() {
 func (c directoryCheck) tls() {
 	cert, key := c.cfg.Path("tls", "ca.crt"), c.cfg.Path("tls", "ca.key")
 	if _, err := os.Stat(cert); errors.Is(err, os.ErrNotExist) {
-		return // the certificates come from elsewhere, or a start makes the authority
+		return // the certificate is configured, or the next start creates the authority
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
-		c.report.Damaged("tls", "the certificate authority cannot be read, and the server does not start; without "+
-			"the files it makes another, which clients do not trust: "+err.Error())
+		c.report.Damaged("tls", "certificate authority cannot be read, so the server does not start; without the "+
+			"files it creates another one, which clients do not trust: "+err.Error())
 		return
 	}
 	c.report.Part("tls", "certificate authority")
@@ -86,17 +86,18 @@ func (c directoryCheck) tls() {
 func (c directoryCheck) admin() {
 	if data, err := os.ReadFile(c.cfg.Path("admin.json")); err == nil && !json.Valid(data) {
 		c.report.Damaged("admin.json",
-			"the administrator's credentials cannot be read; the next start writes the file again")
+			"credentials of the administrator cannot be read; the next start writes the file again")
 	}
 	if data, err := os.ReadFile(c.cfg.Path("admin.token")); err == nil && strings.TrimSpace(string(data)) == "" {
 		c.report.Damaged("admin.token",
-			"the administrator's token is empty, and the server does not start: remove the file to have a new one made")
+			"token of the administrator is empty, so the server does not start; remove the file, and the next start "+
+				"creates a new one")
 	}
 }
 
 func (c directoryCheck) etcd() {
 	if c.cfg.Etcd.External() {
-		c.report.Part("etcd", "not here: it is external")
+		c.report.Part("etcd", "external")
 		return
 	}
 	if err := resourcesMissing(c.cfg); err != nil {
@@ -105,14 +106,14 @@ func (c directoryCheck) etcd() {
 	}
 	dir := c.cfg.Path("etcd")
 	if err := errors.Join(etcd.Intact(dir), etcd.Check(dir)); err != nil {
-		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, and the server does not start: "+
+		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, so the server does not start: "+
 			err.Error())
 		return
 	}
 	c.report.Part("etcd", "every page of the tree and every record of the log")
 }
 
-// audit reads the trail's files. The last line may be half of one, after a crash.
+// audit reads the files of the audit log. The last line may be incomplete after a crash.
 func (c directoryCheck) audit() {
 	path := c.cfg.AuditPath()
 	if path == "" {
@@ -126,10 +127,10 @@ func (c directoryCheck) audit() {
 		lines, bad, err := countLines(file)
 		switch {
 		case err != nil:
-			c.report.Damaged(filepath.Base(file), "the audit trail cannot be read: "+err.Error())
+			c.report.Damaged(filepath.Base(file), "audit log cannot be read: "+err.Error())
 		case bad > 0:
 			c.report.Damaged(filepath.Base(file),
-				fmt.Sprintf("%d of %d lines of the audit trail are no records", bad, lines))
+				fmt.Sprintf("%d of %d lines of the audit log are not audit records", bad, lines))
 		default:
 			c.report.Part(filepath.Base(file), fmt.Sprintf("%d audit records", lines))
 		}
@@ -146,7 +147,7 @@ func (c directoryCheck) clusters(ctx context.Context) error {
 			continue
 		}
 		name := filepath.Join("clusters", store.Name())
-		shards, err := filepath.Glob(c.cfg.Path(name, "shard-[0-9][0-9][0-9]")) // of a member of a group
+		shards, err := filepath.Glob(c.cfg.Path(name, "shard-[0-9][0-9][0-9]")) // of a member of an ensemble
 		if err != nil {
 			return err
 		}

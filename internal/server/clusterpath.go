@@ -12,17 +12,15 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// clusterPattern is where a cluster answers without a name of its own
-// (docs/spec/resources.md#addresses).
+// clusterPattern is the path of a cluster on every host (docs/spec/resources.md#addresses).
 const clusterPattern = pools.PathPrefix + "/{organization}/{cluster}/..."
 
-// clusterPath takes the name of a cluster from the beginning of a path and hands
-// the rest to that cluster's surfaces. They find the cluster with findCluster,
-// and see and answer everything else as they do by host; there is nothing but
-// them behind it.
+// clusterPath removes the prefix with the name of a cluster from a path and calls the surfaces
+// of a cluster with the rest. The surfaces get the cluster with findCluster, and work in the
+// same way as for a cluster that is addressed by host.
 type clusterPath struct{ surfaces http.Handler }
 
-// clusterName is the cluster that a path names.
+// clusterName is the cluster in a path.
 type clusterName struct{ organization, cluster string }
 
 type clusterNameKey struct{}
@@ -37,9 +35,8 @@ func (p clusterPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.surfaces.ServeHTTP(w, r)
 }
 
-// findCluster returns the cluster that a request is for: the one that its path
-// names, whatever its host, or else the one at its host. Why there is none is for
-// callers of the organization only.
+// findCluster returns the cluster of a request: the one in its path, or else the one of its
+// host. Only callers of the organization may see the error, see undisclosed.
 func findCluster(plane *dataplane.Plane, r *http.Request) (*dataplane.Cluster, error) {
 	if name, ok := r.Context().Value(clusterNameKey{}).(clusterName); ok {
 		c, err := plane.FindNamed(name.organization, name.cluster)
@@ -48,14 +45,14 @@ func findCluster(plane *dataplane.Plane, r *http.Request) (*dataplane.Cluster, e
 	return findAtHost(plane, r.Host)
 }
 
-// findAtHost returns the cluster at a host.
+// findAtHost returns the cluster of a host.
 func findAtHost(plane *dataplane.Plane, host string) (*dataplane.Cluster, error) {
 	c, err := plane.Find(host)
 	return c, undisclosed(plane.OrganizationAt(host), err)
 }
 
-// undisclosed keeps an error from those who are not of an organization. Without one
-// there is nothing to keep.
+// undisclosed wraps an error so that only callers of the organization see it. Without an
+// organization it returns the error unchanged.
 func undisclosed(organization string, err error) error {
 	if err == nil || organization == "" {
 		return err
@@ -63,9 +60,9 @@ func undisclosed(organization string, err error) error {
 	return &pipeline.Undisclosed{Organization: organization, Err: err}
 }
 
-// stripSegments hands requests on without the first segments of their path. It
-// counts segments and does not compare them, so that it agrees with the router
-// on those that are escaped.
+// stripSegments returns a handler that removes the first n segments of the path. It counts
+// segments and does not compare them, because segments that the router has matched may be
+// escaped.
 func stripSegments(n int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stripped := *r
@@ -74,8 +71,8 @@ func stripSegments(n int, next http.Handler) http.Handler {
 	})
 }
 
-// withoutSegments is a URL without the first segments of its path, as it was
-// sent: what was escaped stays so.
+// withoutSegments returns a URL without the first n segments of its path. The rest stays
+// escaped as it was sent.
 func withoutSegments(u *url.URL, n int) *url.URL {
 	out := *u
 	out.Path = cutSegments(u.Path, n)

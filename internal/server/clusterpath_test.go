@@ -13,7 +13,7 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// TestClusterPath: what of a path names a cluster, and what its surfaces see.
+// TestClusterPath checks which cluster a path selects, and which path its surfaces get.
 func TestClusterPath(t *testing.T) {
 	t.Parallel()
 	plane, err := dataplane.Open(dataplane.Options{
@@ -37,7 +37,7 @@ func TestClusterPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// echo answers with its name, the cluster that it found and the path that it saw.
+	// echo responds with its name, the cluster of the request, and the path.
 	echo := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			cluster := "none"
@@ -75,7 +75,10 @@ func TestClusterPath(t *testing.T) {
 		},
 		"a slash at the end":      {"127.0.0.1", "/clusters/acme/prod/subjects/", "root acme/prod /subjects/?"},
 		"nothing behind the name": {"127.0.0.1", "/clusters/acme/prod", "root acme/prod /?"},
-		"an escaped word":         {"127.0.0.1", "/%63lusters/%61cme/prod/%73tream/subjects", "stream acme/prod /subjects?"},
+		"an escaped word": {
+			"127.0.0.1", "/%63lusters/%61cme/prod/%73tream/subjects",
+			"stream acme/prod /subjects?",
+		},
 		"at another cluster's host": {
 			"prod.other.freshet.localhost", "/clusters/acme/prod/subjects",
 			"root acme/prod /subjects?",
@@ -108,11 +111,17 @@ func TestClusterPath(t *testing.T) {
 			"127.0.0.1", "/clusters/acme/prod/clusters/other/prod/subjects",
 			"root acme/prod /clusters/other/prod/subjects?",
 		},
-		"resources are not behind it":       {"127.0.0.1", "/clusters/acme/prod/apis/x", "root acme/prod /apis/x?"},
-		"tokens are not behind it":          {"127.0.0.1", "/clusters/acme/prod/oauth/token", "root acme/prod /oauth/token?"},
+		"no resource API under a cluster": {"127.0.0.1", "/clusters/acme/prod/apis/x", "root acme/prod /apis/x?"},
+		"no token API under a cluster": {
+			"127.0.0.1", "/clusters/acme/prod/oauth/token",
+			"root acme/prod /oauth/token?",
+		},
 		"without a cluster":                 {"127.0.0.1", "/clusters/acme", "root default/default /clusters/acme?"},
 		"capitals are another organization": {"127.0.0.1", "/clusters/Acme/prod/subjects", "root none /subjects?"},
-		"by host":                           {"prod.acme.freshet.localhost", "/stream/subjects", "stream acme/prod /subjects?"},
+		"by host": {
+			"prod.acme.freshet.localhost", "/stream/subjects",
+			"stream acme/prod /subjects?",
+		},
 		"by host, an escaped word": {
 			"prod.acme.freshet.localhost", "/%73tream/subjects",
 			"stream acme/prod /subjects?",
@@ -132,8 +141,8 @@ func TestClusterPath(t *testing.T) {
 	}
 }
 
-// FuzzWithoutSegments: what remains is a path, and nothing escaped becomes
-// something else.
+// FuzzWithoutSegments checks that the result is a path whose segments equal those of the
+// original.
 func FuzzWithoutSegments(f *testing.F) {
 	for _, path := range []string{
 		"/", "/clusters/a/b", "/clusters/a%2Fb/c/d", "//a//b", "/%2e%2e/%20/x%zz",
@@ -152,7 +161,7 @@ func FuzzWithoutSegments(f *testing.F) {
 		after.Parse(out)
 		for i := range 8 {
 			if got, want := after.Segment(i), before.Segment(i+3); got != want {
-				t.Fatalf("segment %d of %q, that is %q: got %q, want %q", i, path, out.EscapedPath(), got, want)
+				t.Fatalf("segment %d of %q without 3 (%q): got %q, want %q", i, path, out.EscapedPath(), got, want)
 			}
 		}
 		if out.Path == "" || out.Path[0] != '/' {

@@ -19,22 +19,21 @@ const (
 	controlPatience = 10 * time.Second
 )
 
-// openControl opens the socket that commands on this machine use, and begins to
-// take backups on schedule. A file system without sockets costs the commands, not
-// the server.
+// openControl opens the admin socket for commands on this machine, and starts scheduled
+// backups. If the file system does not support sockets, the server runs without the commands.
 func (s *server) openControl(ctx context.Context) error {
 	if err := os.RemoveAll(s.cfg.Path(stagingDir)); err != nil {
-		s.log.Warn("what a backup left behind cannot be removed", slog.String("error", err.Error()))
+		s.log.Warn("staged copy of an earlier backup cannot be removed", slog.Any("error", err))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	if s.group == nil {
-		running.Go(func() { s.backups.run(ctx) }) // in a group its elected member takes them
+		running.Go(func() { s.backups.run(ctx) }) // in an ensemble the elected member takes them
 	}
 	listener, err := adminsocket.Listen(s.cfg.DataDir)
 	if err != nil {
-		s.log.Warn("the control socket cannot be opened, so freshet backup and freshet admin link do not work",
-			slog.String("error", err.Error()))
+		s.log.Warn("admin socket cannot be opened; freshet backup and freshet admin link do not work",
+			slog.Any("error", err))
 	} else {
 		running.Go(func() { s.acceptControl(ctx, listener, &running) })
 	}
@@ -49,7 +48,8 @@ func (s *server) openControl(ctx context.Context) error {
 	return nil
 }
 
-// acceptControl serves callers until the listener is closed, a few at a time.
+// acceptControl serves callers until the listener is closed, at most controlCallers at a
+// time.
 func (s *server) acceptControl(ctx context.Context, listener *adminsocket.Listener, running *sync.WaitGroup) {
 	room := make(chan struct{}, controlCallers)
 	for {
@@ -58,7 +58,7 @@ func (s *server) acceptControl(ctx context.Context, listener *adminsocket.Listen
 			return
 		}
 		if err != nil {
-			s.log.Warn("the control socket does not work for now", slog.String("error", err.Error()))
+			s.log.Warn("admin socket failed; retrying", slog.Any("error", err))
 			select {
 			case <-time.After(time.Second):
 				continue
@@ -69,12 +69,12 @@ func (s *server) acceptControl(ctx context.Context, listener *adminsocket.Listen
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
-			_ = conn.Close() // nobody serves it any more
+			_ = conn.Close() // the server is stopping
 			return
 		}
 		running.Go(func() {
 			defer func() { <-room }()
-			defer func() { _ = conn.Close() }() // all is said
+			defer func() { _ = conn.Close() }() // an error does not matter after the reply
 			s.serveControl(ctx, adminsocket.NewConn(conn))
 		})
 	}
@@ -86,7 +86,7 @@ func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 	}
 	request, err := caller.Request()
 	if err != nil {
-		return // nobody we know
+		return // not a valid request
 	}
 	if err := caller.SetReadDeadline(time.Time{}); err != nil {
 		return
@@ -104,18 +104,19 @@ func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 	case adminsocket.DoLink:
 		err = s.serveLink(ctx, caller)
 	default:
-		err = errs.Newf(errs.Invalid, "the server does not know %q; use the program of the server's version",
+		err = errs.Newf(errs.Invalid, "request %q is unknown to the server; use the program of the server's version",
 			request.Do)
 	}
 	if err != nil {
-		_ = caller.Reply(adminsocket.Reply{Error: err.Error(), Kind: errs.KindOf(err)}) // it may be gone
+		// fails only if the caller disconnected
+		_ = caller.Reply(adminsocket.Reply{Error: err.Error(), Kind: errs.KindOf(err)})
 	}
 }
 
-// serveBackup makes a copy, and removes it when the caller is done with it.
+// serveBackup stages a copy, and removes it when the caller disconnects.
 func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) error {
 	dir, remove, err := s.stage(ctx, func(what string) {
-		_ = caller.Reply(adminsocket.Reply{Progress: what}) // one that is gone ends ctx
+		_ = caller.Reply(adminsocket.Reply{Progress: what}) // a caller that disconnects cancels ctx
 	})
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) erro
 		<-ctx.Done()
 	}
 	if err := remove(); err != nil {
-		s.log.Warn("the copy that a backup was written from cannot be removed", slog.String("error", err.Error()))
+		s.log.Warn("staged copy of a backup cannot be removed", slog.Any("error", err))
 	}
 	return err
 }

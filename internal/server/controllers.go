@@ -23,7 +23,7 @@ import (
 	"freshet/internal/surfaces/signinapi"
 )
 
-// openResources builds the kinds, the resource API and the controllers over it.
+// openResources creates the kinds, the resource API and its controllers.
 func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.AskClusters(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
@@ -83,7 +83,7 @@ func (s *server) openResources(context.Context) (err error) {
 	s.api.Start()
 	recorder := reconcile.Recorder(s.api.Recorder())
 	if s.group != nil {
-		recorder = nil // the member that is elected has loops of its own
+		recorder = nil // the elected member has controllers of its own, see control
 	}
 	s.loops, err = s.kinds.Controllers(s.api.Loopback(), recorder)
 	return err
@@ -91,8 +91,8 @@ func (s *server) openResources(context.Context) (err error) {
 
 const keyRotationCheck = time.Minute
 
-// openControllers brings accounts, users, keys and bindings into force and starts the
-// loops; from here on, closing must wait for them.
+// openControllers loads accounts, users, keys and bindings, and starts the controllers. From
+// then on, closing must wait for them.
 func (s *server) openControllers(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.background = cancel
@@ -126,14 +126,14 @@ func (s *server) openControllers(ctx context.Context) error {
 		defer close(s.ended)
 		defer others.Wait()
 		if err := s.loops.Run(background); err != nil && background.Err() == nil {
-			s.failed <- fmt.Errorf("controllers: %w", err)
+			s.failed <- fmt.Errorf("running the controllers: %w", err)
 		}
 	}()
 	return nil
 }
 
-// firstStart makes what a first start makes, and waits until every cluster that
-// is stored answers: readiness means that nothing has to be waited for.
+// firstStart does the first start if needed, and waits until every stored cluster is open.
+// A server is ready only when clients need not wait for a cluster.
 func (s *server) firstStart(ctx context.Context) error {
 	if s.group != nil {
 		return s.awaitFirstStart(ctx)
@@ -155,16 +155,16 @@ func (s *server) firstStart(ctx context.Context) error {
 		return err
 	}
 	if s.plane.Health() != nil {
-		return nil //nolint:nilerr // it is told where it is asked for
+		return nil //nolint:nilerr // /readyz and the banner report it
 	}
 	return s.restored.finish()
 }
 
 const clustersTimeout = 2 * time.Minute
 
-// awaitClusters waits for every cluster to be open, or to have said why not.
+// awaitClusters waits until every cluster is open or has failed.
 func (s *server) awaitClusters(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("a cluster did not open in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("opening a cluster timed out"))
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -184,8 +184,9 @@ func (s *server) awaitClusters(ctx context.Context) error {
 	}
 }
 
-// clustersSettled asks the store and not the controllers' caches, which may not
-// have heard yet of what the first start made.
+// clustersSettled reports whether every stored cluster is open or has failed. It reads the
+// store and not the caches of the controllers, which may not contain the objects of the first
+// start yet.
 func (s *server) clustersSettled(ctx context.Context) (bool, error) {
 	api := s.loops.Client().CloudV1alpha1()
 	clusters, err := api.MessagingClusters("").List(ctx, metav1.ListOptions{})
@@ -200,7 +201,7 @@ func (s *server) clustersSettled(ctx context.Context) (bool, error) {
 		}
 		_, err := api.MessagingInstances(cluster.Namespace).Get(ctx, cluster.Spec.InstanceName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // it waits for its instance, which may never come
+			continue // it waits for its instance, which may never be created
 		}
 		return false, err
 	}

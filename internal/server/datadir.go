@@ -14,16 +14,16 @@ import (
 	"syscall"
 )
 
-// errDirectoryInUse says that another process has the data directory.
+// errDirectoryInUse means that another process has locked the data directory.
 var errDirectoryInUse = errors.New("in use by another freshet process")
 
-// lock keeps a second process off the data directory.
+// lock is a file lock on the data directory, against other processes.
 type lock struct{ file *os.File }
 
-// lockDir takes the directory, making it when it is new.
+// lockDir locks the directory, and creates it if it does not exist.
 func lockDir(dir string) (*lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	path := filepath.Join(dir, "LOCK")
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -31,16 +31,16 @@ func lockDir(dir string) (*lock, error) {
 		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
+		holder, _ := os.ReadFile(path) // the pid is only for the message
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is %w%s: stop it, or choose another directory with --data-dir",
+			return nil, fmt.Errorf("data directory %s is %w%s; stop it, or choose another directory with --data-dir",
 				dir, errDirectoryInUse, describeHolder(string(holder)))
 		}
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	err = errors.Join(file.Truncate(0), writeAt(file, fmt.Sprintf("%d\n", os.Getpid())))
-	// the number is a courtesy, and a full disk is no reason not to start
+	// The pid is only for messages, so the server starts without it if the disk is full.
 	if err != nil && !errors.Is(err, syscall.ENOSPC) {
 		_ = file.Close()
 		return nil, fmt.Errorf("writing the data directory's lock: %w", err)
@@ -48,20 +48,20 @@ func lockDir(dir string) (*lock, error) {
 	return &lock{file}, nil
 }
 
-// holdDir keeps servers off a directory that is there, without changing it.
+// holdDir locks an existing directory without changing it.
 func holdDir(dir string) (*lock, error) {
 	path := filepath.Join(dir, "LOCK")
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return &lock{}, nil // no server was ever here, or it is a copy
+		return &lock{}, nil // no server has used the directory, or it is a copy
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(path) // the holder's number is a courtesy
+		holder, _ := os.ReadFile(path) // the pid is only for the message
 		_ = file.Close()
-		return nil, fmt.Errorf("data directory %s is %w%s: stop it first", dir, errDirectoryInUse,
+		return nil, fmt.Errorf("data directory %s is %w%s; stop it first", dir, errDirectoryInUse,
 			describeHolder(string(holder)))
 	}
 	return &lock{file}, nil
@@ -79,7 +79,7 @@ func describeHolder(pid string) string {
 	return ""
 }
 
-// release gives the directory up.
+// release releases the lock.
 func (l *lock) release() error {
 	if l.file == nil {
 		return nil
@@ -87,14 +87,14 @@ func (l *lock) release() error {
 	return l.file.Close()
 }
 
-// countLines counts the lines of a file, and those that are no JSON. The last line
-// is not counted when it is half of one.
+// countLines returns the number of lines of a file, and of those that are not JSON. It does
+// not count an incomplete last line.
 func countLines(path string) (lines, bad int, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	in := bufio.NewReader(file)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -110,13 +110,13 @@ func countLines(path string) (lines, bad int, err error) {
 	}
 }
 
-// writeSecret writes a file that only its owner can read, whole or not at all.
+// writeSecret atomically writes a file that only its owner can read.
 func writeSecret(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(temp.Name()) //nolint:errcheck // does not exist any more after the rename
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Chmod(0o600), temp.Sync(), temp.Close())
 	if err == nil {
@@ -128,8 +128,8 @@ func writeSecret(path string, data []byte) error {
 	return nil
 }
 
-// secretFile reads a random text from a file, making it at the first start. The
-// file holds the text and no newline.
+// secretFile reads a secret from a file, and creates a random one at the first start. The
+// file contains the secret without a newline.
 func secretFile(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err == nil {
@@ -138,16 +138,16 @@ func secretFile(path string) (string, error) {
 		case text == string(data) && text != "":
 			return text, nil
 		case text != "":
-			// Clients put what they read into a header as it is.
+			// Clients copy the contents into a header, so the newline must be removed.
 			return text, writeSecret(path, []byte(text))
 		}
-		return "", fmt.Errorf("%s is empty: remove it to have a new one made", path)
+		return "", fmt.Errorf("%s is empty; remove it, and the next start creates a new one", path)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("reading %s: %w", path, err)
 	}
 	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // never fails: crypto/rand aborts the process instead
+	_, _ = rand.Read(raw) // never returns an error; crypto/rand aborts the process instead
 	text := base64.RawURLEncoding.EncodeToString(raw)
 	return text, writeSecret(path, []byte(text))
 }

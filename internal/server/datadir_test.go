@@ -16,11 +16,11 @@ func TestSecondProcessIsKeptOffTheDataDirectory(t *testing.T) {
 	}
 	_, err = lockDir(dir)
 	if err == nil {
-		t.Fatal("two locks at the same time")
+		t.Fatal("second lockDir succeeds, want an error")
 	}
 	for _, want := range []string{dir, "pid ", "--data-dir"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+			t.Errorf("error %q does not contain %q", err, want)
 		}
 	}
 	if err := first.release(); err != nil {
@@ -43,18 +43,18 @@ func TestSecretFileIsMadeOnceAndPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(first) < 40 {
-		t.Errorf("%d characters are too few", len(first))
+		t.Errorf("secret has %d characters, want at least 40", len(first))
 	}
 	second, err := secretFile(path)
 	if err != nil || second != first {
-		t.Errorf("the second read gives another secret: %v", err)
+		t.Errorf("second call: got another secret, error %v", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("mode %o", mode)
+		t.Errorf("file has mode %o, want 600", mode)
 	}
 }
 
@@ -65,6 +65,6 @@ func TestEmptySecretFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := secretFile(path); err == nil {
-		t.Error("an empty token was accepted: anybody would be the administrator")
+		t.Error("secretFile accepts an empty token, with which every client would be the administrator")
 	}
 }

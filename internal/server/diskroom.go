@@ -20,25 +20,27 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// diskRoom keeps the last bytes of the data directory's disk for what must go on
-// when it is full: a start, acknowledgements, deletions. Messages stop long before,
-// at the reserve of their clusters (docs/adr/0021-a-reserve-for-the-next-start.md).
+// diskRoom reserves disk space on the file system of the data directory for operations that
+// must work when the disk is full: starting, acknowledging, deleting. New messages are
+// rejected long before, at the disk reserve of the clusters
+// (docs/adr/0021-a-reserve-for-the-next-start.md).
 //
-// It holds a file that takes space and has no contents. When the disk runs full,
-// through whatever, the file is removed, and made again when there is room.
-// Meanwhile log, audit trail and resources take nothing new. When the server stops,
-// the file gets what the stores gave back, so that nobody else has it before the
-// next start.
+// The reserve is a file with allocated space and no contents. When the disk is full,
+// diskRoom removes the file, and creates it again when enough space is free. In between, the
+// log, the audit log and the resource API write nothing new. When the server stops, the file
+// grows by the space that the stores have released, so that no other program takes it before
+// the next start.
 type diskRoom struct {
 	path string
-	size int64  // of the file while the server runs; 0 when there is none
-	etcd string // folder of its files, some of which are larger than the space they have
+	size int64  // of the file while the server runs; 0 if there is no reserve. Protected by mu.
+	etcd string // folder of etcd's files, some of which are larger than their allocated space
 	low  atomic.Bool
 	log  atomic.Pointer[slog.Logger]
-	// started says that every store is open: before that what is free is for them.
+	// started is set when every store is open. Before that, the free space is for opening
+	// them.
 	started atomic.Bool
 
-	mu    sync.Mutex // guards the file
+	mu    sync.Mutex // protects the file and its size
 	stop  context.CancelFunc
 	ended chan struct{} // closed when run has ended; nil before own
 }
@@ -46,16 +48,16 @@ type diskRoom struct {
 const (
 	roomFile     = "RESERVE"
 	mostRoom     = 16 << 20
-	roomShare    = 16 // of the disk, at most
+	roomShare    = 16 // the file takes at most this fraction of the disk
 	leastRoom    = 1 << 20
 	roomInterval = time.Second
-	// storeAhead is what etcd's file has behind its end: it grows there, however
-	// full the disk is.
+	// storeAhead is how much space is allocated beyond the end of etcd's file, so that the
+	// file can grow when the disk is full.
 	storeAhead = 4 << 20
 )
 
-// openRoom looks at the disk for the first time. The directory may be another
-// process' still: nothing is changed before own.
+// openRoom checks the disk for the first time. It changes nothing, because another process
+// may still use the directory; own does.
 func openRoom(dir string) *diskRoom {
 	r := &diskRoom{
 		path: filepath.Join(dir, roomFile), etcd: filepath.Join(dir, "etcd"),
@@ -69,12 +71,12 @@ func openRoom(dir string) *diskRoom {
 	return r
 }
 
-// own begins to keep the file, in a directory that is locked. What it had for the
-// start is free from now on.
+// own starts to maintain the file. The directory must be locked. It releases the extra space
+// that close reserved for the start.
 func (r *diskRoom) own() error {
 	if info, err := os.Stat(r.path); err == nil && info.Size() > r.size {
 		if err := os.Truncate(r.path, r.size); err != nil {
-			return fmt.Errorf("giving back the reserve of the disk: %w", err)
+			return fmt.Errorf("releasing the disk reserve: %w", err)
 		}
 	}
 	r.check()
@@ -98,7 +100,7 @@ func (r *diskRoom) run(ctx context.Context) {
 	}
 }
 
-// close keeps room for the next start. Every store is closed by now.
+// close reserves space for the next start. Every store must be closed.
 func (r *diskRoom) close() error {
 	if r.ended == nil {
 		return nil
@@ -113,7 +115,8 @@ func (r *diskRoom) close() error {
 	return nil
 }
 
-// keep makes the file as large as the disk allows, up to a size.
+// keep enlarges the file to most bytes, or as far as the disk allows. It is called with mu
+// held.
 func (r *diskRoom) keep(most int64) {
 	var held int64
 	if info, err := os.Stat(r.path); err == nil {
@@ -130,7 +133,7 @@ func (r *diskRoom) keep(most int64) {
 	}
 }
 
-// available is the free space of the disk.
+// available returns the free space of the disk.
 func (r *diskRoom) available() (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(r.path), &fs); err != nil {
@@ -139,10 +142,10 @@ func (r *diskRoom) available() (int64, error) {
 	return int64(fs.Bavail) * fs.Bsize, nil
 }
 
-// has says whether the disk has room for what is not needed to free some.
+// has reports whether the disk has space for writes that are not needed to free space.
 func (r *diskRoom) has() bool { return !r.low.Load() }
 
-// check looks at the disk, and takes or gives back the file.
+// check checks the free space, and creates or removes the file.
 func (r *diskRoom) check() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,32 +176,32 @@ func (r *diskRoom) check() {
 	}
 	switch {
 	case errors.Is(err, syscall.EOPNOTSUPP):
-		r.log.Load().Warn("the file system gives no space in advance: there is no reserve for a full disk",
+		r.log.Load().Warn("file system does not support fallocate; running without a disk reserve",
 			slog.String("file", r.path))
 		r.size = 0
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		r.log.Load().Warn("the reserve of the disk could not be changed", slog.String("file", r.path),
-			slog.String("error", err.Error()))
+		r.log.Load().Warn("disk reserve could not be changed; retrying", slog.String("file", r.path),
+			slog.Any("error", err))
 	}
 }
 
-// tell notes whether the disk is full, and logs a change.
+// tell stores whether the disk is full, and logs changes.
 func (r *diskRoom) tell(low bool, available int64) {
 	if r.low.Swap(low) == low {
 		return
 	}
-	text := "disk has room again"
+	text := "disk has free space again"
 	if low {
-		text = "disk is full: free some space; what is stored can be read, consumed and deleted meanwhile, and " +
-			"resources, log and audit trail take nothing new"
+		text = "disk is full; free some space. Reading, consuming and deleting still work; resources, log and audit " +
+			"log write nothing new"
 	}
 	r.log.Load().Warn(text, slog.String("dir", filepath.Dir(r.path)), slog.Int64("available", available))
 }
 
-// claimStore gives etcd's files the space that their sizes promise, and its store some
-// to grow. etcd ends when it cannot write there, and with the space it can go on for
-// long without more. It takes the space for its log itself, but not when a signal comes
-// in between.
+// claimStore allocates the disk space of etcd's files up to their sizes, and some more for
+// its store to grow. etcd exits when a write fails; with allocated space it can run for long
+// on a full disk. etcd allocates the space for its write-ahead log itself, but not if a
+// signal interrupts it.
 func (r *diskRoom) claimStore() error {
 	logs, err := filepath.Glob(filepath.Join(r.etcd, "member", "wal", "*.wal"))
 	if err == nil && len(logs) > 0 {
@@ -207,7 +210,7 @@ func (r *diskRoom) claimStore() error {
 	return errors.Join(err, claimFile(filepath.Join(r.etcd, "member", "snap", "db"), min(storeAhead, r.size)))
 }
 
-// claimFile gives a file the space that its size promises, and some behind its end.
+// claimFile allocates the disk space of a file up to its size plus ahead bytes.
 func claimFile(path string, ahead int64) error {
 	var info syscall.Stat_t
 	if err := syscall.Stat(path, &info); err != nil || info.Blocks*512 >= info.Size+ahead {
@@ -217,12 +220,12 @@ func claimFile(path string, ahead int64) error {
 	if err != nil {
 		return err
 	}
-	const keepSize = 1 // FALLOC_FL_KEEP_SIZE: the file has space behind its end
+	const keepSize = 1 // FALLOC_FL_KEEP_SIZE: allocate beyond the end of the file
 	return errors.Join(allocate(file, keepSize, info.Size+ahead), file.Close())
 }
 
-// allocate takes the space for the beginning of a file. Where a signal has a file system
-// give it all back it is tried again, some times.
+// allocate allocates the disk space of the first size bytes of a file. On some file systems
+// a signal undoes the allocation, so it retries a number of times.
 func allocate(file *os.File, mode uint32, size int64) (err error) {
 	for range 100 {
 		if err = syscall.Fallocate(int(file.Fd()), mode, 0, size); !errors.Is(err, syscall.EINTR) {
@@ -232,8 +235,8 @@ func allocate(file *os.File, mode uint32, size int64) (err error) {
 	return err
 }
 
-// take makes the file so large, with space of its own. When that fails it has the
-// size that it had.
+// take creates or enlarges the file to size bytes of allocated space. If that fails it
+// restores the old size.
 func (r *diskRoom) take(size, had int64) error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -250,10 +253,10 @@ func (r *diskRoom) take(size, had int64) error {
 }
 
 var errDiskFull = errs.New(errs.Unavailable,
-	"disk is full: resources can be read and deleted, but not created or changed until space is freed")
+	"disk is full; resources can be read and deleted, but not created or changed until space is freed")
 
-// keepRoom refuses calls that would store more while the disk is full. Reviews and
-// tokens store nothing.
+// keepRoom returns a handler that rejects calls that store data while the disk is full.
+// Reviews and tokens store nothing.
 func (r *diskRoom) keepRoom(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		stores := req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch

@@ -10,41 +10,40 @@ import (
 	"time"
 )
 
-// A server that stops loses no answer (docs/howto/operate.md):
+// A server that stops sends every response (docs/howto/operate.md):
 //
-//  1. From the first moment on every response ends its connection: with
-//     Connection: close over HTTP/1.1, with GOAWAY over HTTP/2. Calls that wait get
-//     their answer, watches end, and new connections are still accepted.
-//  2. When every connection that was open then is closed, or has been idle for a
-//     while, the kernel is told to make no new ones, and those that it has made
-//     are accepted.
-//  3. When these are settled in the same way, the listeners are closed.
+//  1. From the start of the shutdown every response closes its connection: with Connection:
+//     close over HTTP/1.1, with GOAWAY over HTTP/2. Waiting calls get their responses,
+//     watches end, and the server still accepts new connections.
+//  2. When every connection of that time is closed, or has been idle for a while, the server
+//     makes the kernel drop new connections, and accepts those in the backlog.
+//  3. When these are closed or idle, too, the server closes the listeners.
 
 const (
-	// quiet is how long a connection has to be idle to be closed: a client that is
-	// at work would have used it, and so been told to go.
+	// quiet is how long a connection must be idle before it can be closed. An active client
+	// would have sent a request by then, whose response closes the connection.
 	quiet = time.Second
 	// unused is how long a new connection may take to send its first request.
 	unused = 2 * time.Second
-	// handshakes is how long connections may take to be made that have begun.
+	// handshakes is how long TCP handshakes that have started may take.
 	handshakes = 200 * time.Millisecond
-	// backlogTimeout bounds how long the last connections may take to be accepted.
+	// backlogTimeout is the timeout for accepting the connections in the backlog.
 	backlogTimeout = 3 * time.Second
 	drainPoll      = 10 * time.Millisecond
 )
 
-// connections are the open connections, and since when each is idle.
+// connections contains the open connections, and since when each of them is idle.
 type connections struct {
 	open sync.Map // net.Conn → *connection
 }
 
 type connection struct {
 	opened time.Time
-	used   atomic.Bool  // it has had a request
-	idle   atomic.Int64 // since when, in nanoseconds of Unix time; 0 while it is at work
+	used   atomic.Bool  // it has received a request
+	idle   atomic.Int64 // idle since this Unix time in nanoseconds; 0 while it is active
 }
 
-// follow keeps book of a server's connections, beside whoever does so already.
+// follow tracks the connections of a server. It calls the previous ConnState hook.
 func (c *connections) follow(server *http.Server) {
 	next := server.ConnState
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
@@ -73,8 +72,8 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// settled says whether the connections that were open at a time are closed, or
-// have been idle or unused for long enough.
+// settled reports whether all connections that were open at a time are closed, or have been
+// idle or unused for long enough.
 func (c *connections) settled(at time.Time) bool {
 	settled, now := true, time.Now()
 	c.open.Range(func(_, value any) bool {
@@ -91,7 +90,7 @@ func (c *connections) settled(at time.Time) bool {
 	return settled
 }
 
-// await asks every now and then until the answer is yes or ctx ends.
+// await polls yes until it returns true or ctx is canceled.
 func await(ctx context.Context, yes func() bool) {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
@@ -104,7 +103,7 @@ func await(ctx context.Context, yes func() bool) {
 	}
 }
 
-// shutdown closes the ports without losing an answer; ending has begun.
+// shutdown closes the ports after all responses are sent. server.ending must be set.
 func (l *listeners) shutdown(ctx context.Context) error {
 	began := time.Now()
 	await(ctx, func() bool { return l.connections.settled(began) })
@@ -124,14 +123,14 @@ func (l *listeners) shutdown(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// acceptLast makes sure that no connection is waiting to be accepted when the
-// listeners are closed.
+// acceptLast drops new connections, and waits until the connections in the backlog are
+// accepted.
 func (l *listeners) acceptLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	var waiting []*net.TCPListener
 	for _, listener := range l.raw {
-		if refuseNew(listener) == nil { // a listener that is closed already, or a system that cannot
+		if refuseNew(listener) == nil { // fails if the listener is closed, or on other systems than Linux
 			waiting = append(waiting, listener)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// external is how NATS servers are reached that others run.
+// external returns the addresses and credentials of the external NATS servers.
 func external(cfg *config.Config) natsserver.External {
 	c := &cfg.NATS
 	return natsserver.External{
@@ -17,8 +17,8 @@ func external(cfg *config.Config) natsserver.External {
 	}
 }
 
-// logSynced says whether a log that others run syncs every write; nil when the members
-// run it themselves.
+// logSynced returns a function that reports whether the external NATS servers sync every
+// write, or nil if the members run the NATS servers.
 func (s *server) logSynced() func() (synced, known bool, reason, message string) {
 	remote, ok := s.group.log.(*natsserver.Remote)
 	if !ok {
@@ -44,8 +44,8 @@ func (s *server) logSynced() func() (synced, known bool, reason, message string)
 	}
 }
 
-// LookAtLog looks at the NATS servers of a configuration, and changes nothing there: what
-// they are, what about them must not be, and what should not.
+// LookAtLog checks the external NATS servers of a configuration without changing them. It
+// returns a description, the problems that prevent their use, and warnings.
 func LookAtLog(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error) {
 	remote, err := natsserver.Dial(external(cfg))
 	if err != nil {

@@ -19,11 +19,11 @@ func TestFormatsOfTheDataDirectory(t *testing.T) {
 		newer bool
 	}{
 		"none":           {},
-		"today's":        {file: "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n"},
+		"the current":    {file: "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n"},
 		"an earlier one": {file: "freshet data directory\ndirectory 1\n"},
 		"a newer one": {
 			file: "freshet data directory\ndirectory 1\nkeys 2\naudit 1\n",
-			want: "keys has format 2, this version reads formats up to 1", newer: true,
+			want: "keys has format 2, but this version reads formats up to 1", newer: true,
 		},
 		"something new": {file: "freshet data directory\nmaps 1\n", want: "maps has format 1", newer: true},
 		"damaged":       {file: "freshet dat", want: "is damaged"},
@@ -46,11 +46,11 @@ func TestFormatsOfTheDataDirectory(t *testing.T) {
 			}
 			text, readErr := os.ReadFile(path)
 			if err != nil && string(text) != tc.file {
-				t.Errorf("a refused directory: got %q, want it unchanged", text)
+				t.Errorf("FORMAT of a rejected directory: got %q, want it unchanged", text)
 			}
 			if err == nil && (readErr != nil ||
 				string(text) != "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n") {
-				t.Errorf("FORMAT: got %q, %v; want today's", text, readErr)
+				t.Errorf("FORMAT: got %q, %v; want the current formats", text, readErr)
 			}
 		})
 	}
@@ -62,12 +62,12 @@ func TestFormatInEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = member.Close() }() // nothing is kept
+	defer func() { _ = member.Close() }() // its data is not needed any more
 	client, err := member.Endpoints().Client(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Close() }() // nothing is kept
+	defer func() { _ = client.Close() }()
 	log := slog.New(slog.DiscardHandler)
 	for range 2 {
 		if err := openEtcdFormat(t.Context(), client, "/x", log); err != nil {
@@ -80,13 +80,13 @@ func TestFormatInEtcd(t *testing.T) {
 		}
 		if err := openEtcdFormat(t.Context(), client, "/x", log); err == nil ||
 			errors.Is(err, errNewerDirectory) != newer {
-			t.Errorf("format %q: got %v, want a refusal", value, err)
+			t.Errorf("format %q: got %v, want an error", value, err)
 		}
 	}
 }
 
-// TestRoom takes space while the disk has some, and keeps more of it for the next
-// start. A disk that runs full is tested with a small one, in test/e2e/faults.
+// TestRoom checks the size of the reserve file while the server runs, and after it has
+// stopped. test/e2e/faults tests a full disk.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -104,14 +104,14 @@ func TestRoom(t *testing.T) {
 		}
 		size("running", r.size)
 		if !r.has() {
-			t.Error("room: got none, want some")
+			t.Error("has = false, want true")
 		}
 		if err := r.close(); err != nil {
 			t.Fatal(err)
 		}
 		size("stopped", r.size+etcd.Segment)
 	}
-	// A directory that is another process' is left as it is.
+	// Without own, the directory may belong to another process and is not changed.
 	other := openRoom(dir)
 	if err := other.close(); err != nil {
 		t.Fatal(err)

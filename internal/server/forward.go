@@ -21,40 +21,39 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// Requests for a topic that another member owns are sent on to that member's
-// internal port, with everything that the client sent, and its address. There they
-// are served like any other request, credentials and permissions included, and never
-// sent on again.
+// A member forwards a request for a topic of another member to that member's internal port,
+// with all headers of the client and its address. The owner authenticates and authorizes it
+// like any other request, and never forwards it again.
 
-// forwardPath is where members take requests of each other's clients. What the client
-// asked for stands in headers: a path must arrive as it was written.
+// forwardPath is the path on the internal port for forwarded requests. The client's URI is
+// in a header, because it must arrive unchanged.
 const (
 	forwardPath   = "/forward"
 	headerURI     = "Freshet-Request-Uri"
 	headerClient  = "Freshet-Client-Address"
 	headerRequest = "Freshet-Request-Id"
-	// headerServed is on every answer to what was sent on. A member that is starting
-	// answers without it.
+	// headerServed is in every response to a forwarded request. Responses of a member
+	// that is starting do not have it.
 	headerServed = "Freshet-Served"
 )
 
-// errNotServed says that the member did not take the request: it has just started,
-// and owns nothing any more.
+// errNotServed means that the member did not handle the request, because it has just
+// started. It does not own the topic any more.
 var errNotServed = errors.New("member is starting")
 
-// ownerOf returns what sends a request to the owner of a topic; nil when it is to be
-// served here.
+// ownerOf returns a function that returns the Sender to the owner of a topic, or nil if this
+// server serves the request. It returns nil for a single server.
 func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) brokerhttp.Sender {
 	if s.group == nil {
 		return nil
 	}
 	return func(r *http.Request, topic names.Topic) brokerhttp.Sender {
 		if r.Context().Value(forwardedKey{}) != nil {
-			return nil // one hop at most
+			return nil // a request is forwarded at most once
 		}
 		id, ok := c.Broker.IDOf(r.Context(), topic)
 		if !ok {
-			return nil // there is no such topic, or it is made by this call
+			return nil // the topic does not exist, or this call creates it
 		}
 		owner, _ := c.OwnerOf(id)
 		return s.sender(owner)
@@ -74,8 +73,8 @@ func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.
 	}
 }
 
-// coordinatorsOf returns what sends a request to each other member that coordinates
-// consumer groups.
+// coordinatorsOf returns a function that returns the Senders to all other members that
+// coordinate consumer groups. sentOn reports whether the request was already forwarded.
 func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender,
 	sentOn bool, err error) {
 	if s.group == nil {
@@ -98,7 +97,7 @@ func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (other
 	}
 }
 
-// sender sends requests to a member, unless that is this one or nobody.
+// sender returns the Sender to a member, or nil if the owner is this member or unknown.
 func (s *server) sender(owner engine.Owner) brokerhttp.Sender {
 	if owner.Member == "" || owner.Member == s.cfg.Members.Self {
 		return nil
@@ -106,8 +105,9 @@ func (s *server) sender(owner engine.Owner) brokerhttp.Sender {
 	return func(w http.ResponseWriter, r *http.Request) error { return s.forward(w, r, owner.Member) }
 }
 
-// forward sends a request to another member and its answer to the client. An error
-// means that nothing of it has left this server.
+// forward sends a request to another member and the response to the client. After an error
+// the caller can serve the request itself: the member has not handled it, and the client has
+// got no response.
 func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) error {
 	client, base, err := s.callMember(member)
 	if err != nil {
@@ -127,12 +127,12 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 		via, pool = small, true
 	}
 	proxy := httputil.ReverseProxy{
-		Transport: via,                        // answers without a length are flushed as they come
-		ErrorLog:  log.New(io.Discard, "", 0), // what is wrong is said below
+		Transport: via,                        // ReverseProxy flushes responses without a length immediately
+		ErrorLog:  log.New(io.Discard, "", 0), // errors are reported below
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, p.In.Host
 			if pool {
-				p.Out.Header.Del("Expect") // the body is here
+				p.Out.Header.Del("Expect") // this server has already read the body
 			}
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if values, ok := p.In.Header[name]; ok {
@@ -149,7 +149,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 			}
 			answer.Header.Del(headerServed)
 			for name := range w.Header() {
-				answer.Header.Del(name) // this server has set its own
+				answer.Header.Del(name) // this server has set its own value
 			}
 			return nil
 		},
@@ -160,7 +160,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 		return nil
 	}
 	var dial *net.OpError
-	whole := again() // nothing of the request is used up
+	whole := again() // the body can be read again from its start
 	if errors.As(unreached, &dial) && dial.Op == "dial" || errors.Is(unreached, errNotServed) && whole {
 		return unreached
 	}
@@ -172,13 +172,13 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	return nil
 }
 
-// replayBytes bounds the bodies that are read before they are sent on.
+// replayBytes is the maximum size of bodies that forward reads before it sends them.
 const replayBytes = 64 << 10
 
-// replayable reads a small body, so that it can be sent once more: a member that ends
-// refuses what it has not begun with, and the owner after it, or this server, takes
-// it. again brings the body back to its beginning, and says whether it could. What
-// could not be read is served here, where its error is told.
+// replayable reads a small body, so that it can be sent again: a member that is stopping
+// rejects new requests, and the next owner or this server serves them. again resets the body
+// to its start and reports whether it could. If reading the body fails, replayable returns
+// the error and a body that fails in the same way, so that this server can report it.
 func replayable(r *http.Request) (again func() bool, err error) {
 	if r.ContentLength == 0 {
 		return func() bool { return true }, nil
@@ -200,22 +200,22 @@ func replayable(r *http.Request) (again func() bool, err error) {
 	return again, nil
 }
 
-// failing is the rest of a body that could not be read.
+// failing is a body that returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 type forwardedKey struct{}
 
-// forwarded serves what other members send on. Only members reach it, so its headers
-// can be believed.
+// forwarded returns the handler for requests that other members forward. Only members can
+// call it, so it trusts the headers.
 func (s *server) forwarded() http.Handler {
 	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
 	served := web.MiddlewareUntil(bounded, s.access, nil, &s.ending)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, err := url.ParseRequestURI(r.Header.Get(headerURI))
 		if err != nil {
-			http.Error(w, "request of a member has no address", http.StatusBadRequest)
+			http.Error(w, "forwarded request has no valid "+headerURI+" header", http.StatusBadRequest)
 			return
 		}
 		r = r.Clone(context.WithValue(r.Context(), forwardedKey{}, true))

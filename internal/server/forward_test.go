@@ -23,8 +23,8 @@ import (
 	"freshet/test/tally"
 )
 
-// pairOfMembers are two members with their internal ports open: what a sends on, b
-// serves with a handler of the test in place of its surfaces.
+// pairOfMembers returns two members. b has its internal port open and serves forwarded
+// requests with the handler serves instead of its surfaces.
 func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 	t.Helper()
 	var list []bundle.Member
@@ -79,12 +79,13 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 	return a, b
 }
 
-// public is a member's port for clients, where every request is b's.
+// public returns the URL of a client port of member a that forwards every request to member
+// to.
 func public(t *testing.T, a *server, to string) string {
 	t.Helper()
 	server := httptest.NewServer(web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := a.forward(w, r, to); err != nil {
-			http.Error(w, "not reached: "+err.Error(), http.StatusTeapot)
+			http.Error(w, "not forwarded: "+err.Error(), http.StatusTeapot)
 		}
 	}), slog.New(slog.DiscardHandler), nil))
 	t.Cleanup(server.Close)
@@ -108,20 +109,20 @@ func ask(t *testing.T, method, url string, body io.Reader, headers map[string]st
 	return answer
 }
 
-// TestForward: a request arrives at the owner as the client sent it, credentials
-// included, and its surfaces serve it as any other. It goes no further from there.
+// TestForward checks that a request arrives at the owner as the client sent it, with its
+// credentials, and that the owner does not forward it again.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	var b *server
 	a, b := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer good" { // as every surface does
-			http.Error(w, "who are you", http.StatusUnauthorized)
+		if r.Header.Get("Authorization") != "Bearer good" { // like every surface
+			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
 		}
 		sentOn := b.ownerOf(nil)(r, topicOf(t)) != nil || b.coordinatorOf(nil)(r, groupOf()) != nil
 		others, known, err := b.coordinatorsOf(nil)(r)
 		if sentOn || !known || len(others) > 0 || err != nil {
-			t.Errorf("a request that was sent on would be sent on again: %t, %d, %v", sentOn, len(others), err)
+			t.Errorf("forwarded request would be forwarded again: %t, %d, %v", sentOn, len(others), err)
 		}
 		text, _ := io.ReadAll(r.Body)
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -154,8 +155,8 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardSmall: small bodies and none go by the cheaper way, others do not; either
-// way an answer is read while the owner still writes it.
+// TestForwardSmall checks that requests with a small or no body use the pool of HTTP/1.1
+// connections, and others HTTP/2, and that both stream the response.
 func TestForwardSmall(t *testing.T) {
 	t.Parallel()
 	more := make(chan struct{})
@@ -177,14 +178,14 @@ func TestForwardSmall(t *testing.T) {
 			map[string]string{"Expect": "100-continue"})
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != want {
-			t.Errorf("body of %d bytes: arrived as %q, %v, want %q", size, got, err, want)
+			t.Errorf("body of %d bytes: got %q, %v, want %q", size, got, err, want)
 		}
 		more <- struct{}{}
 	}
 }
 
-// TestForwardStreams: the owner reads a body while the client still sends it, and the
-// client reads an answer while the owner still writes it.
+// TestForwardStreams checks that the owner can read a body that the client is still sending,
+// and the client a response that the owner is still writing.
 func TestForwardStreams(t *testing.T) {
 	t.Parallel()
 	a, _ := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,7 +208,7 @@ func TestForwardStreams(t *testing.T) {
 		_, _ = feed.Write([]byte("two"))
 		_ = feed.Close()
 	}()
-	// An HTTP/1 client may not read before it has written; this one is a server's.
+	// An HTTP/1 client cannot read before it has sent the body, so the test calls the handler.
 	w := &firstWrite{ResponseRecorder: httptest.NewRecorder(), first: first}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/x", body)
 	handler := web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -221,7 +222,7 @@ func TestForwardStreams(t *testing.T) {
 	}
 }
 
-// firstWrite tells of the first bytes of an answer.
+// firstWrite closes first when the first bytes of a response are written.
 type firstWrite struct {
 	*httptest.ResponseRecorder
 	first chan struct{}
@@ -237,20 +238,20 @@ func (w *firstWrite) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestForwardToNobody: without an owner a request is served here, where it waits; a
-// member that is not there is told apart from one that may have done something.
+// TestForwardToNobody checks that a request without another owner is not forwarded, and that a
+// member that was not reached is distinguished from one that may have handled the request.
 func TestForwardToNobody(t *testing.T) {
 	t.Parallel()
 	a, b := pairOfMembers(t, http.NotFoundHandler())
 	for _, owner := range []engine.Owner{{}, {Member: "a", Epoch: 1}} {
 		if a.sender(owner) != nil {
-			t.Errorf("owner %+v: got a sender, want the request served here", owner)
+			t.Errorf("owner %+v: got a sender, want nil", owner)
 		}
 	}
 	if a.sender(engine.Owner{Member: "b", Epoch: 1}) == nil {
 		t.Error("another member: got no sender, want one")
 	}
-	for _, err := range []error{engine.ErrNoOwner, engine.ErrNotOwner} { // what whoever serves it here hears at the end
+	for _, err := range []error{engine.ErrNoOwner, engine.ErrNotOwner} { // errors of serving it on this member
 		w := httptest.NewRecorder()
 		brokerhttp.Refuse(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody),
 			fmt.Errorf("shard 3: %w", err))
@@ -260,20 +261,20 @@ func TestForwardToNobody(t *testing.T) {
 	}
 	if answer := ask(t, http.MethodGet, public(t, a, "c")+"/x", http.NoBody,
 		nil); answer.StatusCode != http.StatusTeapot {
-		t.Errorf("a member that does not listen: got %d, want that it was not reached", answer.StatusCode)
+		t.Errorf("member that does not listen: got %d, want an error of forward", answer.StatusCode)
 	}
-	// One that breaks the connection off may have done it.
+	// A member that aborts the connection may have handled the request.
 	b.front.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	answer := ask(t, http.MethodPost, public(t, a, "b")+"/x", strings.NewReader("m"), nil)
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable ||
 		answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {
-		t.Errorf("a broken connection: got %d with Retry-After %q: %s; want 503 that says so", answer.StatusCode,
+		t.Errorf("aborted connection: got %d with Retry-After %q: %s; want 503 with the member", answer.StatusCode,
 			answer.Header.Get("Retry-After"), text)
 	}
 }
 
-// TestAttackForward: clients cannot make a member believe what only members may say, be
-// it at the public port or at the internal one.
+// TestAttackForward checks that clients cannot forge the headers of forwarded requests, at the
+// public port or at the internal one.
 func TestAttackForward(t *testing.T) {
 	t.Parallel()
 	a, b := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -300,15 +301,17 @@ func TestAttackForward(t *testing.T) {
 		if seen := answer.Header.Get("X-Seen"); !strings.HasPrefix(seen, "/mine 127.0.0.1:") ||
 			answer.Header.Get("X-Hop") != "" {
 			successes++
-			t.Errorf("%v: the owner saw %q and header %q", forged, seen, answer.Header.Get("X-Hop"))
+			t.Errorf("%v: owner got %q and header %q", forged, seen, answer.Header.Get("X-Hop"))
 		}
 	}
-	// Nobody without a member's certificate reaches the internal port.
+	// Only clients with a member's certificate reach the internal port.
 	own, _ := b.cfg.Members.Own()
-	for name, config := range map[string]*tls.Config{
-		"no certificate":    {InsecureSkipVerify: true},                                               //nolint:gosec // the attacker does not care
-		"another authority": {InsecureSkipVerify: true, Certificates: []tls.Certificate{stranger(t)}}, //nolint:gosec // as above
+	for name, certificates := range map[string][]tls.Certificate{
+		"no certificate":    nil,
+		"another authority": {stranger(t)},
 	} {
+		//nolint:gosec // an attacker does not verify the server
+		config := &tls.Config{InsecureSkipVerify: true, Certificates: certificates}
 		attempts++
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -323,13 +326,13 @@ func TestAttackForward(t *testing.T) {
 			if answer.StatusCode < 400 {
 				successes++
 			}
-			t.Errorf("%s: got %d, want no answer", name, answer.StatusCode)
+			t.Errorf("%s: got %d, want no response", name, answer.StatusCode)
 		}
 	}
 	tally.Attack(t, "forged headers between members", attempts, successes)
 }
 
-// stranger is a certificate of somebody's own authority.
+// stranger returns a certificate of another authority.
 func stranger(t *testing.T) tls.Certificate {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)

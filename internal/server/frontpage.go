@@ -8,8 +8,8 @@ import (
 	"freshet/internal/base/web"
 )
 
-// frontPage leads browsers from the root to the console. Everybody else gets what
-// the registry answers there.
+// frontPage redirects browsers from the root to the console. Other clients get the response
+// of the registry.
 func frontPage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		browser := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -26,8 +26,8 @@ func frontPage(next http.Handler) http.Handler {
 	})
 }
 
-// consolePages are the files of the console, under one route each for what never
-// changes and for the views.
+// consolePages returns the handler of the console's files, with one route for files that
+// never change and one for the views.
 func consolePages() http.Handler {
 	pages := console.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,9 +11,7 @@ import (
 
 func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 	t.Parallel()
-	page := frontPage(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request,
-	) {
+	page := frontPage(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -37,13 +35,14 @@ func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 			t.Errorf("%s %s, Accept %q: got %d, want %d", tc.method, tc.path, tc.accept, w.Code, tc.want)
 		}
 		if got := w.Header().Get("Location"); tc.want == http.StatusFound && got != "/console/" {
-			t.Errorf("%s %s leads to %q, want /console/", tc.method, tc.path, got)
+			t.Errorf("%s %s: got Location %q, want /console/", tc.method, tc.path, got)
 		}
 	}
 }
 
-// The console is sent while the server starts too: it says that by itself, and a
-// browser that was told "not ready" would stay there.
+// TestConsoleIsThereFromTheStart checks that the console is served while the server starts.
+// The console itself shows that the server is starting and retries, while a browser would stay
+// on an error page.
 func TestConsoleIsThereFromTheStart(t *testing.T) {
 	t.Parallel()
 	router := newRouter(mounts(refusingHandlers(web.ErrStarting, http.NotFoundHandler()), web.CORS{}), web.CORS{})

@@ -6,14 +6,15 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// clusterGrants tells access what clusters grant to accounts.
+// clusterGrants implements access.ClusterGrants with the data plane.
 type clusterGrants struct{ server *server }
 
 var _ access.ClusterGrants = clusterGrants{}
 
-// errStarting: clusters that are not open yet grant what nobody knows.
+// errStarting is returned until the server is ready, because the grants of clusters that are
+// not open yet are unknown.
 var errStarting = errs.New(errs.Unavailable,
-	"the server is starting, so what clusters grant to the account is not known; try again when it is ready")
+	"server is starting, so the grants of clusters to the account are unknown; try again when it is ready")
 
 // GrantsOf implements access.ClusterGrants.
 func (g clusterGrants) GrantsOf(organization, account string) ([]access.ClusterGrant, error) {

@@ -23,19 +23,20 @@ import (
 	"freshet/internal/ops/telemetry"
 )
 
-// group is what a server has that is a member of a group (docs/adr/0031-members.md).
+// group contains the parts of a server that exist only in an ensemble
+// (docs/adr/0031-members.md).
 type group struct {
 	credentials *bundle.Credentials
 	joining     bundle.Joining
 	internal    *internal
 	network     *membership.Network // calls the other members
 	members     *membership.Group
-	leave       func() // gives the lease back, once
+	leave       func() // releases the lease; it can be called several times
 	log         natsserver.Log
 	leading     leading
 	hearing     hearing
 	plane       *datagroup.Plane
-	opened      chan struct{} // closed when this member has opened what should run
+	opened      chan struct{} // closed when this member has opened its clusters
 }
 
 // openGroup reads the member's certificate.
@@ -64,12 +65,12 @@ func (s *server) openGroup(context.Context) (err error) {
 	return nil
 }
 
-// alive says whether this server may answer clients: it is alone, or has its lease in
-// the group.
+// alive reports whether this server may serve clients: it is a single server, or has its
+// lease in the ensemble.
 func (s *server) alive() bool { return s.group == nil || s.group.members.Alive() }
 
-// whileAlive serves clients while this member may answer, and else refuses them in the
-// form of each surface.
+// whileAlive returns a handler that serves requests while this member is alive. Otherwise it
+// rejects them with the error format of each surface.
 func (s *server) whileAlive(routes http.Handler) http.Handler {
 	if s.group == nil {
 		return routes
@@ -88,7 +89,7 @@ func (s *server) whileAlive(routes http.Handler) http.Handler {
 	})
 }
 
-// groupChecks are what /readyz asks of a member.
+// groupChecks returns the checks of /readyz that only members have.
 func (s *server) groupChecks() []apiserver.Check {
 	if s.group == nil {
 		return nil
@@ -106,16 +107,15 @@ func (s *server) groupChecks() []apiserver.Check {
 
 func (s *server) logHealth() error {
 	if s.group.log == nil {
-		return natsserver.ErrNotReady // it has not been opened
+		return natsserver.ErrNotReady // the message log is not open yet
 	}
 	return s.group.log.Health()
 }
 
-// listenAddress is where a member listens that others reach at an address: where its
-// configuration says (given), else at the address itself, or for a name of this machine at what that means
-// here. A name that
-// leads here by way of another machine is listened for everywhere; only members can
-// connect.
+// listenAddress returns the listen address of a member for the address at which the other
+// members reach it. It is the configured one (given), or the address itself if it is an IP
+// address, or the local IP address to which its name resolves. If the name does not resolve
+// to this machine, for example because of a proxy, it is 0.0.0.0; only members can connect.
 func listenAddress(ctx context.Context, given, address string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -129,9 +129,9 @@ func listenAddress(ctx context.Context, given, address string) (string, error) {
 	}
 	own, err := net.InterfaceAddrs()
 	if err != nil {
-		return "", fmt.Errorf("asking for the addresses of this machine: %w", err)
+		return "", fmt.Errorf("reading the addresses of this machine: %w", err)
 	}
-	found, _ := net.DefaultResolver.LookupIPAddr(ctx, host) // it may not be known here
+	found, _ := net.DefaultResolver.LookupIPAddr(ctx, host) // the name may not resolve on this machine
 	for _, ip := range found {
 		for _, local := range own {
 			if network, ok := local.(*net.IPNet); ok && network.IP.Equal(ip.IP) {
@@ -142,8 +142,8 @@ func listenAddress(ctx context.Context, given, address string) (string, error) {
 	return net.JoinHostPort("0.0.0.0", port), nil
 }
 
-// etcdGroup is how the embedded etcd runs with those of the other members; nil when
-// this server is alone.
+// etcdGroup returns the configuration of the embedded etcd as a member of the ensemble, or
+// nil for a single server.
 func (s *server) etcdGroup(ctx context.Context) (*etcd.Group, error) {
 	if s.group == nil {
 		return nil, nil
@@ -158,29 +158,29 @@ func (s *server) etcdGroup(ctx context.Context) (*etcd.Group, error) {
 		Self: own.Name, Listen: listen, ID: s.group.joining.Group, Existing: s.group.joining.Existing,
 		CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key,
 		Waiting: func(why string) {
-			text := "a majority of its group: " + why
+			text := "a majority of its ensemble: " + why
 			s.waits.Store(&text)
 		},
 	}
 	for _, m := range s.cfg.Members.List {
 		g.Peers = append(g.Peers, etcd.Peer{Name: m.Name, Address: m.Etcd})
 	}
-	s.log.Info("starting as a member of a group; it is ready when a majority runs", slog.String("member", own.Name),
+	s.log.Info("starting as a member of an ensemble; waiting for a majority", slog.String("member", own.Name),
 		slog.Int("members", len(g.Peers)))
 	if _, err := os.Stat(s.cfg.Path("etcd", "member")); g.Existing && errors.Is(err, os.ErrNotExist) {
-		s.log.Info("this member is new to its group and joins its etcd", slog.String("member", own.Name))
+		s.log.Info("member is new to its ensemble; joining its etcd", slog.String("member", own.Name))
 	}
 	return g, nil
 }
 
-// openMembers takes this member's lease. Whatever is read of the stored resources is
-// read after that, so that it misses nothing that others waited for.
+// openMembers acquires this member's lease. Stored resources are read after that, so that
+// this member does not miss a change that another member has confirmed.
 func (s *server) openMembers(ctx context.Context) (err error) {
 	if s.group == nil {
 		return nil
 	}
 	own, place := s.cfg.Members.Own()
-	text := "its lease in the group"
+	text := "its lease in the ensemble"
 	s.waits.Store(&text)
 	s.group.members, err = membership.Open(ctx, membership.Options{
 		Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix + "/members", Log: s.log, CatchUp: s.catchUp, Reach: s.reach,
@@ -206,22 +206,22 @@ func (s *server) openMembers(ctx context.Context) (err error) {
 	return nil
 }
 
-// retire keeps this member, which is about to leave, from taking another lease.
+// retire prevents this member, which is stopping, from acquiring another lease.
 func (s *server) retire() {
 	if s.group != nil && s.group.members != nil {
 		s.group.members.Retire()
 	}
 }
 
-// leaveGroup gives this member's lease back, once nothing is called any more that needs
-// it. Others would find out that nobody listens here, and take it.
+// leaveGroup releases this member's lease. It is called when no running call needs the lease
+// any more. Otherwise the other members would have to wait for its expiry.
 func (s *server) leaveGroup() {
 	if s.group != nil && s.group.leave != nil {
 		s.group.leave()
 	}
 }
 
-// open is an address, or "" for one that is off.
+// open returns an address, or "" if it is off.
 func open(address string) string {
 	if address == config.Off {
 		return ""
@@ -229,8 +229,8 @@ func open(address string) string {
 	return address
 }
 
-// advertised is where clients reach an address that is listened on: what is
-// configured, with the port of the listener where that names none.
+// advertised returns the address at which clients reach a listener: the configured one, with
+// the port of the listener if it has none.
 func advertised(address, configured string) string {
 	if open(address) == "" || configured == "" {
 		return open(address)
@@ -242,17 +242,18 @@ func advertised(address, configured string) string {
 	return net.JoinHostPort(configured, port)
 }
 
-// tellReady tells the other members whether this one serves clients.
+// tellReady publishes to the other members whether this one serves clients.
 func (s *server) tellReady(ctx context.Context, ready bool) {
 	if s.group == nil {
 		return
 	}
 	if err := s.group.members.SetReady(ctx, ready); err != nil {
-		s.log.Warn("the other members could not be told whether this one is ready", slog.String("error", err.Error()))
+		s.log.Warn("readiness could not be published to the other members", slog.Any("error", err))
 	}
 }
 
-// openLog starts this member's part of the log of messages.
+// openLog starts this member's NATS server for the message log, or connects to external
+// ones.
 func (s *server) openLog(ctx context.Context) error {
 	if s.group == nil {
 		return nil
@@ -281,10 +282,10 @@ func (s *server) openLog(ctx context.Context) error {
 		return err
 	}
 	s.metrics.Registry().MustRegister(log)
-	return s.useLog(ctx, log, "a majority of its group: the log of messages has no leader yet")
+	return s.useLog(ctx, log, "a majority of its ensemble: the message log has no leader yet")
 }
 
-// openExternalLog connects to NATS servers that others run.
+// openExternalLog connects to external NATS servers.
 func (s *server) openExternalLog(ctx context.Context) error {
 	servers := external(s.cfg)
 	servers.Logger = s.log
@@ -292,10 +293,10 @@ func (s *server) openExternalLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.useLog(ctx, log, "the NATS servers of nats.urls: they are not as they have to be, the log says why")
+	return s.useLog(ctx, log, "the NATS servers of nats.urls: they do not meet the requirements; see the log")
 }
 
-// useLog waits until the log of messages can be written.
+// useLog waits until the message log is writable.
 func (s *server) useLog(ctx context.Context, log natsserver.Log, waitsFor string) error {
 	s.group.log = log
 	s.closers = append(s.closers, func() error { log.Close(); return nil })

@@ -13,8 +13,8 @@ import (
 	"freshet/internal/ensemble/remote"
 )
 
-// handOverTime bounds how long shards are handed over when the server stops; what is
-// not by then another member takes when this one's lease has ended.
+// handOverTime is the timeout for handing shards over when the server stops. Other members
+// take the remaining shards when this member's lease has expired.
 const handOverTime = 3 * time.Second
 
 const (
@@ -22,14 +22,15 @@ const (
 	startedTimeout = 2 * time.Second
 )
 
-// openShared connects the data plane with the other members.
+// openShared returns the connection of the data plane to the other members, or nil for a
+// single server.
 func (s *server) openShared() (*datagroup.Group, error) {
 	if s.group == nil {
 		return nil, nil
 	}
 	log, err := s.group.log.Connect("data plane")
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the log of messages: %w", err)
+		return nil, fmt.Errorf("connecting to the message log: %w", err)
 	}
 	return datagroup.New(datagroup.Options{
 		Synced: s.logSynced(),
@@ -47,17 +48,17 @@ func (s *server) liveMembers() []string {
 	return names
 }
 
-// callMember returns what calls a member, and where it is.
+// callMember returns the HTTP client and the URL for calls to a member.
 func (s *server) callMember(name string) (via *http.Client, url string, err error) {
 	client, ok := s.group.network.Client(name)
 	if !ok {
-		return nil, "", fmt.Errorf("there is no member %q in members.list", name)
+		return nil, "", fmt.Errorf("member %q is not in members.list", name)
 	}
 	return client, s.group.network.URL(name, ""), nil
 }
 
-// sharePlane lets the other members use this one's shards, and follows which clusters
-// should run.
+// sharePlane serves this member's shards to the other members, and follows the stored list
+// of clusters that should run.
 func (s *server) sharePlane(shared *datagroup.Group) {
 	if shared == nil {
 		return
@@ -82,7 +83,7 @@ func (s *server) sharePlane(shared *datagroup.Group) {
 	})
 }
 
-// clusterPlane is where clusters run.
+// clusterPlane returns the plane on which the MessagingCluster controller runs clusters.
 func (s *server) clusterPlane() messagingcluster.Plane {
 	if s.group != nil {
 		return s.group.plane
@@ -90,7 +91,7 @@ func (s *server) clusterPlane() messagingcluster.Plane {
 	return s.plane
 }
 
-// handOver gives this member's shards to others.
+// handOver hands this member's shards over to other members.
 func (s *server) handOver(ctx context.Context) {
 	if s.group == nil || s.plane == nil {
 		return
@@ -100,22 +101,20 @@ func (s *server) handOver(ctx context.Context) {
 	s.plane.HandOver(ctx)
 }
 
-// stopInternal ends what other members have sent here, which they would otherwise have
-// to call broken.
+// stopInternal waits for running calls of other members, so that they do not fail.
 func (s *server) stopInternal(ctx context.Context) {
 	if s.group == nil || s.group.internal == nil {
 		return
 	}
 	if err := s.group.internal.shutdown(ctx); err != nil {
-		s.log.Warn("calls of other members were cut off at the end of the drain time",
-			slog.String("error", err.Error()))
+		s.log.Warn("calls of other members were aborted at the end of the drain time", slog.Any("error", err))
 	}
 }
 
-// startedKey is there once the group has had its first start.
+// startedKey is the key in etcd that exists once the first start of the ensemble is done.
 func (s *server) startedKey() string { return s.cfg.Etcd.Prefix + "/members/started" }
 
-// awaitStarted waits until some member has made what a first start makes.
+// awaitStarted waits until a member has done the first start of the ensemble.
 func (s *server) awaitStarted(ctx context.Context) error {
 	tick := time.NewTicker(startedPoll)
 	defer tick.Stop()
@@ -134,7 +133,7 @@ func (s *server) awaitStarted(ctx context.Context) error {
 	}
 }
 
-// awaitOpened waits until this member has opened what should run.
+// awaitOpened waits until this member has opened its clusters.
 func (s *server) awaitOpened(ctx context.Context) error {
 	text := "its clusters"
 	s.waits.Store(&text)
@@ -144,7 +143,7 @@ func (s *server) awaitOpened(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err := s.awaitClusters(ctx); err != nil {
-		s.log.Warn("a cluster is not open on this member yet; the others serve it", slog.String("error", err.Error()))
+		s.log.Warn("cluster is not open on this member yet; the other members serve it", slog.Any("error", err))
 	}
 	return nil
 }

@@ -13,8 +13,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// identities is who may call and what they may do: everything of identity and
-// access that the surfaces share.
+// identities contains the parts of identity and access that the surfaces share.
 type identities struct {
 	sealer    *identity.Sealer
 	keys      *identity.Keyring
@@ -26,10 +25,10 @@ type identities struct {
 	operator     *identity.Principal // the holder of DIR/admin.token
 	operatorHash [sha256.Size]byte
 	addresses    []string // of the resource API, its base URL first
-	audiences    []string // of tokens that the resource API accepts
+	audiences    []string // audiences that the resource API accepts
 }
 
-// openIdentities reads or makes the keys.
+// openIdentities reads or creates the keys, and returns the parts over them.
 func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identities, error) {
 	sealer, err := identity.OpenSealer(cfg.EncryptionKeyFile())
 	if err != nil {
@@ -42,7 +41,7 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 	}
 	issuer, err := identity.NewIssuer(cfg.Issuer(), keys)
 	if err != nil {
-		return nil, fmt.Errorf("issuer: %w", err)
+		return nil, fmt.Errorf("creating the issuer: %w", err)
 	}
 	directory := identity.NewDirectory()
 	p := &identities{
@@ -55,8 +54,8 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 	return p, p.openOperator(cfg)
 }
 
-// openOperator reads the token that works whatever happened to the accounts:
-// who can read the data directory is the system administrator.
+// openOperator reads the operator's token. It works independently of the accounts: a user who
+// can read the data directory is the system administrator.
 func (p *identities) openOperator(cfg *config.Config) error {
 	token, err := secretFile(cfg.Path("admin.token"))
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *identities) openOperator(cfg *config.Config) error {
 	return nil
 }
 
-// addresses are the names under which the resource API accepts tokens: its base
+// addresses returns the audiences that the resource API accepts: its base URL, the issuer's
 // URL, and every address it listens on.
 func addresses(cfg *config.Config) []string {
 	list := []string{cfg.PublicURL(), cfg.Issuer()}
@@ -88,8 +87,8 @@ func addresses(cfg *config.Config) []string {
 	return list
 }
 
-// Authenticate implements surface.Authenticator: the operator's token is good on every
-// surface, others for their audience.
+// Authenticate implements pipeline.Authenticator. It accepts the operator's token on every
+// surface, and other tokens for their audiences.
 func (p *identities) Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
 	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
 		return p.operator, nil
@@ -97,7 +96,7 @@ func (p *identities) Authenticate(ctx context.Context, token string, audiences .
 	return p.verifier.Authenticate(ctx, token, audiences...)
 }
 
-// keyStore keeps one value in etcd.
+// keyStore implements identity.KeyStore with one value in etcd.
 type keyStore struct {
 	etcd *clientv3.Client
 	key  string

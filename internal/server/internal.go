@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// internalConnections is far more than the members make: one each, 64 for requests
-	// that are sent on, and those that break.
+	// internalConnections is far more than the members open: one each, 64 for forwarded
+	// requests, and broken ones.
 	internalConnections = 1024
 	internalHeader      = 10 * time.Second
-	internalIdle        = time.Minute // the least; callers close theirs before
+	internalIdle        = time.Minute // the minimum; callers close idle connections earlier
 )
 
-// internal is the port that members call each other at: mutual TLS, with HTTP/2 or, for
-// what is sent on in small, HTTP/1.1. What is mounted there trusts its callers as far as a member can be trusted,
-// which is entirely.
+// internal is the port for calls between members: mutual TLS, with HTTP/2, or HTTP/1.1 for
+// small forwarded requests. Its handlers trust their callers completely, because these are
+// members.
 type internal struct {
 	mux    *http.ServeMux
 	server *http.Server
 }
 
-// handle mounts something. It is called before the first call can come, or in a phase
-// that callers wait for: until then they are answered 404 and try again.
+// handle mounts a handler. Before that, callers get 404 and retry.
 func (i *internal) handle(pattern string, handler http.Handler) { i.mux.Handle(pattern, handler) }
 
-// shutdown ends the port, and lets calls that have begun come to their end.
+// shutdown closes the port and waits for running calls.
 func (i *internal) shutdown(ctx context.Context) error {
 	if err := i.server.Shutdown(ctx); err != nil {
 		return fmt.Errorf("waiting for calls of other members: %w", err)
@@ -42,7 +41,7 @@ func (i *internal) shutdown(ctx context.Context) error {
 	return nil
 }
 
-// openInternal opens the port and serves what will be mounted.
+// openInternal opens the port and serves the handlers that are or will be mounted.
 func (s *server) openInternal(ctx context.Context) error {
 	if s.group == nil {
 		return nil
@@ -54,7 +53,7 @@ func (s *server) openInternal(ctx context.Context) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("opening the port for the other members: %w; members.list says which it is", err)
+		return fmt.Errorf("opening the internal port of members.list: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+changesPath, s.hearChanges)
@@ -82,13 +81,13 @@ func (s *server) openInternal(ctx context.Context) error {
 
 type callerKey struct{}
 
-// asMember notes which member calls. The handshake has made sure that it is one; who
-// is not gets no further, whatever the listener let through.
+// asMember rejects callers that are not members, and adds the name of the calling member to
+// the context. The TLS handshake has already verified the certificate; this is a second check.
 func asMember(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := callerOf(r.TLS)
 		if name == "" {
-			http.Error(w, "only members may call", http.StatusForbidden)
+			http.Error(w, "caller is not a member of the ensemble", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, name)))

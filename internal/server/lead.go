@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// leading is the part of a member that one of the group has: controllers, garbage
-// collection, the first start, and backups on schedule.
+// leading is the state of leader election. The elected member runs the controllers, garbage
+// collection, the first start, and scheduled backups.
 type leading struct {
-	now     atomic.Bool   // this is the one
-	started chan struct{} // closed when this member has made what a first start makes
+	now     atomic.Bool   // this member is elected
+	started chan struct{} // closed when this member has done the first start
 	cancel  context.CancelFunc
-	ended   chan struct{} // closed when it has handed over for good; nil before it began
+	ended   chan struct{} // closed when the election has stopped; nil before it started
 }
 
 func newLeading() leading { return leading{started: make(chan struct{})} }
 
-// lead stands for election until the background ends or the server stops.
+// lead takes part in the leader election until background is canceled or the server stops.
 func (s *server) lead(background context.Context) {
 	ctx, cancel := context.WithCancel(background)
 	l := &s.group.leading
@@ -30,8 +30,9 @@ func (s *server) lead(background context.Context) {
 	}()
 }
 
-// stopLeading hands over to another member; the channel is closed when it is done. It
-// is first of all when a server stops, so that nobody waits for the rest.
+// stopLeading hands the leadership over to another member. It closes the channel when that is
+// done. It is the first step of a shutdown, so that the next leader does not wait for the
+// other steps.
 func (s *server) stopLeading(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if s.group == nil || s.group.leading.ended == nil {
@@ -50,11 +51,10 @@ func (s *server) stopLeading(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// controllersAgain is how long a member waits that could not do what the elected one
-// does.
+// controllersAgain is the backoff of an elected member whose controllers failed.
 const controllersAgain = time.Second
 
-// runControllers is what the elected member does until the context ends.
+// runControllers runs on the elected member until the context is canceled.
 func (s *server) runControllers(ctx context.Context) {
 	s.group.leading.now.Store(true)
 	defer s.group.leading.now.Store(false)
@@ -62,15 +62,15 @@ func (s *server) runControllers(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.log.Error("this member could not run the controllers of the group; it, or another member, tries again",
-		slog.String("error", err.Error()))
+	s.log.Error("controllers of the ensemble failed on this member; it or another member retries",
+		slog.Any("error", err))
 	select {
 	case <-time.After(controllersAgain):
 	case <-ctx.Done():
 	}
 }
 
-// control runs the controllers, and with them what a first start needs them for.
+// control runs the controllers, the first start, which needs them, and scheduled backups.
 func (s *server) control(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,8 @@ func (s *server) control(ctx context.Context) error {
 	return errors.Join(err, <-ended)
 }
 
-// lookAfterGroup makes what a first start makes, once in the life of the group.
+// lookAfterGroup publishes the server-defined objects and does the first start of the
+// ensemble if it has not been done.
 func (s *server) lookAfterGroup(ctx context.Context) error {
 	if err := s.loops.Publish(ctx); err != nil {
 		return err
@@ -125,11 +126,11 @@ func (s *server) lookAfterGroup(ctx context.Context) error {
 	return nil
 }
 
-// awaitFirstStart waits until the group has had its first start, and writes the
-// administrator's files of this member. The link to sign in with is shown by the
-// member that made it.
+// awaitFirstStart waits until the first start of the ensemble is done, and writes the
+// administrator's files of this member. Only the member that did the first start shows the
+// sign-in link.
 func (s *server) awaitFirstStart(ctx context.Context) error {
-	text := "the first start of the group, which its elected member makes"
+	text := "the first start of the ensemble by its elected member"
 	s.waits.Store(&text)
 	for {
 		try, cancel := context.WithTimeout(ctx, bootstrapTimeout)
@@ -141,7 +142,7 @@ func (s *server) awaitFirstStart(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s.log.Warn("waiting for the first start of the group", slog.String("error", err.Error()))
+		s.log.Warn("waiting for the first start of the ensemble", slog.Any("error", err))
 	}
 	if err := s.awaitStarted(ctx); err != nil {
 		return err

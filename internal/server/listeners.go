@@ -12,11 +12,11 @@ import (
 	"freshet/internal/config"
 )
 
-// listeners are the open ports. They are opened first, so that a port that is
-// taken is told before anything else happens.
+// listeners contains the open ports. They are opened early, so that an address in use is
+// reported before anything else happens.
 type listeners struct {
 	http, https, ops net.Listener
-	raw              []*net.TCPListener // the same, as the kernel knows them
+	raw              []*net.TCPListener // the same, without wrappers
 	secured          *tlsListener       // nil without HTTPS
 	servers          []*http.Server
 	connections      connections
@@ -24,9 +24,9 @@ type listeners struct {
 
 const opsConnections = 64
 
-// listen opens the ports and writes the real addresses back into the
-// configuration, for ports that were given as 0. Connections to HTTP and HTTPS
-// share the room; the operator's port takes a few of its own.
+// listen opens the ports and writes the real addresses into the configuration, for ports
+// that are configured as 0. HTTP and HTTPS share one connection limit in addition to their
+// own; the ops port has a small limit of its own.
 func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*listeners, error) {
 	l := &listeners{}
 	var plain net.ListenConfig
@@ -61,8 +61,7 @@ func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*lis
 	return l, nil
 }
 
-// withPort keeps the host of a configured address and takes the port that was
-// really opened.
+// withPort returns the host of a configured address with the port of the open listener.
 func withPort(address string, real net.Addr) string {
 	host, _, err := net.SplitHostPort(address)
 	tcp, ok := real.(*net.TCPAddr)
@@ -72,24 +71,24 @@ func withPort(address string, real net.Addr) string {
 	return net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }
 
-// close gives the ports back.
+// close closes the ports.
 func (l *listeners) close() {
 	for _, listener := range []net.Listener{l.http, l.https, l.ops} {
 		if listener != nil {
-			_ = listener.Close() // closed by its server already, most of the time
+			_ = listener.Close() // usually its server has closed it already
 		}
 	}
 }
 
-// serveOps starts answering on the operator's port. Failures end up in failed.
+// serveOps starts serving the ops port. It sends errors to failed.
 func (l *listeners) serveOps(cfg *config.Config, ops http.Handler, log *slog.Logger, failed chan<- error) {
 	if l.ops != nil {
 		l.start(newHTTPServer(cfg, ops, log), l.ops, failed)
 	}
 }
 
-// serveMain starts answering on HTTP and HTTPS, refused where net/http would do it
-// by itself. Failures end up in failed.
+// serveMain starts serving HTTP and HTTPS. refused replaces the error responses of net/http.
+// It sends errors to failed.
 func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *refusals, tlsConfig *tls.Config,
 	log *slog.Logger, failed chan<- error,
 ) {
@@ -123,9 +122,9 @@ func (l *listeners) start(server *http.Server, listener net.Listener, failed cha
 	}()
 }
 
-// headerSlack is how much more of a header net/http reads than is taken, so that
-// most of those that are too large get an answer in their surface's form, over
-// HTTP/2 too.
+// headerSlack is the factor by which net/http reads more of a header than is accepted, so that
+// most requests with a header that is too large get the error response of their surface, also
+// over HTTP/2.
 const headerSlack = 2
 
 func newHTTPServer(cfg *config.Config, handler http.Handler, log *slog.Logger) *http.Server {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -18,37 +19,38 @@ import (
 
 const (
 	aboutPath = "/v1/about"
-	// aboutTimeout is how long a member may take to tell about itself, lostTimeout one
-	// that has no lease and most likely does not answer at all.
+	// aboutTimeout is the timeout for the status of a member, lostTimeout that for a member
+	// without a lease, which probably does not respond.
 	aboutTimeout = time.Second
 	lostTimeout  = 300 * time.Millisecond
-	// maxSkew is how far clocks may be apart before that is called a problem: tokens
-	// and leases are judged by them.
+	// maxSkew is the clock difference from which the status reports a problem. Tokens and
+	// leases depend on the clocks.
 	maxSkew = time.Second
-	// renewBefore is how long before its end a certificate is called a problem.
+	// renewBefore is the remaining lifetime of a certificate below which the status reports
+	// a problem.
 	renewBefore = 90 * 24 * time.Hour
 )
 
-// about is what a member tells the others when they ask.
+// about is the status that a member returns to other members.
 type about struct {
 	Time            time.Time `json:"time"`
 	CertificateEnds time.Time `json:"certificateEnds"`
 	LogLeader       bool      `json:"logLeader"`
-	// Applied is how far its copies of shards have their logs.
+	// Applied contains the last applied position of the member's copy of each shard.
 	Applied map[shardKey]uint64 `json:"applied,omitempty"`
 }
 
-// shardKey names a shard: the uid of its cluster and its number.
+// shardKey identifies a shard: the uid of its cluster and its number.
 type shardKey string
 
 func keyOf(uid string, number int) shardKey { return shardKey(fmt.Sprint(uid, "/", number)) }
 
-// tellAbout is what the other members call.
+// tellAbout handles the status request of another member.
 func (s *server) tellAbout(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(s.aboutSelf()) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(s.aboutSelf()) // fails only if the caller disconnected
 }
 
-// reach calls another member.
+// reach checks whether another member responds.
 func (s *server) reach(ctx context.Context, member string) error {
 	return s.group.network.Post(ctx, member, aboutPath, struct{}{}, nil)
 }
@@ -74,7 +76,8 @@ func (s *server) aboutSelf() about {
 	return a
 }
 
-// groupStatus tells system administrators about the group.
+// groupStatus implements systemapi.Group: the status of the ensemble for system
+// administrators.
 type groupStatus struct{ s *server }
 
 // Members implements systemapi.Group.
@@ -86,7 +89,7 @@ func (g groupStatus) Members(ctx context.Context) (*systemapi.Members, error) {
 	out := &systemapi.Members{Self: s.cfg.Members.Self, Members: make([]systemapi.Member, len(s.cfg.Members.List))}
 	var err error
 	if out.Controller, err = s.group.members.Controller(ctx); err != nil {
-		return nil, errs.Newf(errs.Unavailable, "asking etcd who runs the controllers: %w", err)
+		return nil, errs.Newf(errs.Unavailable, "reading from etcd which member runs the controllers: %w", err)
 	}
 	if s.member != nil {
 		out.EtcdLeader = s.member.Leader()
@@ -108,9 +111,9 @@ func (g groupStatus) Members(ctx context.Context) (*systemapi.Members, error) {
 	return out, nil
 }
 
-// shards describes those of all clusters that run here. How far a copy is behind its log
-// is known from what its member has just told; of one that does not answer, from what it
-// last wrote down.
+// shards returns the shards of all clusters on this member. The lag of a copy comes from the
+// status that its member has just returned, or, if the member did not respond, from the
+// position that it last stored.
 func (g groupStatus) shards(applied map[string]map[shardKey]uint64) (list []systemapi.Shard) {
 	if g.s.plane == nil {
 		return nil
@@ -143,7 +146,8 @@ func (g groupStatus) shards(applied map[string]map[shardKey]uint64) (list []syst
 	return list
 }
 
-// member describes one, which is asked unless it is this one.
+// member returns the status of one member. It requests the status from the member, unless it
+// is this one.
 func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m systemapi.Member, told about) {
 	m = systemapi.Member{Name: of.Name, Node: node, Internal: of.Internal}
 	if record, ok := g.s.group.members.Find(of.Name); ok {
@@ -164,7 +168,7 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 		began := time.Now()
 		if err := g.s.group.network.Post(ctx, of.Name, aboutPath, struct{}{}, &told); err != nil {
 			if m.Live {
-				m.Problem = "it does not answer this member: " + err.Error()
+				m.Problem = "it does not respond to this member: " + err.Error()
 			}
 			return m, about{}
 		}
@@ -174,10 +178,10 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 	switch skew := time.Duration(m.ClockAhead * float64(time.Second)); {
 	case m.Problem != "":
 	case skew > maxSkew || skew < -maxSkew:
-		m.Problem = "its clock and that of this member are " + skew.Abs().String() + " apart; have both set by NTP"
+		m.Problem = "its clock and that of this member are " + skew.Abs().String() + " apart; synchronize both with NTP"
 	case time.Until(told.CertificateEnds) < renewBefore:
-		m.Problem = "its certificate ends on " + told.CertificateEnds.Format(time.DateOnly) +
-			"; see freshet cluster replace"
+		m.Problem = "its certificate expires on " + told.CertificateEnds.Format(time.DateOnly) +
+			"; see freshet ensemble replace"
 	case !m.Ready:
 		m.Problem = "it is starting or stopping"
 	}
@@ -185,10 +189,10 @@ func (g groupStatus) member(ctx context.Context, of config.Member, node int) (m 
 }
 
 var (
-	errAlone  = errs.New(errs.NotFound, "this server is alone: its configuration has no members")
-	errIsLive = errs.New(errs.Conflict, "the member is live; stop it first, or it would be cut off")
+	errAlone  = errs.New(errs.NotFound, "this server is not part of an ensemble; its configuration has no members")
+	errIsLive = errs.New(errs.Conflict, "member is live; stop it first")
 	errNoPart = errs.New(errs.Precondition,
-		"etcd is external and has no part of this member: start the new machine with its bundle")
+		"etcd is external, so nothing has to be replaced; start the new machine with its bundle")
 )
 
 // Replace implements systemapi.Group.
@@ -207,8 +211,8 @@ func (g groupStatus) Replace(ctx context.Context, name string) error {
 		if s.cfg.Etcd.External() {
 			return errNoPart
 		}
-		s.log.Warn("a member is replaced by an empty one", "member", name)
+		s.log.Warn("replacing a member with an empty one", slog.String("member", name))
 		return etcd.Replace(ctx, s.etcd, etcd.Peer{Name: name, Address: m.Etcd})
 	}
-	return errs.Newf(errs.NotFound, "there is no member %q in members.list", name)
+	return errs.Newf(errs.NotFound, "member %q is not in members.list", name)
 }

@@ -10,11 +10,11 @@ import (
 	"freshet/internal/dataplane"
 )
 
-// usageTimeout bounds how long one cluster may take to answer a scrape.
+// usageTimeout is the timeout for collecting the metrics of one cluster.
 const usageTimeout = 5 * time.Second
 
-// messagingMetrics describes what clusters know about their messages. The cost
-// of asking grows with the topics in use.
+// messagingMetrics are the metrics of clusters and their messages. The cost of collecting
+// them grows with the number of topics in use.
 type messagingMetrics struct {
 	tenants, namespaces, topics, waiting *prometheus.Desc
 	leftOut, loaded, used, available     *prometheus.Desc
@@ -22,7 +22,7 @@ type messagingMetrics struct {
 	byNamespace, byTopic                 flowMetrics
 }
 
-// flowMetrics are the same usage of namespaces, or of topics.
+// flowMetrics are the usage metrics of namespaces, or of topics.
 type flowMetrics struct {
 	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead *prometheus.Desc
 	stored, backlog, leased, age                                           *prometheus.Desc
@@ -35,18 +35,18 @@ func newMessagingMetrics() *messagingMetrics {
 	return &messagingMetrics{
 		tenants:    desc("messaging_tenants", "Tenants of a cluster."),
 		namespaces: desc("messaging_namespaces", "Namespaces of a cluster."),
-		topics:     desc("messaging_topics", "Topics of a cluster, partitions not counted."),
+		topics:     desc("messaging_topics", "Topics of a cluster, without their partitions."),
 		waiting: desc("messaging_waiting_consumers",
-			"Long polls and streams of a cluster that wait for a message right now."),
+			"Long polls and streams of a cluster that are waiting for a message."),
 		leftOut: desc("messaging_topics_left_out",
-			"Topics that have no series of their own because there are too many."),
-		loaded:    desc("store_loaded_topics", "Topics of a cluster that are in memory."),
-		used:      desc("store_disk_used_bytes", "Disk space that the files of a cluster take."),
-		available: desc("store_disk_available_bytes", "Disk space that is free on the file system of a cluster."),
+			"Topics without series, because there are too many."),
+		loaded:    desc("store_loaded_topics", "Topics of a cluster that are loaded into memory."),
+		used:      desc("store_disk_used_bytes", "Disk space used by the files of a cluster."),
+		available: desc("store_disk_available_bytes", "Free disk space on the file system of a cluster."),
 		damaged: desc("damaged_messages_total",
-			"Stored messages of a cluster that were found damaged since the start."),
+			"Damaged stored messages of a cluster that were detected since the start."),
 		skipped: desc("damaged_messages_skipped_total",
-			"Acknowledgements of damaged messages, by which a subscription skipped them."),
+			"Acknowledgements with which subscriptions skipped damaged messages."),
 		byNamespace: newFlowMetrics("namespace", "the topics of a namespace", "namespace"),
 		byTopic:     newFlowMetrics("topic", "a topic", "namespace", "topic"),
 	}
@@ -58,26 +58,25 @@ func newFlowMetrics(prefix, of string, labels ...string) flowMetrics {
 			append([]string{"organization", "cluster"}, labels...), nil)
 	}
 	return flowMetrics{
-		produced: desc("produced_messages_total", "Messages that "+of+
-			" took from producers; dropped duplicates are not counted."),
-		producedBytes: desc("produced_bytes_total", "Payload bytes that "+of+" took from producers."),
+		produced:      desc("produced_messages_total", "Messages produced to "+of+", without dropped duplicates."),
+		producedBytes: desc("produced_bytes_total", "Payload bytes produced to "+of+"."),
 		delivered: desc("delivered_messages_total", "Messages that subscriptions of "+of+
-			" handed to consumers; a redelivery counts again."),
+			" delivered to consumers, including redeliveries."),
 		deliveredBytes: desc("delivered_bytes_total", "Payload bytes that subscriptions of "+of+
-			" handed to consumers."),
-		acknowledged: desc("acknowledgements_total", "Acknowledgements that subscriptions of "+of+
-			" took; a cumulative one counts once."),
-		dead:   desc("dead_letters_total", "Messages that were moved from "+of+" to a dead letter topic."),
-		stored: desc("stored_bytes", "Bytes of messages that are kept for "+of+"."),
+			" delivered to consumers."),
+		acknowledged: desc("acknowledgements_total", "Acknowledgements to subscriptions of "+of+
+			"; a cumulative one counts once."),
+		dead:   desc("dead_letters_total", "Messages moved from "+of+" to a dead letter topic."),
+		stored: desc("stored_bytes", "Bytes of stored messages of "+of+"."),
 		backlog: desc("backlog_messages",
-			"Messages that are not acknowledged, added up over the subscriptions of "+of+"."),
-		leased: desc("leased_messages", "Messages that consumers of "+of+" hold and have not settled."),
+			"Messages without an acknowledgement, summed over the subscriptions of "+of+"."),
+		leased: desc("leased_messages", "Messages of "+of+" that are leased to consumers."),
 		age: desc("oldest_unacknowledged_age_seconds", "Age of the oldest message in a backlog of "+of+
 			"; 0 without a backlog."),
 	}
 }
 
-// collect asks one cluster.
+// collect collects the metrics of one cluster.
 func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *dataplane.Cluster, byTopic bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), usageTimeout)
 	defer cancel()
@@ -102,7 +101,7 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 	gauge(m.topics, float64(usage.Topics))
 	gauge(m.waiting, float64(usage.Waiting))
 	if err != nil {
-		return // the cluster is closed or has failed, which freshet_clusters tells
+		return // the cluster is closed or has failed, which freshet_clusters reports
 	}
 	now := time.Now()
 	for i := range usage.ByNamespace {

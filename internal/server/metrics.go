@@ -7,8 +7,7 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// collector is what the running parts know about themselves, asked for when
-// somebody looks at the metrics.
+// collector collects the metrics of the running parts at each scrape.
 type collector struct {
 	server   *server
 	clusters *prometheus.Desc
@@ -35,20 +34,20 @@ func newCollector(s *server) *collector {
 	}
 	return &collector{
 		server:   s,
-		clusters: desc("clusters", "Clusters that are open, by whether they are healthy.", "healthy"),
+		clusters: desc("clusters", "Open clusters, by health.", "healthy"),
 		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization",
 			"cluster", "state"),
 		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster",
 			"type", "state"),
 		schemas: desc("registry_schemas", "Distinct schemas, by type.", "organization", "cluster", "type"),
-		position: desc("registry_journal_position", "Last record of the registry's journal that is applied.",
+		position: desc("registry_journal_position", "Last applied record of the registry's journal.",
 			"organization", "cluster"),
-		accounts: desc("accounts", "Service accounts that can sign in."),
-		keys:     desc("api_keys", "API keys that are known."),
-		tokens:   desc("verified_tokens", "Tokens whose signature need not be checked again."),
-		audited:  desc("audit_records_total", "Audit records, by what became of them.", "outcome"),
-		backups:  desc("backups_total", "Backups on schedule, by what became of them.", "outcome"),
-		backedUp: desc("backup_last_timestamp_seconds", "When the newest backup on schedule began."),
+		accounts: desc("accounts", "Service accounts."),
+		keys:     desc("api_keys", "API keys."),
+		tokens:   desc("verified_tokens", "Verified tokens in the cache."),
+		audited:  desc("audit_records_total", "Audit records, by outcome.", "outcome"),
+		backups:  desc("backups_total", "Scheduled backups, by outcome.", "outcome"),
+		backedUp: desc("backup_last_timestamp_seconds", "Start time of the newest scheduled backup."),
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
@@ -57,8 +56,8 @@ func newCollector(s *server) *collector {
 	}
 }
 
-// Describe implements prometheus.Collector. It names nothing: which series there
-// are depends on the clusters, and to find out would cost a scrape.
+// Describe implements prometheus.Collector. It sends no descriptors, because the series
+// depend on the clusters. So the collector is unchecked.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

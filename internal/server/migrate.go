@@ -13,29 +13,29 @@ import (
 	"freshet/internal/server/migrate"
 )
 
-// MigrateReport hears what Migrate does and what it has moved. It has no name of its
-// own, so that the command line can say it without knowing this package.
+// MigrateReport receives the progress and the results of Migrate. It is an alias of an
+// interface literal, so that package cli can implement it without importing this package.
 type MigrateReport = interface {
-	// Step is what is being done now, Progress how many bytes of it are done.
+	// Step reports the current step, Progress how many of its bytes are done.
 	Step(text string)
 	Progress(done, total int64)
-	// Moved is a store, or the resources, after the copy was compared: counts is empty
-	// where there is nothing to count.
+	// Moved reports a store, or the resources, after the copy was compared. Counts that do
+	// not apply are 0.
 	Moved(of, part string, topics int, messages uint64, subscriptions int, records uint64, sum string)
-	// Done is the end; again says that it had been reached before.
+	// Done reports the end; again is true if an earlier call had already finished.
 	Done(member, dataDir string, again bool)
 }
 
-// Migrate brings the data directory of a server that has run alone into a new group: it
-// makes the data directory of the group's first member, by the configuration of which
-// the target is found. Both servers are stopped.
+// Migrate moves the data of a single server into a new ensemble: it creates the data directory
+// of the ensemble's first member. cfg is the configuration of that member. Both servers must
+// be stopped.
 func Migrate(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error {
 	if info, err := os.Stat(from); err != nil || !info.IsDir() {
-		return errs.Newf(errs.NotFound, "%s is not a data directory; name the one of the server that moves", from)
+		return errs.Newf(errs.NotFound, "%s is not a data directory; pass that of the server to migrate", from)
 	}
 	if same(from, cfg.DataDir) {
-		return errs.New(errs.Invalid, "the data directory of the member is the one of the server that moves; a "+
-			"member begins with one of its own: name it with --to, and see that FRESHET_DATA_DIR does not name the other")
+		return errs.New(errs.Invalid, "data directory of the member is that of the server to migrate; pass another "+
+			"one with --to, and check that FRESHET_DATA_DIR is not set to the directory of the server")
 	}
 	source, err := holdDir(from)
 	if err != nil {
@@ -47,17 +47,17 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	}
 	if !cfg.Members.On() {
 		return errs.New(errs.Invalid,
-			"the configuration has no members: name the one that freshet cluster join has written, with --config")
+			"configuration has no members; pass the one that freshet ensemble join wrote with --config")
 	}
 	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
-		return errs.Newf(errs.NotFound, "there is no data directory %s: unpack the bundle of the first member with "+
-			"freshet cluster join, and then migrate", cfg.DataDir)
+		return errs.Newf(errs.NotFound, "data directory %s does not exist; unpack the bundle of the first member with "+
+			"freshet ensemble join, and then migrate", cfg.DataDir)
 	}
 	target, err := lockDir(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = target.release() }() // what is there is on disk
+	defer func() { _ = target.release() }() // all files are synced
 	result, err := migrate.Run(ctx, migrate.Options{From: from, Config: cfg, Report: report})
 	if err != nil {
 		return err
@@ -76,23 +76,23 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	return nil
 }
 
-// same says whether two names are of one directory.
+// same reports whether two paths are the same directory.
 func same(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// seedIsThere refuses to start the first member of a group that a server moves into
-// before its data is there: it would begin with nothing, and so would the others.
+// seedIsThere returns an error if the first member of an ensemble starts before the data of
+// the migrated server is in its data directory. It would start an empty ensemble.
 func (s *server) seedIsThere(joining bundle.Joining) error {
 	if !joining.Seed {
 		return nil
 	}
 	_, err := os.Stat(s.cfg.Path("etcd", "member"))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("member %s begins with the data of another server, which is not there yet: run freshet "+
-			"migrate --from its data directory first", s.cfg.Members.Self)
+		return fmt.Errorf("member %s has to start with the data of another server, which is not migrated yet; run "+
+			"freshet migrate --from the data directory of that server first", s.cfg.Members.Self)
 	}
 	return err
 }

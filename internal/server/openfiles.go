@@ -11,22 +11,20 @@ import (
 	"freshet/internal/config"
 )
 
-// files divides what the system lets the process have open, so that no number
-// of connections can keep the stores from opening theirs: without one, etcd
-// ends the process.
+// files divides the limit of open files of the process, so that connections cannot prevent
+// the stores from opening files. etcd exits if it cannot open a file.
 type files struct {
 	connections int // of all listeners together
 	tables      int // of all clusters together
 }
 
 const (
-	// manyTables are enough for the clusters of any machine; more are closed and
-	// opened again as needed.
+	// manyTables is enough for the clusters of one machine. The stores close and reopen
+	// further tables as needed.
 	manyTables = 1000
-	// manyOthers are logs of the stores, the connections to etcd, and the like.
+	// manyOthers is for the logs of the stores, connections to etcd, and others.
 	manyOthers = 1000
-	// fileShare is the part of all files that tables, and others, may have when
-	// there are not that many.
+	// fileShare bounds the shares of tables and of others to this fraction of the limit.
 	fileShare = 4
 )
 
@@ -37,12 +35,12 @@ func divideFiles(limit uint64) files {
 	return files{connections: max(1, total-tables-others), tables: tables}
 }
 
-// divideOpenFiles asks the system for its limit and says when that is less
-// than the configuration wants: as a warning when it is much less.
+// divideOpenFiles reads the limit of open files. It logs if the limit allows fewer
+// connections than the configuration, as a warning if it allows less than half of them.
 func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		log.Warn("the limit of open files is not known", slog.String("error", err.Error()))
+		log.Warn("limit of open files cannot be read; assuming no limit", slog.Any("error", err))
 		limit.Cur = syscall.RLIM_INFINITY & (1<<63 - 1)
 	}
 	f := divideFiles(limit.Cur)
@@ -51,7 +49,7 @@ func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 		if f.connections < cfg.Limits.Connections/2 {
 			level = slog.LevelWarn
 		}
-		log.Log(context.Background(), level, "the limit of open files allows fewer connections than the "+
+		log.Log(context.Background(), level, "limit of open files allows fewer connections than the "+
 			"configuration; raise it, for example with ulimit -n",
 			slog.Uint64("open_files", limit.Cur), slog.Int("connections", f.connections),
 			slog.Int("configured", cfg.Limits.Connections))
@@ -59,11 +57,10 @@ func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
 	return f
 }
 
-// connectionLimit bounds the connections that are open at once, through however
-// many listeners.
+// connectionLimit is a semaphore for open connections. Several listeners can share it.
 type connectionLimit chan struct{}
 
-// apply makes a listener that accepts only while it is below the limit.
+// apply returns a listener that accepts connections only below the limit.
 func (c connectionLimit) apply(l net.Listener) net.Listener {
 	return &limitedListener{Listener: l, limit: c, closed: make(chan struct{})}
 }
@@ -108,8 +105,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends one direction. net/http does so when it refuses a request
-// whose body is still arriving, so that the client gets to read the answer.
+// CloseWrite closes one direction. net/http calls it after it has rejected a request whose
+// body is still arriving, so that the client can read the response.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

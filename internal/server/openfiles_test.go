@@ -35,12 +35,12 @@ func TestStreamLeavesFilesToHTTP(t *testing.T) {
 	cfg := config.Default()
 	for limit, want := range map[uint64]int{300: 100, 1024: 341, 20_000: 10_000} {
 		if got := streamConnections(cfg, divideFiles(limit)); got != want {
-			t.Errorf("stream connections of a listener with %d open files: got %d, want %d", limit, got, want)
+			t.Errorf("Kafka connections of a listener with %d open files: got %d, want %d", limit, got, want)
 		}
 	}
 }
 
-// pipes is a listener to which connections are handed.
+// pipes is a listener that accepts the connections of a channel.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -72,16 +72,16 @@ func TestConnectionLimitIsSharedByListeners(t *testing.T) {
 	}()
 	select {
 	case err := <-accepted:
-		t.Fatalf("a second connection was let in: %v", err)
+		t.Fatalf("second connection was accepted above the limit: %v", err)
 	default:
 	}
 	if err := errors.Join(inside.Close(), inside.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-accepted; err != nil {
-		t.Fatalf("there is room again: %v", err)
+		t.Fatalf("second connection was not accepted below the limit: %v", err)
 	}
-	// Full once more: only its own end gets the first listener out of waiting.
+	// The limit is reached again: only Close ends the wait of the first listener.
 	go func() {
 		_, err := first.Accept()
 		accepted <- err
@@ -90,6 +90,6 @@ func TestConnectionLimitIsSharedByListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("a closed listener: %v", err)
+		t.Errorf("closed listener: got %v, want %v", err, net.ErrClosed)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"freshet/internal/controlplane/pools"
 )
 
-// planOf turns the configured pools into a placement.
+// planOf returns the configured pools as the plan of the control plane.
 func planOf(cfg *config.Config) *pools.Plan {
 	plan := &pools.Plan{
 		Domain: cfg.Domain,

@@ -10,7 +10,7 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// openQuotas makes the limits of organizations that the configuration has.
+// openQuotas returns the configured quotas of organizations.
 func openQuotas(cfg *config.Config) (*quota.Book, error) {
 	defaults, own, err := quotasOf(cfg)
 	if err != nil {
@@ -19,7 +19,7 @@ func openQuotas(cfg *config.Config) (*quota.Book, error) {
 	return quota.New(defaults, own), nil
 }
 
-// quotasOf are the limits of everybody, and of single organizations.
+// quotasOf returns the default limits, and those of single organizations.
 func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.Limits, err error) {
 	q := &cfg.Quotas
 	defaults = quota.Limits{
@@ -46,24 +46,24 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 	return defaults, own, nil
 }
 
-// shareOfDisk is what an organization may store unless the configuration says
-// something else: three quarters of the disk, so that one cannot fill it alone.
+// shareOfDisk returns the default of quotas.storedBytes: 75 % of the disk, so that one
+// organization cannot fill it.
 func shareOfDisk(dir string) (int64, error) {
 	total, _, err := diskBytes(dir)
 	return total / 4 * 3, err
 }
 
-// diskBytes returns the size of the disk that a directory is on, and what is free.
+// diskBytes returns the size and the free space of the file system of a directory.
 func diskBytes(dir string) (total, free int64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
-		return 0, 0, fmt.Errorf("asking for the size of the disk: %w", err)
+		return 0, 0, fmt.Errorf("reading the size of the disk: %w", err)
 	}
 	block := int64(disk.Bsize) //nolint:unconvert // its type depends on the system
 	return int64(disk.Blocks) * block, int64(disk.Bavail) * block, nil
 }
 
-// quotaMetrics describe what organizations may have, and have.
+// quotaMetrics are the quotas of organizations and their usage.
 type quotaMetrics struct{ used, limit, refused *prometheus.Desc }
 
 func newQuotaMetrics() quotaMetrics {
@@ -71,9 +71,9 @@ func newQuotaMetrics() quotaMetrics {
 		return prometheus.NewDesc("freshet_quota_"+name, help, []string{"organization", "resource"}, nil)
 	}
 	return quotaMetrics{
-		used:    desc("used", "What an organization has of a resource, or used of a rate in the last second."),
-		limit:   desc("limit", "What an organization may have of a resource; without a limit there is no series."),
-		refused: desc("refusals_total", "Calls that were refused because of a quota."),
+		used:    desc("used", "Usage of a resource by an organization; for a rate, that of the last second."),
+		limit:   desc("limit", "Quota of a resource of an organization; no series if it is unlimited."),
+		refused: desc("refusals_total", "Calls rejected because of a quota."),
 	}
 }
 
@@ -82,7 +82,7 @@ func (m *quotaMetrics) collect(ch chan<- prometheus.Metric, book *quota.Book) {
 		limits, refused := o.Limits(), o.Refusals()
 		for r := range quota.Count {
 			labels := []string{o.Name(), r.String()}
-			if r != quota.Instances { // which the resource API counts
+			if r != quota.Instances { // the resource API counts instances
 				ch <- prometheus.MustNewConstMetric(m.used, prometheus.GaugeValue, float64(o.Used(r)), labels...)
 			}
 			if limits[r] > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,18 +14,18 @@ import (
 	"freshet/internal/dataplane"
 )
 
-// The statistics of a topic name the consumer groups that read it, each of which is
-// coordinated by some member. The topic's owner asks all of them. Who may see the
-// statistics was decided there.
+// The statistics of a topic contain the consumer groups that read it. Each group has a
+// coordinator on one of the members, so the topic's owner queries all of them. The owner has
+// authorized the caller.
 
 const (
 	readingPath = "/v1/reading"
-	// readingTimeout is how long another member may take to answer.
+	// readingTimeout is the timeout for the responses of the other members.
 	readingTimeout = time.Second
-	maxReading     = 1 << 20 // bytes of a question
+	maxReading     = 1 << 20 // bytes of a query
 )
 
-// readingQuestion is what a member is asked, readingAnswer what it coordinates of that.
+// readingQuestion is the query to a member, readingAnswer the part that it coordinates.
 type readingQuestion struct {
 	Cluster string              `json:"cluster"` // uid
 	Query   groups.ReadingQuery `json:"query"`
@@ -35,8 +36,9 @@ type readingAnswer struct {
 	Groups   map[string]*groups.Reading `json:"groups"`
 }
 
-// readingOf returns what finds the consumer groups that read a topic, on all members,
-// and whether all could be asked; nil when this server is alone.
+// readingOf returns a function that returns the consumer groups that read a topic on all
+// members, and whether all journals of consumer groups responded. It returns nil for a single
+// server.
 func (s *server) readingOf(
 	c *dataplane.Cluster,
 ) func(context.Context, *groups.ReadingQuery) (map[string]*groups.Reading, bool, error) {
@@ -65,7 +67,7 @@ func (s *server) readingOf(
 		for _, answer := range answers {
 			journals = append(journals, answer.Journals...)
 			for name, group := range answer.Groups {
-				if list[name] == nil { // it may have moved meanwhile
+				if list[name] == nil { // it may have moved between members
 					list[name] = group
 				}
 			}
@@ -75,17 +77,19 @@ func (s *server) readingOf(
 	}
 }
 
-// readingAt asks another member. An answer that cannot be read whole counts as none: its
-// groups may be missing, and its journals would say that none are.
+// readingAt queries another member. It discards an incomplete response: the response could
+// list a journal without its groups.
 func (s *server) readingAt(ctx context.Context, member string, q *readingQuestion) (answer readingAnswer) {
 	if err := s.group.network.Post(ctx, member, readingPath, q, &answer); err != nil {
-		s.log.Debug("a member does not tell which consumer groups read a topic", "member", member, "error", err)
+		s.log.Debug("member did not return the consumer groups of a topic; leaving them out",
+			slog.String("member", member), slog.Any("error", err))
 		return readingAnswer{}
 	}
 	return answer
 }
 
-// readingHere is what this member coordinates, with the journals that it had all the time.
+// readingHere returns the groups that this member coordinates, and the journals that it had
+// before and after reading them.
 func readingHere(coordinator *groups.Coordinator, q *groups.ReadingQuery) readingAnswer {
 	before := coordinator.Journals()
 	answer := readingAnswer{Groups: coordinator.Reading(q)}
@@ -94,7 +98,7 @@ func readingHere(coordinator *groups.Coordinator, q *groups.ReadingQuery) readin
 	return answer
 }
 
-// tellReading is what the other members call.
+// tellReading handles the query of another member.
 func (s *server) tellReading(w http.ResponseWriter, r *http.Request) {
 	var q readingQuestion
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxReading)).Decode(&q); err != nil {
@@ -110,8 +114,8 @@ func (s *server) tellReading(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(readingHere(coordinator, &q.Query)) // the caller may be gone
+		_ = json.NewEncoder(w).Encode(readingHere(coordinator, &q.Query)) // fails only if the caller disconnected
 		return
 	}
-	http.Error(w, "there is no such cluster here", http.StatusNotFound)
+	http.Error(w, "cluster does not exist on this member", http.StatusNotFound)
 }

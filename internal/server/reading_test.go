@@ -12,8 +12,8 @@ import (
 	"freshet/internal/ensemble/membership"
 )
 
-// TestReadingOfHalfAnAnswer: of an answer that cannot be read whole nothing is used. Its
-// journals would say that no group is missing.
+// TestReadingOfHalfAnAnswer checks that an incomplete response is discarded, because it could
+// list journals without their groups.
 func TestReadingOfHalfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestReadingOfHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// otherMember serves as member b and returns the network of member a.
+// otherMember starts member b with a handler and returns the network of member a.
 func otherMember(t *testing.T, handler http.Handler) *membership.Network {
 	t.Helper()
 	other := httptest.NewUnstartedServer(handler)

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// readiness is false until every surface works, and again from the moment the
-// server is asked to stop.
+// readiness is true from the end of the last phase until the shutdown starts.
 type readiness struct{ ready atomic.Bool }
 
 func (r *readiness) set()   { r.ready.Store(true) }
@@ -14,7 +13,7 @@ func (r *readiness) unset() { r.ready.Store(false) }
 
 func (r *readiness) check() error {
 	if !r.ready.Load() {
-		return errors.New("starting or stopping")
+		return errors.New("server is starting or stopping")
 	}
 	return nil
 }

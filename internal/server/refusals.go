@@ -16,21 +16,21 @@ import (
 	"freshet/internal/base/web"
 )
 
-// refusals answers requests that net/http turns away by itself, in a plain text
-// of its own, before any handler sees them: malformed ones, and those with a
-// header past every bound. It recognizes that text when it is written to the
-// connection and writes what the surface of the path would have said instead.
+// refusals replaces the responses of net/http to requests that no handler gets: malformed
+// requests, and those with a header above the limit. net/http responds with plain text.
+// refusals recognizes that text when it is written to the connection, and writes the error
+// response of the surface of the path instead.
 //
-// Nothing that a handler writes can be mistaken for it: it is looked for only
-// while no handler has the connection, that is from the beginning, or from when
-// the last response was finished (http.StateIdle), until the next handler starts.
+// It cannot confuse the text with the response of a handler, because it only looks for it
+// while no handler uses the connection: from its start, or from the end of the last response
+// (http.StateIdle), until the next handler starts.
 type refusals struct {
 	routes   http.Handler
 	log      web.RequestLog
 	observer web.Observer
 }
 
-// attach has a server answer through r. Its connections must be watchedConns.
+// attach makes a server use r. Its connections must be watchedConns.
 func (r *refusals) attach(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, watchedKey{}, c.(watcher).watched())
@@ -51,10 +51,10 @@ func (r *refusals) attach(server *http.Server) {
 
 type watchedKey struct{}
 
-// watcher is a watchedConn, over TLS or not.
+// watcher is implemented by watchedConn and watchedTLSConn.
 type watcher interface{ watched() *watchedConn }
 
-// watch makes a listener whose connections r answers on.
+// watch returns a listener whose connections are watched by r.
 func (r *refusals) watch(l net.Listener) net.Listener { return watchedListener{l, r} }
 
 type watchedListener struct {
@@ -75,20 +75,19 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	return watched, nil
 }
 
-// watchedConn is a connection whose refusals are replaced. net/http reads and
-// writes it one after the other while no handler has it, so beginning needs no
-// lock.
+// watchedConn is a connection whose error responses are replaced. net/http does not read and
+// write it concurrently while no handler uses it, so beginning needs no lock.
 type watchedConn struct {
 	net.Conn
 	refusals  *refusals
-	handled   atomic.Bool // a handler has the connection
-	http2     atomic.Bool // it speaks HTTP/2, so this does not concern it
-	beginning []byte      // of the request that is awaited
+	handled   atomic.Bool // a handler uses the connection
+	http2     atomic.Bool // the connection uses HTTP/2, for which nothing is replaced
+	beginning []byte      // start of the next request
 }
 
 func (c *watchedConn) watched() *watchedConn { return c }
 
-// maxBeginning is how much of a request is kept to find its path in.
+// maxBeginning is how many bytes of a request are kept to find its path.
 const maxBeginning = 1 << 10
 
 // awaitRequest is called when a response is finished.
@@ -124,14 +123,14 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	if refusal == nil {
 		return c.Conn.Write(p)
 	}
-	c.handled.Store(true) // nothing follows
+	c.handled.Store(true) // net/http closes the connection afterwards
 	if _, err := c.Conn.Write(c.refusals.answer(refusal, c.beginning, c.RemoteAddr())); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// CloseWrite ends one direction, so that the client gets to read the answer.
+// CloseWrite closes one direction, so that the client can still read the response.
 func (c *watchedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -145,18 +144,17 @@ type watchedTLSConn struct {
 	secured *tls.Conn
 }
 
-// ConnectionState tells net/http about the TLS below, whose requests then say so.
+// ConnectionState returns the TLS state, which net/http copies into Request.TLS.
 func (c *watchedTLSConn) ConnectionState() tls.ConnectionState { return c.secured.ConnectionState() }
 
-// refusalIn reads what net/http writes about a request that it does not take, or
-// returns nil when that is something else.
+// refusalIn parses an error response of net/http. It returns nil for anything else.
 func refusalIn(response []byte) *web.Refusal {
 	const fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 	rest, ok := bytes.CutPrefix(response, []byte("HTTP/1.1 "))
 	if !ok || len(rest) < 3 {
 		return nil
 	}
-	status, _ := strconv.Atoi(string(rest[:3])) // 0 is no status that is looked for
+	status, _ := strconv.Atoi(string(rest[:3])) // 0 on an error, which is no HTTP status
 	if status == 0 || (!bytes.Contains(rest, []byte(fields)) && status != http.StatusExpectationFailed) {
 		return nil
 	}
@@ -164,20 +162,20 @@ func refusalIn(response []byte) *web.Refusal {
 	_, detail, _ := strings.Cut(line, ": ")
 	switch {
 	case status == http.StatusRequestHeaderFieldsTooLarge:
-		detail = "the header of the request is too large"
+		detail = "request header is too large"
 	case status == http.StatusNotImplemented:
-		detail = "the transfer encoding of the request is not supported; use chunked, or a Content-Length"
+		detail = "transfer encoding of the request is not supported; use chunked, or a Content-Length"
 	case status == http.StatusExpectationFailed:
-		detail = "the header Expect knows 100-continue only"
+		detail = "header Expect supports only 100-continue"
 	case detail == "":
-		detail = "the request is not valid HTTP: check the request line, the escapes in its path, and the header"
+		detail = "request is not valid HTTP; check the request line, the escapes in its path, and the header"
 	default:
-		detail = "the request is not valid HTTP: " + detail
+		detail = "request is not valid HTTP: " + detail
 	}
 	return &web.Refusal{Status: status, Text: detail}
 }
 
-// answer is the response of the surface that the request was meant for.
+// answer returns the response of the surface of the request's path.
 func (r *refusals) answer(refusal *web.Refusal, beginning []byte, from net.Addr) []byte {
 	method, path := requestLine(beginning)
 	request := (&http.Request{
@@ -189,8 +187,7 @@ func (r *refusals) answer(refusal *web.Refusal, beginning []byte, from net.Addr)
 	return response.bytes()
 }
 
-// requestLine finds the method and the path of a request of which nobody knows
-// what is wrong with it.
+// requestLine returns the method and the path of a request that may be malformed.
 func requestLine(beginning []byte) (method, path string) {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(beginning, "\r\n"), []byte("\n"))
 	words := strings.Fields(strings.ToValidUTF8(string(line), "?"))
@@ -211,7 +208,7 @@ func requestLine(beginning []byte) (method, path string) {
 	return http.MethodGet, target
 }
 
-// bufferedResponse keeps a response until it is complete.
+// bufferedResponse is an http.ResponseWriter that buffers the whole response.
 type bufferedResponse struct {
 	header http.Header
 	status int
@@ -231,14 +228,14 @@ func (b *bufferedResponse) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// bytes is the response as it goes over the wire; the connection ends with it.
+// bytes returns the response in HTTP/1.1 format, with Connection: close.
 func (b *bufferedResponse) bytes() []byte {
 	b.header.Set("Connection", "close")
 	b.header.Set("Content-Length", strconv.Itoa(b.body.Len()))
 	b.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\n", b.status, http.StatusText(b.status))
-	_ = b.header.Write(&out) // a buffer takes everything
+	_ = b.header.Write(&out) // writing to a buffer does not fail
 	out.WriteString("\r\n")
 	out.Write(b.body.Bytes())
 	return out.Bytes()

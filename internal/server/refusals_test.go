@@ -19,8 +19,8 @@ import (
 	"freshet/internal/config"
 )
 
-// refusing serves on HTTP and HTTPS as the server does. Its one surface answers
-// refusals with a line of its own, and everything else with the text in question.
+// refusing serves HTTP and HTTPS like the server. Its only surface responds to refusals with a
+// line of its own, and echoes the body of other requests.
 func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 	t.Helper()
 	surface := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,17 +59,19 @@ func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 		l.close()
 		select {
 		case err := <-failed:
-			t.Errorf("a clean stop failed: %v", err)
+			t.Errorf("serving failed: %v", err)
 		default:
 		}
 	})
-	return cfg.HTTP, cfg.HTTPS, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // a test's own certificate
+	//nolint:gosec // the test uses its own certificate
+	client := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
+	return cfg.HTTP, cfg.HTTPS, client
 }
 
 // exchangeRaw sends bytes and reads one response.
 func exchangeRaw(t *testing.T, c net.Conn, in *bufio.Reader, request string) (status int, body string) {
 	t.Helper()
-	go func() { _, _ = io.WriteString(c, request) }() // the server may hang up in the middle
+	go func() { _, _ = io.WriteString(c, request) }() // the server may close the connection early
 	response, err := http.ReadResponse(in, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -100,13 +102,16 @@ func TestRefusalsInTheSurfacesForm(t *testing.T) {
 			"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
 			400, "refused at /a ",
 		},
-		"version":                 {"GET /a HTTP/3.7\r\nHost: h\r\n\r\n", 505, "refused at /a "},
-		"transfer encoding":       {"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "refused at /a "},
-		"expectation":             {"POST /a HTTP/1.1\r\nHost: h\r\nExpect: miracles\r\n\r\n", 417, "refused at /a "},
-		"header over our bound":   {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + big + "\r\n\r\n", 431, "the limit is 8192"},
-		"header over every bound": {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + huge + "\r\n\r\n", 431, "refused at /a "},
-		"absolute target":         {"GET http://h/a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
-		"nonsense":                {"\x00\x01 and some more of the same\r\n\r\n", 400, "refused at / "},
+		"version": {"GET /a HTTP/3.7\r\nHost: h\r\n\r\n", 505, "refused at /a "},
+		"transfer encoding": {
+			"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
+			501, "refused at /a ",
+		},
+		"expectation":     {"POST /a HTTP/1.1\r\nHost: h\r\nExpect: miracles\r\n\r\n", 417, "refused at /a "},
+		"large header":    {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + big + "\r\n\r\n", 431, "the limit is 8192"},
+		"huge header":     {"GET /a HTTP/1.1\r\nHost: h\r\nX: " + huge + "\r\n\r\n", 431, "refused at /a "},
+		"absolute target": {"GET http://h/a/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "refused at /a/%zz "},
+		"random bytes":    {"\x00\x01 and some more of the same\r\n\r\n", 400, "refused at / "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,8 +134,8 @@ func TestRefusalsInTheSurfacesForm(t *testing.T) {
 	}
 }
 
-// TestRefusalsAfterGoodRequests: a response that looks like a refusal is left
-// alone, and a refusal on a connection that was used is still replaced.
+// TestRefusalsAfterGoodRequests checks that a response of a handler that looks like a refusal
+// is not changed, and that a later refusal on the same connection is replaced.
 func TestRefusalsAfterGoodRequests(t *testing.T) {
 	t.Parallel()
 	plain, _, _ := refusing(t)
@@ -155,12 +160,12 @@ func TestRefusalsAfterGoodRequests(t *testing.T) {
 		t.Errorf("got %d %q, want a refusal at /later/%%zz", status, body)
 	}
 	if _, err := in.ReadByte(); err != io.EOF {
-		t.Errorf("after a refusal: got %v, want the end of the connection", err)
+		t.Errorf("after a refusal: got %v, want a closed connection", err)
 	}
 }
 
-// TestProtocols: HTTP/2 goes on working, over TLS and without, and tells when a
-// header is too large.
+// TestProtocols checks HTTP/1.1 and HTTP/2 with and without TLS, and their responses to a
+// header that is too large.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
 	plain, secured, config := refusing(t)
@@ -168,10 +173,10 @@ func TestProtocols(t *testing.T) {
 		url, want     string
 		secure, clear bool
 	}{
-		"HTTP/1.1":            {"http://" + plain, "HTTP/1.1, TLS false", false, false},
-		"HTTP/2 in the clear": {"http://" + plain, "HTTP/2.0, TLS false", false, true},
-		"HTTPS, HTTP/2":       {"https://" + secured, "HTTP/2.0, TLS true", true, false},
-		"HTTPS, HTTP/1.1":     {"https://" + secured, "HTTP/1.1, TLS true", false, false},
+		"HTTP/1.1":           {"http://" + plain, "HTTP/1.1, TLS false", false, false},
+		"HTTP/2 without TLS": {"http://" + plain, "HTTP/2.0, TLS false", false, true},
+		"HTTPS, HTTP/2":      {"https://" + secured, "HTTP/2.0, TLS true", true, false},
+		"HTTPS, HTTP/1.1":    {"https://" + secured, "HTTP/1.1, TLS true", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +194,7 @@ func TestProtocols(t *testing.T) {
 			}
 			if text, status := get(t, client, tc.url+"/x", strings.Repeat("x", 9<<10)); status != 431 ||
 				!strings.Contains(text, "refused at /x") {
-				t.Errorf("a large header: got %d %q, want 431 in the surface's form", status, text)
+				t.Errorf("large header: got %d %q, want 431 in the format of the surface", status, text)
 			}
 		})
 	}

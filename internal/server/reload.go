@@ -10,27 +10,27 @@ import (
 	"freshet/internal/config"
 )
 
-// reopenTimeout bounds how long the audit trail may take to change files.
+// reopenTimeout is the timeout for reopening the audit log.
 const reopenTimeout = 5 * time.Second
 
-// reload opens files again and takes up what may change at run time. What cannot
-// be used is told, and the old goes on.
+// reload reopens files and applies the settings that can change at run time. It logs what
+// fails and continues with the old files and settings.
 func (s *server) reload(ctx context.Context, read func() (*config.Config, error)) {
 	ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
 	defer cancel()
 	failed := func(what string, err error) {
-		s.log.Error("SIGHUP: "+what+" failed; the old one stays in use", slog.String("error", err.Error()))
+		s.log.Error("SIGHUP: "+what+" failed; the old one stays in use", slog.Any("error", err))
 	}
 	if err := s.logger.Reopen(); err != nil {
-		failed("opening the log again", err)
+		failed("reopening the log", err)
 	}
 	if s.audit != nil {
 		if err := s.audit.Reopen(ctx); err != nil {
-			failed("opening the audit trail again", err)
+			failed("reopening the audit log", err)
 		}
 	}
 	if s.certs == nil {
-		// the server's own authority needs no reload
+		// the server's own certificate authority has no files to reload
 	} else if err := s.certs.load(); err != nil {
 		failed("loading the HTTPS certificate", err)
 	}
@@ -50,15 +50,15 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 	} else {
 		s.quotas.Change(defaults, own)
 	}
-	s.log.Info("SIGHUP: log, audit trail, certificate and configuration are up to date",
+	s.log.Info("SIGHUP: log, audit log, certificate and configuration are reloaded",
 		slog.String("changed", strings.Join(changed, ", ")))
 	if len(restart) > 0 {
-		s.log.Warn("SIGHUP: settings have changed that need a restart; they are as before",
+		s.log.Warn("SIGHUP: some changed settings need a restart; their old values stay in use",
 			slog.String("settings", strings.Join(restart, ", ")))
 	}
 }
 
-// accessMode says which requests the log shows.
+// accessMode returns which requests the access log contains.
 func accessMode(cfg *config.Config) web.AccessMode {
 	switch cfg.Log.Access {
 	case config.AccessErrors:

@@ -14,17 +14,17 @@ import (
 	"freshet/internal/identity"
 )
 
-// resealer brings what is stored under the active sealing key after that was
-// rotated. A record that is written is sealed anew anyway; this takes care of
-// those that nobody writes, so that the old key can be retired.
+// resealer encrypts all stored secrets with the active encryption key after a rotation.
+// Writes use the active key anyway; the resealer rewrites the other records, so that the old
+// key can be retired.
 type resealer struct {
 	etcd   *clientv3.Client
-	places []string // beginnings of the keys of what is sealed: resources, sign-ins
-	signer string   // the key of the signing keys
+	places []string // key prefixes of encrypted data: resources, sign-ins
+	signer string   // key of the signing keys in etcd
 	sealer *identity.Sealer
 	keys   *identity.Keyring
-	file   string
-	record string // where to write down what is sealed with which key
+	file   string // the key file
+	record string // path of the sealRecord
 	log    *slog.Logger
 }
 
@@ -42,19 +42,19 @@ func (s *server) resealer() *resealer {
 	}
 }
 
-// run looks for a new key file now and then, and for stale records whenever the
-// active key is another one than the last time.
+// run reloads the key file when it changes, and reseals stale records when the active key has
+// changed, until the context is canceled.
 func (r *resealer) run(ctx context.Context) {
 	tick := time.NewTicker(resealEvery)
 	defer tick.Stop()
 	seen := modified(r.file)
 	done := ""
-	r.forget() // whatever a server before this one found
+	r.forget() // the record of an earlier process may be outdated
 	for {
 		if changed := modified(r.file); changed.After(seen) {
 			if err := r.sealer.Reload(); err != nil {
-				r.log.Error("the new encryption key file cannot be used, going on with the old one",
-					slog.String("error", err.Error()))
+				r.log.Error("new encryption key file cannot be used; continuing with the old keys",
+					slog.Any("error", err))
 			} else {
 				seen = changed
 			}
@@ -68,8 +68,8 @@ func (r *resealer) run(ctx context.Context) {
 				r.log.Info("every secret is sealed with the active encryption key", slog.String("key", active),
 					slog.Int("resealed", n))
 			case ctx.Err() == nil:
-				r.log.Warn("resealing secrets, trying again", slog.Int("resealed", n),
-					slog.String("error", err.Error()))
+				r.log.Warn("secrets could not be resealed; retrying", slog.Int("resealed", n),
+					slog.Any("error", err))
 			}
 		}
 		select {
@@ -83,12 +83,11 @@ func (r *resealer) run(ctx context.Context) {
 // forget removes the record of the last pass.
 func (r *resealer) forget() {
 	if err := os.Remove(r.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.log.Warn("the record of sealed secrets cannot be removed", slog.String("error", err.Error()))
+		r.log.Warn("record of sealed secrets cannot be removed", slog.Any("error", err))
 	}
 }
 
-// pass goes over everything that is stored, once, and writes down what is sealed
-// with which key.
+// pass reseals all stale records once, and writes the sealRecord.
 func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
 	var problems []error
 	found := map[string]int{}
@@ -120,22 +119,22 @@ func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
 	return resealed + n, (&sealRecord{Active: active, Sealed: found}).write(r.record)
 }
 
-// reseal replaces one value, unless somebody else just did.
+// reseal replaces one value, unless another request has changed it.
 func (r *resealer) reseal(ctx context.Context, key string, sealed []byte, revision int64) error {
 	plain, err := r.sealer.Open(sealed, []byte(key))
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return fmt.Errorf("resealing %s: %w", key, err)
 	}
 	fresh, err := r.sealer.Seal(plain, []byte(key))
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return fmt.Errorf("resealing %s: %w", key, err)
 	}
 	_, err = r.etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
 		Then(clientv3.OpPut(key, string(fresh))).
 		Commit()
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return fmt.Errorf("resealing %s: %w", key, err)
 	}
 	return nil
 }

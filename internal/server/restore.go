@@ -15,15 +15,15 @@ import (
 	"freshet/internal/server/migrate"
 )
 
-// restoringDir is in a data directory while a backup is being restored to it. No
-// server starts on such a directory, so it is either complete or not there.
+// restoringDir exists in a data directory while a backup is being restored to it. A server
+// does not start on such a directory, so it never uses an incomplete restore.
 const restoringDir = ".restoring"
 
-// restoring is one run of Restore.
+// restoring is one call of Restore.
 type restoring struct{ backup.RestoreOptions }
 
-// Restore makes a data directory of a backup. A directory that has something in it
-// is refused, unless an earlier run did not finish there: then this one begins anew.
+// Restore creates a data directory from a backup. It rejects a directory that is not empty,
+// unless an earlier restore did not finish there: then it starts again from the beginning.
 func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifest, err error) {
 	r := &restoring{opts}
 	if err := r.checkEmpty(); err != nil {
@@ -34,7 +34,7 @@ func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifes
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.release()) }()
-	if err := r.checkEmpty(); err != nil { // nobody was here before we had the lock
+	if err := r.checkEmpty(); err != nil { // again, because another process may have used it before the lock
 		return nil, err
 	}
 	into := filepath.Join(r.DataDir, restoringDir)
@@ -48,7 +48,7 @@ func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifes
 	return m, r.publish(into)
 }
 
-// ours are the names in a directory that do not make it one with data.
+// ours are the names that an empty data directory may contain.
 var ours = map[string]bool{"LOCK": true, "lost+found": true}
 
 func (r *restoring) checkEmpty() error {
@@ -70,12 +70,13 @@ func (r *restoring) checkEmpty() error {
 	}
 	if used != "" {
 		return errs.Newf(errs.Conflict,
-			"%s is not empty, it has %s: restore to a directory that is empty or does not exist", r.DataDir, used)
+			"directory %s is not empty, it contains %s; restore to a directory that is empty or does not exist",
+			r.DataDir, used)
 	}
 	return nil
 }
 
-// clear removes what an earlier run left.
+// clear removes the files of an earlier restore that did not finish.
 func (r *restoring) clear() error {
 	entries, err := os.ReadDir(r.DataDir)
 	if err != nil {
@@ -89,10 +90,11 @@ func (r *restoring) clear() error {
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(r.DataDir, restoringDir)) // last: it says that the rest was ours to remove
+	// Removed last, because it marks the other files as those of a restore.
+	return os.RemoveAll(filepath.Join(r.DataDir, restoringDir))
 }
 
-// fill makes the data directory in a folder that no server looks at.
+// fill restores the backup into a folder that servers ignore.
 func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, error) {
 	m, err := backup.Extract(ctx, r.From, r.Stdin, into, r.Progress)
 	if err != nil {
@@ -101,7 +103,7 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
 		return nil, err
 	}
-	for i, c := range m.Clusters { // a backup of a group is restored as one server
+	for i, c := range m.Clusters { // a backup of an ensemble is restored as a single server
 		steps := &clusterSteps{
 			r.Steps,
 			fmt.Sprintf("cluster %s/%s (%d of %d): ", c.Organization, c.Name, i+1, len(m.Clusters)),
@@ -111,7 +113,7 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 		}
 	}
 	if m.Etcd == backup.EtcdExternal {
-		return m, nil // the snapshot is for the etcd elsewhere
+		return m, nil // the operator restores the snapshot to the external etcd
 	}
 	snapshot := filepath.Join(into, backup.EtcdSnapshot)
 	if err := etcd.Restore(snapshot, filepath.Join(into, "etcd")); err != nil {
@@ -120,7 +122,7 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 	return m, os.Remove(snapshot)
 }
 
-// clusterSteps tells of the steps of one cluster; to nobody when there is none who hears.
+// clusterSteps reports the steps of one cluster, with a prefix. to may be nil.
 type clusterSteps struct {
 	to     backup.Steps
 	prefix string
@@ -140,7 +142,7 @@ func (c *clusterSteps) Progress(done, total int64) {
 	}
 }
 
-// placeKeys sees to it that the encryption keys are there, and the right ones.
+// placeKeys writes the encryption keys, and checks that all keys of the backup are there.
 func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 	file := filepath.Join(into, backup.EncryptionKeyFile)
 	if r.EncryptionKey != "" {
@@ -152,8 +154,8 @@ func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 			return err
 		}
 	} else if !m.HasKeys {
-		return errs.Newf(errs.Invalid, "the backup was taken without keys: give the file of the encryption keys "+
-			"with --encryption-key; it must have %v", m.EncryptionKeys)
+		return errs.Newf(errs.Invalid, "backup was taken without keys; pass the file with the encryption keys %v "+
+			"with --encryption-key", m.EncryptionKeys)
 	}
 	sealer, err := identity.ReadSealer(file)
 	if err != nil {
@@ -166,13 +168,13 @@ func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 	for _, id := range m.EncryptionKeys {
 		if !have[id] {
 			return errs.Newf(errs.Invalid,
-				"the file of the encryption keys lacks key %s, and what is encrypted with it would be lost", id)
+				"encryption key %s is missing in the key file; data that is encrypted with it would be lost", id)
 		}
 	}
 	return nil
 }
 
-// publish moves what was made to its place, on disk when it returns.
+// publish moves the restored files into the data directory and syncs them to disk.
 func (r *restoring) publish(from string) error {
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

@@ -13,17 +13,17 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// restoredFile lists the clusters whose stores were in the backup that a data
-// directory was restored from. A cluster that was made while the backup ran is in
-// the store of resources and has no store of its own: it may be made anew, where
-// any other cluster without its store is damaged. The first start removes it.
+// restoredFile lists the clusters whose stores were in the backup of a restored data
+// directory. A cluster that was created while the backup ran is in the resource store, but
+// has no store of its own, so the first start creates an empty one. Any other cluster
+// without its store is damaged. The first start removes the file.
 const restoredFile = "restored.json"
 
 type restoredClusters struct {
 	Clusters []string `json:"clusters"` // by UID
 }
 
-// writeRestored notes the stores in a folder that is being restored.
+// writeRestored writes restoredFile into a folder that is being restored.
 func writeRestored(into string) error {
 	entries, err := os.ReadDir(filepath.Join(into, backup.ClustersDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -40,12 +40,11 @@ func writeRestored(into string) error {
 	return writeSecret(filepath.Join(into, restoredFile), text)
 }
 
-// restored knows which clusters may lack their stores: those that were not in the
-// backup, until the first start after the restore is done. From then on every
-// cluster has to have one.
+// restored reports which clusters may have no store: until the end of the first start after
+// a restore, those that were not in the backup.
 type restored struct {
 	file string
-	had  map[string]bool // nil when nobody restored the directory
+	had  map[string]bool // clusters in the backup; nil if the directory was not restored
 	done atomic.Bool
 }
 
@@ -69,12 +68,12 @@ func openRestored(cfg *config.Config) (*restored, error) {
 	return r, nil
 }
 
-// mayLack says whether a cluster may have no store.
+// mayLack reports whether a cluster may have no store.
 func (r *restored) mayLack(uid string) bool {
 	return r.had != nil && !r.had[uid] && !r.done.Load()
 }
 
-// finish is for a start after which every cluster is open.
+// finish ends the first start. It is called when every cluster is open.
 func (r *restored) finish() error {
 	if r.had == nil {
 		return nil

@@ -12,19 +12,19 @@ import (
 	"freshet/internal/surfaces/tokenapi"
 )
 
-// handlers are the surfaces that requests are sent to. There are two sets: one
-// that refuses, while the server starts, and the real one.
+// handlers contains a handler for each surface. There are two sets: refusingHandlers rejects
+// all requests while the server starts, the other set serves them.
 type handlers struct {
-	// of a cluster; the registry at the root and under /stream
+	// surfaces of a cluster; the registry at the root and under /stream
 	messages, admin, registry, streamRegistry http.Handler
-	// of the server; root is the registry, and a page for browsers
+	// surfaces of the server; root is the registry, and redirects browsers to the console
 	root, audit, system, tokens, pages, resources, health http.Handler
-	// the pages for people, which need nothing of the server to be sent
+	// static files of the console, which are also served while the server starts
 	console http.Handler
 }
 
-// mounts says which paths belong to which surface; each surface owns its unknown
-// paths. The registry has the root, as its clients expect.
+// mounts returns the routes from paths to surfaces. Each surface handles the unknown paths
+// below its own. The registry is at the root, because its clients expect it there.
 func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
 		at(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
@@ -47,7 +47,8 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	return list
 }
 
-// clusterMounts are the surfaces of a cluster, wherever it answers.
+// clusterMounts returns the routes to the surfaces of a cluster. They are the same for a
+// cluster that is addressed by host and one that is addressed by path.
 func clusterMounts(h *handlers, root http.Handler) []web.Route[mount] {
 	return []web.Route[mount]{
 		at("/admin/rest/...", "messages", h.messages),
@@ -58,18 +59,17 @@ func clusterMounts(h *handlers, root http.Handler) []web.Route[mount] {
 	}
 }
 
-// surfacePages is the surface on which people sign in.
+// surfacePages is the surface of the sign-in pages.
 const surfacePages = "signin"
 
-// exposed are the response headers of a surface that pages of other origins may
-// read, besides those of every surface.
+// exposed are the response headers of a surface that pages of other origins may read (CORS),
+// in addition to those of every surface.
 var exposed = map[string][]string{
 	"messages": messageapi.ExposedHeaders(),
 	"registry": {"ETag"},
 }
 
-// mount is a surface at a path, and at everything beneath it when the pattern
-// says so.
+// mount is a surface at a path, or at a path and everything below it.
 type mount struct {
 	surface string
 	handler http.Handler
@@ -79,27 +79,27 @@ func at(pattern, surface string, handler http.Handler) web.Route[mount] {
 	return web.Route[mount]{Pattern: pattern, Value: mount{surface, handler}}
 }
 
-// router sends a request to its surface by the beginning of its path. Unlike
-// http.ServeMux it leaves paths as they are: a surface answers an odd path in
-// its own form, and nobody is redirected, which would cost a POST its body. One
-// of the mounts has to take everything that the others do not.
+// router routes a request to its surface by the prefix of its path. Unlike http.ServeMux it
+// does not clean paths and does not redirect, because a redirect would lose the body of a
+// POST; each surface responds to malformed paths in its own format. One of the mounts must
+// match every path.
 type router struct{ mounts *web.Router[mount] }
 
-// newRouter puts CORS around every mount: a preflight carries no credentials, so
-// no surface may ask for any before it is answered.
+// newRouter returns a router that handles CORS before every mount. A preflight request has no
+// credentials, so it must be handled before a surface requires them.
 func newRouter(mounts []web.Route[mount], cors web.CORS) router {
 	for i := range mounts {
 		m := &mounts[i].Value
 		if _, nested := m.handler.(clusterPath); nested || m.surface == surfacePages {
-			continue // its own mounts have it; pages on which people sign in are for no other page
+			continue // the nested router handles CORS; other origins must not read sign-in pages
 		}
 		m.handler = cors.Handle(m.handler, exposed[m.surface]...)
 	}
 	return router{web.NewRouter(mounts, nil)}
 }
 
-// ServeHTTP implements http.Handler. The record says whose request it is even
-// when the surface finds no route for it.
+// ServeHTTP implements http.Handler. It sets the surface in the request's record, so that
+// the log has it even if the surface has no route for the path.
 func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var path web.Path
 	path.Parse(req.URL)

@@ -24,13 +24,13 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 	}, web.CORS{})
 	tests := map[string]struct{ path, surface string }{
 		"the mount itself":        {"/apis", "resources"},
-		"beneath it":              {"/apis/x", "resources"},
+		"below it":                {"/apis/x", "resources"},
 		"another word":            {"/apisx", "registry"},
 		"the root":                {"/", "registry"},
 		"an empty segment":        {"/subjects//versions", "registry"},
 		"dots":                    {"/subjects/../versions", "registry"},
 		"an escaped slash":        {"/subjects/persistent%3A%2F%2Fa%2Fb%2Fc/versions", "registry"},
-		"beneath with an empty":   {"/stream//subjects", "stream"},
+		"below, an empty segment": {"/stream//subjects", "stream"},
 		"two slashes at the root": {"//subjects", "registry"},
 		"longer than any route":   {"/apis/1/2/3/4/5/6/7/8/9/a/b/c/d/e", "resources"},
 	}
@@ -48,13 +48,13 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 				t.Errorf("%s: %d from %q, want %q", tc.path, rec.Code, got, tc.surface)
 			}
 			if got := rec.Header().Get("Path"); got != tc.path {
-				t.Errorf("the surface saw %q, want %q", got, tc.path)
+				t.Errorf("surface got path %q, want %q", got, tc.path)
 			}
 		})
 	}
 }
 
-// observed remembers whose request it was.
+// observed records the surface and the route of the last request.
 type observed struct{ surface, route string }
 
 func (o *observed) ObserveRequest(surface, route, _ string, _ int, _ time.Duration, _ int64) {

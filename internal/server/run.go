@@ -1,11 +1,23 @@
-// Package server puts the service together: stores, identity, the resource API
-// with its controllers, the data plane, and one mux over all surfaces.
+// Package server composes the service: stores, identity, the resource API with its
+// controllers, the data plane, and one router over all surfaces.
 //
-// It is the only package that knows all the others. Run is a list of phases;
-// each phase stands in a file of its own and can be closed again, and closing
-// happens in the opposite order: first nobody new comes in, then waiting
-// callers get their answer, then controllers, the resource API, the clusters,
-// and etcd last.
+// It is the only package that imports all others. Run opens the phases in order and closes
+// them in reverse: the server first stops accepting connections, then waiting callers get
+// their responses, then the controllers, the resource API, the clusters and etcd stop.
+//
+// # Locks
+//
+//	lock                     protects
+//	server.staging           the staged copy of a backup; held while the copy exists
+//	diskRoom.mu              the reserve file and its size
+//	certificates.mu          the loaded HTTPS certificate and when its files were checked
+//	signInCounts.mu          the counts of sign-ins
+//	connectionLimit          semaphore: open connections of one listener, or of all
+//	lock (a file lock)       the data directory, against other processes
+//
+// Order: the connectionLimit of a listener before the one of all listeners. No other two
+// are held at the same time. No lock except for server.staging and the file lock is held
+// during network calls.
 package server
 
 import (
@@ -44,10 +56,10 @@ import (
 	"freshet/internal/server/migrate"
 )
 
-// server is everything that runs.
+// server contains all running parts.
 type server struct {
 	cfg     *config.Config
-	current atomic.Pointer[config.Config] // what of it may change at run time
+	current atomic.Pointer[config.Config] // the configuration with changes by SIGHUP, see settings
 	logger  *telemetry.Log
 	log     *slog.Logger
 	access  *web.AccessLog
@@ -57,53 +69,53 @@ type server struct {
 	lock      *lock
 	room      *diskRoom
 	restored  *restored
-	group     *group                 // nil for a server that is alone
-	waits     atomic.Pointer[string] // for what a server that starts waits
+	group     *group                 // nil for a single server
+	waits     atomic.Pointer[string] // what a starting server waits for, for the health pages
 	files     files
 	sockets   connectionLimit // for the connections of all listeners
 	ports     *listeners
-	member    *etcd.Member
-	store     etcd.Store // how full etcd is
+	member    *etcd.Member // nil if etcd is external
+	store     etcd.Store   // reports how full etcd is
 	limiter   *web.Limiter
 	etcd      *clientv3.Client
 	identity  *identities
 	people    *signin.Service
-	provider  *openid.Provider // nil when there is none
+	provider  *openid.Provider // nil without an OpenID provider
 	signIns   signInCounts
-	link      string       // of the first start, to sign in with; "" later
-	audit     *audit.Trail // nil when there is none
+	link      string       // sign-in link of the first start; "" at later starts
+	audit     *audit.Trail // nil if the audit log is off
 	quotas    *quota.Book
 	plane     *dataplane.Plane
 	stream    stream
-	tlsConfig *tls.Config // of HTTPS, and of the stream protocol
+	tlsConfig *tls.Config // of HTTPS, and of the Kafka protocol
 	api       *apiserver.Server
 	kinds     *kinds.Set
 	loops     *kinds.Controllers
 	readiness readiness
 	certs     *certificates
-	front     frontHandler // what the ports serve
-	ending    atomic.Bool  // connections end with their next response
-	routes    http.Handler // what front serves once everything is there
-	staging   sync.Mutex   // held while the staged copy of a backup is there
+	front     frontHandler // handler of the ports
+	ending    atomic.Bool  // responses close their connections
+	routes    http.Handler // handler that front serves after the last phase
+	staging   sync.Mutex   // held while the staged copy of a backup exists
 	backups   *backups
 
 	background context.CancelFunc
-	ended      chan struct{} // controllers have stopped
+	ended      chan struct{} // closed when the controllers have stopped
 	failed     chan error
-	abort      context.CancelCauseFunc // ends what is being opened
+	abort      context.CancelCauseFunc // cancels the phases that are being opened
 	closers    []func() error          // in the order of opening
 }
 
-// Run serves until the context ends, then stops in good order. read reads the
-// configuration again, which SIGHUP asks for. The first screen goes to out; exports are
-// variables that a shell needs, besides the data directory, before the commands on it
-// find this server.
+// Run serves until the context is canceled, then shuts down. read reads the configuration
+// again on SIGHUP. Run writes the banner to out. exports are environment variables that the
+// banner shows, because a shell needs them, in addition to the data directory, before
+// commands find this server.
 func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
 	exports []string,
 ) error {
 	started := time.Now()
 	hangUps := make(chan os.Signal, 1)
-	signal.Notify(hangUps, syscall.SIGHUP) // before anybody can know that the server is ready
+	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
 	room := openRoom(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
@@ -126,14 +138,14 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		room:    room,
 	}
 	s.backups = s.newBackups()
-	loaded := *cfg // as it was read, before open ports are written into it
+	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
 	s.current.Store(&loaded)
 	opening, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	s.abort = abort
 	if err := s.open(opening); err != nil {
 		if cause := context.Cause(opening); cause != nil && ctx.Err() == nil {
-			err = cause // not what it led to
+			err = cause // instead of the error that the cancellation caused
 		}
 		return errors.Join(err, s.close())
 	}
@@ -142,12 +154,11 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	return errors.Join(err, s.close())
 }
 
-// settings are the configuration as it is now. What needs a restart is as it was
-// at the start.
+// settings returns the current configuration. Settings that need a restart have their values
+// from the start.
 func (s *server) settings() *config.Config { return s.current.Load() }
 
-// wait returns when the context has ended or something has failed, and meanwhile
-// obeys signals.
+// wait returns when the context is canceled or a part has failed. It reloads on SIGHUP.
 func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func() (*config.Config, error)) error {
 	for {
 		select {
@@ -155,7 +166,7 @@ func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func()
 			s.log.Info("stopping")
 			return nil
 		case err := <-s.failed:
-			s.log.Error("stopping after a failure", slog.String("error", err.Error()))
+			s.log.Error("stopping after a failure", slog.Any("error", err))
 			return err
 		case <-hangUps:
 			s.reload(ctx, read)
@@ -163,18 +174,18 @@ func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func()
 	}
 }
 
-// open goes through the phases; what is open when one fails is closed by Run.
+// open opens the phases in order. If one fails, Run closes those that are open.
 func (s *server) open(ctx context.Context) error {
 	for _, phase := range []struct {
 		name string
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
-		{"group", s.openGroup},
+		{"ensemble", s.openGroup},
 		{"ports", s.openPorts},
 		{"members' port", s.openInternal},
-		{"stream ports", s.openStreamPorts},
-		{"first answers", s.answer},
+		{"Kafka ports", s.openStreamPorts},
+		{"responses during the start", s.answer},
 		{"etcd", s.openEtcd},
 		{"log", s.openLog},
 		{"members", s.openMembers},
@@ -185,7 +196,7 @@ func (s *server) open(ctx context.Context) error {
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
 		{"first start", s.firstStart},
-		{"stream protocol", s.openStream},
+		{"Kafka protocol", s.openStream},
 		{"control socket", s.openControl},
 	} {
 		began := time.Now()
@@ -211,11 +222,11 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return err
 	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
-		return fmt.Errorf("the data directory %s is not complete, a restore to it did not finish: run freshet "+
+		return fmt.Errorf("data directory %s is not complete, because a restore to it did not finish; run freshet "+
 			"restore again", s.cfg.DataDir)
 	}
 	if _, err := os.Stat(s.cfg.Path(migrate.Folder)); err == nil {
-		return fmt.Errorf("the data directory %s is not complete, what moves into it is not all there: run freshet "+
+		return fmt.Errorf("data directory %s is not complete, because a migration into it did not finish; run freshet "+
 			"migrate again", s.cfg.DataDir)
 	}
 	if err := s.notAMembers(); err != nil {
@@ -224,16 +235,16 @@ func (s *server) openDirectory(context.Context) (err error) {
 	return openFormats(s.cfg.DataDir, s.log)
 }
 
-// notAMembers refuses to run a server that is alone on the data directory of a member:
-// what it would store there the group never had.
+// notAMembers returns an error if a single server is started on the data directory of a
+// member, because the ensemble would not have the data that it stores there.
 func (s *server) notAMembers() error {
 	if s.cfg.Members.On() {
 		return nil
 	}
 	if name := bundle.MemberIn(s.cfg.BundleDir()); name != "" {
 		return errs.Newf(errs.Precondition,
-			"%s is the data directory of member %s of a group, and the configuration has no members: "+
-				"start it with the configuration that freshet cluster join wrote (--config), or choose another "+
+			"%s is the data directory of member %s of an ensemble, but the configuration has no members; "+
+				"start it with the configuration that freshet ensemble join wrote (--config), or choose another "+
 				"directory with --data-dir", s.cfg.DataDir, name)
 	}
 	return nil
@@ -245,13 +256,13 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
 		return err
 	}
-	s.plan.BaseURL = s.cfg.PublicURL() // with the ports that are open
+	s.plan.BaseURL = s.cfg.PublicURL() // cfg now has the addresses of the open ports
 	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
 	return nil
 }
 
-// openEtcd starts the embedded member, or connects to the external ones;
-// nothing behind this asks which.
+// openEtcd starts the embedded etcd, or connects to the external one. The later phases do
+// not depend on which one it is.
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
@@ -272,8 +283,8 @@ func (s *server) openEtcd(ctx context.Context) error {
 		s.closers = append(s.closers, member.Close)
 		go func() {
 			if err, ok := <-member.Failed(); ok && err != nil {
-				err = fmt.Errorf("embedded etcd: %w", err)
-				s.abort(err) // nothing that is still being opened would ever be ready
+				err = fmt.Errorf("running the embedded etcd: %w", err)
+				s.abort(err) // phases that are being opened would wait forever
 				s.failed <- err
 			}
 		}()
@@ -292,17 +303,16 @@ func (s *server) openEtcd(ctx context.Context) error {
 	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
 }
 
-// resourcesMissing refuses to begin anew beside clusters that are there: they
-// would be nobody's, and their callers would be told that they do not exist.
+// resourcesMissing returns an error if the data directory has clusters but no resource store.
+// A new store would not contain these clusters, so clients would get 404 for them.
 func resourcesMissing(cfg *config.Config) error {
 	store := cfg.Path("etcd", "member", "snap", "db")
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
-		return fmt.Errorf("the store of resources is missing: there is no %s, and %s has %d clusters; restore the "+
-			"data directory from a backup, or start with a new one",
-			store, cfg.Path("clusters"), len(stores))
+		return fmt.Errorf("resource store %s is missing, but %s has %d clusters; restore the data directory from a "+
+			"backup, or start with a new one", store, cfg.Path("clusters"), len(stores))
 	}
 	return nil
 }
@@ -344,12 +354,12 @@ func (s *server) openPlane(context.Context) (err error) {
 	return nil
 }
 
-// stopPatience is how long stopping may take after the requests have ended.
+// stopPatience is the timeout for stopping after the requests have finished.
 const stopPatience = 5 * time.Second
 
-// close stops everything within the drain time and a little more, before which a member
-// of a group hands over. What does not stop by then, on a disk that hangs say, ends with
-// the process: whatever was acknowledged is durable.
+// close stops everything within the drain time plus stopPatience; a member of an ensemble
+// also gets the time to hand its shards over. Parts that do not stop in time, for example
+// because a disk hangs, end with the process. Acknowledged data is durable.
 func (s *server) close() error {
 	patience := s.cfg.Timeouts.Drain.Std() + stopPatience
 	if s.group != nil {
@@ -363,7 +373,7 @@ func (s *server) close() error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.New("stopping took too long and was cut off; what was acknowledged is on disk")
+		return errors.New("shutdown timed out and was aborted; acknowledged data is on disk")
 	}
 }
 
@@ -385,7 +395,7 @@ func (s *server) closeAll(ctx context.Context) error {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
 		streamed := s.stopStream(drain)
 		if err := s.ports.shutdown(drain); err != nil {
-			s.log.Warn("requests were cut off at the end of the drain time", slog.String("error", err.Error()))
+			s.log.Warn("requests were aborted at the end of the drain time", slog.Any("error", err))
 		}
 		<-streamed
 		s.stopInternal(drain)
@@ -407,7 +417,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// checks are what /readyz asks besides the library's own.
+// checks returns the checks of /readyz in addition to those of the API server library.
 func (s *server) checks() []apiserver.Check {
 	list := []apiserver.Check{
 		{Name: "startup", Healthy: s.readiness.check},
@@ -417,10 +427,10 @@ func (s *server) checks() []apiserver.Check {
 	return append(list, s.groupChecks()...)
 }
 
-// errStoreExhausted is about the service itself: what callers add is refused long
-// before, by a server that is ready.
+// errStoreExhausted means that even the server's own writes fail. Writes of callers are
+// rejected long before, while the server is ready.
 var errStoreExhausted = errors.New(
-	"etcd is full and stores nothing any more; see docs/howto/operate.md#when-the-resource-store-is-full")
+	"etcd is full and rejects all writes; see docs/howto/operate.md#when-the-resource-store-is-full")
 
 func (s *server) storeHealth() error {
 	if s.store.Room().Exhausted {
@@ -429,7 +439,7 @@ func (s *server) storeHealth() error {
 	return nil
 }
 
-// endpoints says how to reach etcd, wherever it runs.
+// endpoints returns the addresses and credentials of etcd, embedded or external.
 func (s *server) endpoints() etcd.Endpoints {
 	if s.member != nil {
 		return s.member.Endpoints()

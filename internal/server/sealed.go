@@ -19,22 +19,21 @@ import (
 	"freshet/internal/ops/telemetry"
 )
 
-// SealedSecrets counts what is stored under each encryption key, by the key's id.
-// An etcd of its own is asked. The embedded one is read from a copy when the
-// server is stopped, so that whoever asks leaves nothing in the data directory
-// that the server's user cannot open; a running server has written down what it
-// found when it last sealed everything with the active key.
+// SealedSecrets returns the number of stored secrets of each encryption key, by the key's id.
+// It reads an external etcd directly. Of a stopped server it reads a copy of the embedded
+// etcd, because opening the original as another user could leave files that the server cannot
+// open. Of a running server it reads the record of the last resealing.
 func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[string]int, error) {
 	if cfg.Etcd.External() {
 		return countSealed(ctx, cfg)
 	}
-	if cfg.Members.On() { // what one member has is not readable without the others
+	if cfg.Members.On() { // the etcd of one member cannot run without the others
 		return readSealRecord(cfg, active)
 	}
 	store := cfg.Path("etcd")
 	if _, err := os.Stat(store); err != nil {
-		return nil, errs.Newf(errs.NotFound, "what is sealed with the key cannot be counted: %w; name the server's "+
-			"data directory or its configuration", err)
+		return nil, errs.Newf(errs.NotFound, "secrets of the key cannot be counted: %w; pass the server's data "+
+			"directory or its configuration", err)
 	}
 	held, err := lockDir(cfg.DataDir)
 	if errors.Is(err, errDirectoryInUse) {
@@ -48,7 +47,7 @@ func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[
 	if err != nil {
 		return nil, fmt.Errorf("copying the store to count in it: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // what is left is a copy
+	defer func() { _ = os.RemoveAll(temp) }() // it is only a copy
 	if err := os.CopyFS(filepath.Join(temp, "etcd"), os.DirFS(store)); err != nil {
 		return nil, fmt.Errorf("copying the store to count in it: %w", err)
 	}
@@ -57,7 +56,7 @@ func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[
 	return countSealed(ctx, &copied)
 }
 
-// countSealed opens etcd and goes over everything that is stored.
+// countSealed opens etcd and counts the secrets of each key.
 func countSealed(ctx context.Context, cfg *config.Config) (counts map[string]int, err error) {
 	s := &server{
 		cfg: cfg, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1),
@@ -75,7 +74,7 @@ func countSealed(ctx context.Context, cfg *config.Config) (counts map[string]int
 	})
 }
 
-// eachStored goes over what is stored under a prefix, page by page.
+// eachStored calls visit for every key with a prefix, in pages.
 func eachStored(ctx context.Context, etcd *clientv3.Client, prefix string,
 	visit func(key string, value []byte, revision int64),
 ) error {
@@ -95,9 +94,8 @@ func eachStored(ctx context.Context, etcd *clientv3.Client, prefix string,
 	}
 }
 
-// sealRecord is what a running server found under each key when it last went over
-// everything, and which key was the active one then. What is written later is
-// sealed with that one.
+// sealRecord contains the number of secrets of each key after the last resealing, and the
+// active key at that time, which encrypts all later writes.
 type sealRecord struct {
 	Active string         `json:"active"`
 	Sealed map[string]int `json:"sealed"`
@@ -116,12 +114,12 @@ func (r *sealRecord) write(path string) error {
 func readSealRecord(cfg *config.Config, active string) (map[string]int, error) {
 	text, err := os.ReadFile(sealRecordFile(cfg))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading what the server has sealed: %w", err)
+		return nil, fmt.Errorf("reading the record of sealed secrets: %w", err)
 	}
 	var record sealRecord
 	if err != nil || json.Unmarshal(text, &record) != nil || record.Active != active {
-		return nil, errs.Newf(errs.Unavailable, "the running server has not yet sealed every secret with the active "+
-			"key %s: wait until its log says so, and try again", active)
+		return nil, errs.Newf(errs.Unavailable, "running server has not yet sealed every secret with the active key "+
+			"%s; wait until its log reports it, and try again", active)
 	}
 	return record.Sealed, nil
 }

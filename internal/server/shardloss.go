@@ -34,7 +34,7 @@ func (g groupStatus) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from,
 	return lossOf(at, loss), nil
 }
 
-// clusterAt returns the UID of the cluster that a shard is of.
+// clusterAt returns the UID of a shard's cluster.
 func (g groupStatus) clusterAt(at systemapi.ShardAt) (string, error) {
 	if g.s.group == nil {
 		return "", errAlone

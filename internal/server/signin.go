@@ -21,14 +21,13 @@ import (
 	"freshet/internal/surfaces/signinapi"
 )
 
-// signInPrefix is where the records of sign-ins are in etcd, beside the resources.
+// signInPrefix returns the key prefix of the sign-in records in etcd.
 func signInPrefix(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signin/" }
 
-// refreshGrace is enough for a program to ask again when an answer was lost.
+// refreshGrace is long enough for a program to repeat a refresh whose response was lost.
 const refreshGrace = time.Minute
 
-// openPeople makes what knows how people sign in. It knows who has only when the
-// users are known.
+// openPeople creates the sign-in service. openControllers loads its records, after the users.
 func (s *server) openPeople() error {
 	opts := signin.Options{
 		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
@@ -59,7 +58,7 @@ func (s *server) openPeople() error {
 	return nil
 }
 
-// signInPages is the surface on which people sign in.
+// signInPages returns the surface of the sign-in pages.
 func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
 		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg),
@@ -72,9 +71,9 @@ func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	return signinapi.New(opts)
 }
 
-// origins are where browsers may have this server: its addresses, and those of its
-// own machine by their common names. What a request calls itself is not asked:
-// anybody's name can lead here.
+// origins returns the origins at which browsers may use this server: its addresses, and the
+// common names of the loopback address. It does not trust the Host header of requests,
+// because any DNS name can resolve to this server.
 func origins(cfg *config.Config) []string {
 	var list []string
 	add := func(origin string) {
@@ -106,11 +105,11 @@ func origins(cfg *config.Config) []string {
 		func(origin string) bool { return !identity.IsBaseURL(origin) || strings.Contains(origin, "://0.0.0.0") })
 }
 
-// firstLinkLifetime is how long the link of the first start is good: somebody may
-// have a look around first.
+// firstLinkLifetime is the lifetime of the sign-in link of the first start. It is longer than
+// that of other links, because a new user may not open it immediately.
 const firstLinkLifetime = time.Hour
 
-// adminLink makes a one-time link for the owner of the server.
+// adminLink creates a one-time sign-in link for the operator, with an audit record.
 func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
 	token, ends, err := s.people.AdminLink(ctx, lifetime)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link st
 	return signinapi.LinkURL(s.cfg.PublicURL(), token.Reveal()), ends, nil
 }
 
-// serveLink answers freshet admin link.
+// serveLink handles freshet admin link.
 func (s *server) serveLink(ctx context.Context, caller *adminsocket.Conn) error {
 	link, ends, err := s.adminLink(ctx, signin.AdminLinkLifetime)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// signInCounts counts sign-ins by how they were tried and what came of them.
+// signInCounts counts sign-ins by method and outcome.
 type signInCounts struct {
-	mu     sync.Mutex // guards counts
+	mu     sync.Mutex // protects counts
 	counts map[[2]string]int64
 }
 
@@ -21,14 +21,14 @@ func (c *signInCounts) count(method, outcome string) {
 	c.counts[[2]string{method, outcome}]++
 }
 
-// signInMetrics are what the metrics show of it.
+// signInMetrics are the metrics of sign-ins and sessions.
 type signInMetrics struct{ signIns, sessions *prometheus.Desc }
 
 func newSignInMetrics() signInMetrics {
 	return signInMetrics{
 		signIns: prometheus.NewDesc("freshet_sign_ins_total", "Sign-ins of people, by method and outcome.",
 			[]string{"method", "outcome"}, nil),
-		sessions: prometheus.NewDesc("freshet_sessions", "Clients that people are signed in with.", nil, nil),
+		sessions: prometheus.NewDesc("freshet_sessions", "Sessions of signed-in users.", nil, nil),
 	}
 }
 

@@ -19,18 +19,18 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// stagingDir is where copies lie that backups are written from, in the data
-// directory: beside the stores, so that their tables can be linked.
+// stagingDir is the folder in the data directory for the staged copy of a backup. It is on
+// the same file system as the stores, so that tables can be hard-linked.
 const stagingDir = "backup-staging"
 
 var errStaging = errs.New(errs.Conflict, "another backup is being taken; try again when it is done")
 
-// stage makes a consistent copy of everything that a backup holds and returns its
-// folder; remove it afterwards. There is one at a time.
+// stage creates a consistent copy of all data of a backup and returns its folder and a
+// function to remove it. Only one copy exists at a time.
 //
-// Clusters come first and etcd last (docs/adr/0020-backups.md): so accounts, keys,
-// bindings and revocations are never older than the messages, and a cluster whose
-// object is in etcd either has its store here or was created during the backup.
+// It copies the clusters first and etcd last (docs/adr/0020-backups.md): so accounts, keys,
+// bindings and revocations are never older than the messages, and a cluster in etcd either
+// has its store in the copy or was created during the backup.
 func (s *server) stage(ctx context.Context, progress func(string)) (dir string, remove func() error, err error) {
 	if !s.awaitStaging(ctx) {
 		return "", nil, errStaging
@@ -53,8 +53,8 @@ func (s *server) stage(ctx context.Context, progress func(string)) (dir string, 
 	return dir, remove, nil
 }
 
-// stagingWait is for a copy that is being removed: whoever took the last backup may
-// be back sooner.
+// stagingWait is the timeout for another copy to be removed: a client may start the next
+// backup before the copy of its last one is removed.
 const stagingWait = 2 * time.Second
 
 func (s *server) awaitStaging(ctx context.Context) bool {
@@ -76,7 +76,7 @@ func (s *server) awaitStaging(ctx context.Context) bool {
 func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, progress func(string)) error {
 	if err := errors.Join(os.RemoveAll(s.cfg.Path(stagingDir)),
 		os.MkdirAll(filepath.Join(dir, backup.ClustersDir), 0o700)); err != nil {
-		return fmt.Errorf("making the folder of the staged copy: %w", err)
+		return fmt.Errorf("creating the folder of the staged copy: %w", err)
 	}
 	uids, err := s.plane.Checkpoint(ctx, filepath.Join(dir, backup.ClustersDir), func(uid string, n, of int) {
 		progress(fmt.Sprintf("copying the store of cluster %d of %d", n, of))
@@ -90,7 +90,7 @@ func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, 
 	}
 	names := s.clusterNames()
 	for _, uid := range uids {
-		if !s.plane.Stored(uid) { // deleted meanwhile: nothing in etcd needs it
+		if !s.plane.Stored(uid) { // deleted during the backup, so etcd does not contain it
 			if err := os.RemoveAll(filepath.Join(dir, backup.ClustersDir, uid)); err != nil {
 				return err
 			}
@@ -116,9 +116,9 @@ func (s *server) clusterNames() map[string]backup.Cluster {
 
 const stageAttempts = 5
 
-// stageEtcd takes the snapshot of etcd and the encryption keys. The key file has to
-// be the same before and after: one of before could lack a key that the snapshot
-// needs, one of after a key that was retired since.
+// stageEtcd takes a snapshot of etcd and a copy of the encryption keys. The key file must be
+// the same before and after the snapshot: an older file could lack a new key, and a newer one
+// a retired key that the snapshot needs.
 func (s *server) stageEtcd(ctx context.Context, dir string) (keys []string, err error) {
 	snapshot, keyFile := filepath.Join(dir, backup.EtcdSnapshot), filepath.Join(dir, backup.EncryptionKeyFile)
 	for range stageAttempts {
@@ -145,11 +145,12 @@ func (s *server) stageEtcd(ctx context.Context, dir string) (keys []string, err 
 		}
 		return sealer.KeyIDs(), nil
 	}
-	return nil, errs.New(errs.Unavailable, "the encryption keys change all the time; try again later")
+	return nil, errs.Newf(errs.Unavailable, "encryption keys changed during %d snapshots; try again later",
+		stageAttempts)
 }
 
-// stageFiles copies what else is kept in the data directory, and the configuration.
-// What every start writes anew (admin.json, kubeconfig) is left out.
+// stageFiles copies the other files of the data directory, and the configuration. It leaves
+// out files that every start writes (admin.json, kubeconfig).
 func (s *server) stageFiles(dir string) error {
 	var text bytes.Buffer
 	if err := config.Print(&text, s.settings()); err != nil {
@@ -160,7 +161,7 @@ func (s *server) stageFiles(dir string) error {
 	}
 	names := []string{backup.AdminTokenFile, backup.TLSDir + "/ca.crt", backup.TLSDir + "/ca.key"}
 	if trail := s.cfg.AuditPath(); trail != "" && filepath.Dir(trail) == filepath.Clean(s.cfg.DataDir) {
-		files, err := filepath.Glob(trail + "*") // with those that were rotated
+		files, err := filepath.Glob(trail + "*") // with the rotated files
 		if err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s *server) stageFiles(dir string) error {
 	return nil
 }
 
-// copySecret copies a file that may grow meanwhile, as far as it goes now.
+// copySecret copies a file up to its current size. The file may grow at the same time.
 func copySecret(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -199,8 +200,8 @@ func copySecret(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// closeToOthers takes everybody else's permissions away. The store gives its tables
-// more, since it lies in a folder that nobody else can enter; a backup may not.
+// closeToOthers removes the permissions of other users. The store creates tables with more
+// permissions, because its folder is private. A backup may be written to another folder.
 func closeToOthers(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -17,12 +17,11 @@ import (
 	"freshet/internal/surfaces/tokenapi"
 )
 
-// frontHandler is what the ports serve: refusals while the server starts, then the
-// surfaces. A call that came too early must not be told that what it asks for is
-// not there, since clients remember that.
+// frontHandler is the handler of the ports: it rejects requests while the server starts, then
+// it serves the surfaces. Early requests must not get 404, because clients cache it.
 type frontHandler struct{ current atomic.Pointer[http.Handler] }
 
-// serve has the ports served by another handler from now on.
+// serve replaces the handler.
 func (f *frontHandler) serve(by http.Handler) { f.current.Store(&by) }
 
 // ServeHTTP implements http.Handler.
@@ -30,8 +29,8 @@ func (f *frontHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*f.current.Load()).ServeHTTP(w, r)
 }
 
-// answer serves the ports from now on. Until the last phase is done every call is
-// refused as one that came too early, in the form of its surface.
+// answer starts to serve the ports. Until the last phase is done, every request is rejected
+// with web.ErrStarting in the error format of its surface.
 func (s *server) answer(context.Context) error {
 	secure, files, err := tlsConfig(s.cfg, s.log)
 	if err != nil {
@@ -47,8 +46,8 @@ func (s *server) answer(context.Context) error {
 	return nil
 }
 
-// refusingHandlers are the surfaces of a server that starts, or that may not answer;
-// only its health and the console can be asked for.
+// refusingHandlers returns surfaces that reject all requests with the error why, for a server
+// that is starting or has lost its lease. Only health and the console work.
 func refusingHandlers(why error, health http.Handler) *handlers {
 	refuse := func(write web.ErrorWriter) http.Handler {
 		return web.Handle(func(http.ResponseWriter, *http.Request) error { return why }, write)
@@ -63,27 +62,27 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 	}
 }
 
-// startingHealth answers for the health pages before there is a resource API to
-// do so: the process lives, and is not ready.
+// startingHealth serves the health pages until the resource API does: the process is alive,
+// but not ready.
 func (s *server) startingHealth(w http.ResponseWriter, r *http.Request) {
 	text := web.ErrStarting.Error()
 	if waits := s.waits.Load(); waits != nil {
-		text = "the server is starting and waits for " + *waits
+		text = "server is starting and waits for " + *waits
 	}
 	writeHealth(w, r, text)
 }
 
-// writeHealth answers for the health pages of a process that lives and is not ready.
+// writeHealth serves the health pages of a process that is alive but not ready.
 func writeHealth(w http.ResponseWriter, r *http.Request, text string) {
 	web.RecordOf(r.Context()).Expected = true
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.URL.Path == "/livez" || strings.HasPrefix(r.URL.Path, "/livez/") {
-		_, _ = io.WriteString(w, "ok") // the client may be gone
+		_, _ = io.WriteString(w, "ok") // fails only if the client disconnected
 		return
 	}
 	h.Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, text+"\n") // the client may be gone
+	_, _ = io.WriteString(w, text+"\n") // fails only if the client disconnected
 }

@@ -10,11 +10,11 @@ import (
 	"freshet/internal/base/web"
 )
 
-// TestStartingRefusesInTheSurfacesForm: whoever comes too early is told to come
-// again, in the words of the surface, and never that something is not there.
+// TestStartingRefusesInTheSurfacesForm checks that requests to a starting server get 503 with
+// Retry-After in the format of each surface, and never 404.
 func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	t.Parallel()
-	const text = "the server is starting; try again in a moment"
+	const text = "server is starting; retry in a moment"
 	r := web.Middleware(
 		newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth)), web.CORS{}),
 			web.CORS{Origins: []string{"*"}}),
@@ -51,12 +51,12 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/livez", http.NoBody))
 	if w.Code != http.StatusOK {
-		t.Errorf("/livez: got %d, want 200: the process lives", w.Code)
+		t.Errorf("/livez: got %d, want 200, because the process is alive", w.Code)
 	}
 }
 
-// TestCORSStandsBeforeEverySurface: a preflight has no credentials, and is
-// answered although every surface refuses.
+// TestCORSStandsBeforeEverySurface checks that a preflight request, which has no credentials,
+// succeeds even if the surface rejects all requests.
 func TestCORSStandsBeforeEverySurface(t *testing.T) {
 	t.Parallel()
 	refused := refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth))
@@ -64,7 +64,7 @@ func TestCORSStandsBeforeEverySurface(t *testing.T) {
 	r := newRouter(mounts(refused, cors), cors)
 	for _, m := range mounts(refused, cors) {
 		if m.Value.surface == surfacePages {
-			continue // pages are for people, who do not come from other sites' scripts
+			continue // sign-in pages do not support CORS
 		}
 		path := strings.ReplaceAll(m.Pattern, "...", "x")
 		for origin, want := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -14,25 +15,25 @@ import (
 
 const (
 	stepDownPath = "/v1/step-down"
-	// stepDownTime is how long others may take to lead what a member led.
+	// stepDownTime is the timeout for other members to become leaders.
 	stepDownTime = 10 * time.Second
 )
 
 var (
-	errNotLive   = errs.New(errs.Conflict, "the member is not live: it leads nothing, or the others cannot reach it")
-	errAllOthers = errs.New(errs.Precondition, "etcd and NATS are external, and members lead nothing of them: use "+
+	errNotLive   = errs.New(errs.Conflict, "member is not live, so it leads nothing, or the others cannot reach it")
+	errAllOthers = errs.New(errs.Precondition, "etcd and NATS are external, so members lead nothing of them; use "+
 		"etcdctl move-leader and nats stream cluster step-down")
 )
 
-// StepDown implements systemapi.Group: the member that leads has to do it itself, and is
-// asked unless it is this one.
+// StepDown implements systemapi.Group. Only a leader itself can step down, so StepDown calls
+// the member, unless it is this one.
 func (g groupStatus) StepDown(ctx context.Context, name string) (*systemapi.SteppedDown, error) {
 	s := g.s
 	if s.group == nil {
 		return nil, errAlone
 	}
 	if !slices.Contains(s.memberNames(), name) {
-		return nil, errs.Newf(errs.NotFound, "there is no member %q in members.list", name)
+		return nil, errs.Newf(errs.NotFound, "member %q is not in members.list", name)
 	}
 	if s.cfg.Etcd.External() && s.cfg.NATS.External() {
 		return nil, errAllOthers
@@ -47,12 +48,12 @@ func (g groupStatus) StepDown(ctx context.Context, name string) (*systemapi.Step
 	}
 	led := &systemapi.SteppedDown{}
 	if err := s.group.network.Post(ctx, name, stepDownPath, struct{}{}, led); err != nil {
-		return nil, errs.Newf(errs.Unavailable, "the member could not step down: %w", err)
+		return nil, errs.Newf(errs.Unavailable, "calling member %s to step down: %w", name, err)
 	}
 	return led, nil
 }
 
-// hearStepDown is what the other members call.
+// hearStepDown handles the step-down request of another member.
 func (s *server) hearStepDown(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), stepDownTime)
 	defer cancel()
@@ -61,13 +62,13 @@ func (s *server) hearStepDown(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(led) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(led) // fails only if the caller disconnected
 }
 
-// stepDown gives up what this member leads of the embedded etcd and log.
+// stepDown transfers this member's leaderships of the embedded etcd and the message log.
 func (s *server) stepDown(ctx context.Context) (*systemapi.SteppedDown, error) {
 	if s.member == nil && !s.cfg.Etcd.External() || s.group.log == nil {
-		return nil, errs.New(errs.Unavailable, "the member is starting")
+		return nil, errs.New(errs.Unavailable, "member is starting; try again later")
 	}
 	led := &systemapi.SteppedDown{}
 	var ofEtcd, ofLog error
@@ -80,6 +81,6 @@ func (s *server) stepDown(ctx context.Context) (*systemapi.SteppedDown, error) {
 	if err := errors.Join(ofEtcd, ofLog); err != nil {
 		return nil, err
 	}
-	s.log.Info("this member stepped down, as it was asked to", "etcd", led.Etcd, "streams", led.Streams)
+	s.log.Info("member stepped down on request", slog.Bool("etcd", led.Etcd), slog.Int("streams", led.Streams))
 	return led, nil
 }

@@ -7,7 +7,7 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// storeMetrics tell how full the resource store is, and who filled it.
+// storeMetrics are the size of the resource store and the usage of organizations.
 type storeMetrics struct {
 	size, quota, refusing, objects, bytes *prometheus.Desc
 }
@@ -17,12 +17,12 @@ func newStoreMetrics() storeMetrics {
 		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
 	}
 	return storeMetrics{
-		size:  desc("etcd_size_bytes", "Size of the resource store: of its file, and of what is in use of it.", "of"),
-		quota: desc("etcd_quota_bytes", "What the resource store may hold for callers; 0 when not known."),
+		size:  desc("etcd_size_bytes", "Size of the resource store: of its file, and the used part of it.", "of"),
+		quota: desc("etcd_quota_bytes", "Quota of the resource store for callers; 0 if it is unknown."),
 		refusing: desc("etcd_refusing",
-			"Whether the resource store refuses what adds to it, because it is nearly full."),
-		objects: desc("resource_objects", "Objects that an organization has stored.", "organization"),
-		bytes:   desc("resource_bytes", "Bytes that the objects of an organization take in the store.", "organization"),
+			"Whether the resource store rejects writes that add data, because it is nearly full."),
+		objects: desc("resource_objects", "Stored objects of an organization.", "organization"),
+		bytes:   desc("resource_bytes", "Size of the stored objects of an organization.", "organization"),
 	}
 }
 

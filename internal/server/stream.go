@@ -16,16 +16,16 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-// stream is the server of the stream protocol and its open ports.
+// stream is the server of the Kafka protocol and its open ports.
 type stream struct {
-	plain, tls net.Listener // nil when off
-	taken      []string     // addresses that others have, with the flag that helps
-	turning    []func()     // end the turning away of clients
+	plain, tls net.Listener // nil if off
+	taken      []string     // messages about addresses that other processes use
+	turning    []func()     // functions that stop turnAway
 	server     *kafkaapi.Server
 }
 
-// openStreamPorts opens the ports early, so that one that is taken is told before
-// anything else happens. An address that nobody gave by hand is left out then.
+// openStreamPorts opens the ports early, so that an address in use is reported before
+// anything else happens. A default address in use is skipped.
 func (s *server) openStreamPorts(ctx context.Context) error {
 	plain, plainIfFree, secured, securedIfFree := s.cfg.Stream.Addresses()
 	for _, port := range []struct {
@@ -44,14 +44,14 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 		if err != nil {
 			if port.ifFree {
 				s.stream.taken = append(s.stream.taken,
-					fmt.Sprintf("%s is taken; give another address with %s", port.address, port.flag))
+					fmt.Sprintf("another process uses %s; choose another address with %s", port.address, port.flag))
 				*port.real = config.Off
 				continue
 			}
-			return fmt.Errorf("opening the port of the stream protocol: %w; choose another one with %s", err, port.flag)
+			return fmt.Errorf("opening the Kafka port: %w; choose another one with %s", err, port.flag)
 		}
 		s.closers = append(s.closers, func() error {
-			_ = listener.Close() // closed by its server already, most of the time
+			_ = listener.Close() // usually its server has closed it already
 			return nil
 		})
 		if tcp, ok := listener.(*net.TCPListener); ok && s.group != nil {
@@ -68,8 +68,8 @@ func (s *server) openStreamPorts(ctx context.Context) error {
 	return nil
 }
 
-// openStream serves the stream protocol. Until now clients waited to be accepted, those
-// of a group were turned away.
+// openStream serves the Kafka protocol. Until then, connections to a single server waited to
+// be accepted, and those to a member were reset.
 func (s *server) openStream(context.Context) error {
 	if s.stream.plain == nil && s.stream.tls == nil {
 		return nil
@@ -105,14 +105,14 @@ func (s *server) openStream(context.Context) error {
 	return nil
 }
 
-// streamConnections bounds those of a listener: HTTP keeps a third of what the system's
-// limit of open files allows.
+// streamConnections returns the connection limit of a listener. One third of the connections
+// that the limit of open files allows is reserved for HTTP.
 func streamConnections(cfg *config.Config, f files) int {
 	return max(1, min(cfg.Stream.Connections, f.connections*2/3))
 }
 
-// anonymous makes tokens of the account that clients without credentials are; nil
-// when there is none. They are for a connection, and never leave the process.
+// anonymous returns a function that issues tokens of the account stream.anonymous, or nil if
+// it is not set. A token is for one connection and never leaves the process.
 func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 	organization, name, ok := strings.Cut(s.cfg.Stream.Anonymous, "/")
 	if !ok {
@@ -123,10 +123,10 @@ func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 		switch {
 		case !ok:
 			return "", fmt.Errorf(
-				"service account %s of stream.anonymous does not exist; create it, or take the setting out",
+				"service account %s of stream.anonymous does not exist; create it, or remove the setting",
 				s.cfg.Stream.Anonymous)
 		case account.Admin || account.System:
-			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; name one that is not",
+			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; use another account",
 				s.cfg.Stream.Anonymous)
 		}
 		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
@@ -134,7 +134,8 @@ func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 	}
 }
 
-// stopStream answers what was taken of clients, beside the other requests.
+// stopStream finishes the running requests of the Kafka protocol and closes its server. The
+// channel is closed when that is done.
 func (s *server) stopStream(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -143,8 +144,8 @@ func (s *server) stopStream(ctx context.Context) <-chan struct{} {
 			return
 		}
 		if err := s.stream.server.Shutdown(ctx); err != nil {
-			s.log.Warn("requests of the stream protocol were cut off at the end of the drain time",
-				slog.String("error", err.Error()))
+			s.log.Warn("requests of the Kafka protocol were aborted at the end of the drain time",
+				slog.Any("error", err))
 		}
 	}()
 	return done
@@ -153,16 +154,16 @@ func (s *server) stopStream(ctx context.Context) <-chan struct{} {
 func (s *server) serveStream(l kafkaapi.Listener) {
 	go func() {
 		if err := s.stream.server.Serve(l); err != nil && !errors.Is(err, kafkaapi.ErrServerClosed) {
-			s.failed <- fmt.Errorf("serving the stream protocol on %s: %w", l.Addr(), err)
+			s.failed <- fmt.Errorf("serving the Kafka protocol on %s: %w", l.Addr(), err)
 		}
 	}()
 }
 
-// streamClusters finds clusters for the stream protocol.
+// streamClusters implements kafkaapi.Clusters.
 type streamClusters struct{ s *server }
 
 var errNoStream = errs.New(errs.NotFound,
-	"cluster does not have the stream protocol; add spec.config.protocols.stream to it")
+	"cluster does not support the Kafka protocol; add spec.config.protocols.stream to it")
 
 // AtHost implements kafkaapi.Clusters.
 func (c streamClusters) AtHost(name string) (*kafkaapi.Cluster, error) {
@@ -205,9 +206,9 @@ func (s *server) groupsOf(c *dataplane.Cluster) (*groups.Coordinator, error) {
 	name := slog.String("cluster", c.Organization+"/"+c.Name)
 	coordinator, err := c.Groups(context.Background(), s.cfg.Stream.InitialDelay.Std(), s.log.With(name))
 	if err != nil {
-		s.log.Error("consumer groups of a cluster could not be opened", name, slog.String("error", err.Error()))
+		s.log.Error("consumer groups of a cluster could not be opened", name, slog.Any("error", err))
 		return nil, errs.New(errs.Unavailable,
-			"consumer groups of the cluster cannot be opened; the server's log says why")
+			"consumer groups of the cluster cannot be opened; see the server's log")
 	}
 	return coordinator, nil
 }

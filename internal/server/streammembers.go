@@ -12,8 +12,7 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-// streamMembers is the group as clients of the stream protocol see it; nil for a server
-// that is alone.
+// streamMembers returns the ensemble as Kafka brokers, or nil for a single server.
 func (s *server) streamMembers(c *dataplane.Cluster) kafkaapi.Members {
 	if s.group == nil {
 		return nil
@@ -21,13 +20,13 @@ func (s *server) streamMembers(c *dataplane.Cluster) kafkaapi.Members {
 	return clusterMembers{s, c}
 }
 
-// clusterMembers are the members with the shards of one cluster.
+// clusterMembers implements kafkaapi.Members for one cluster.
 type clusterMembers struct {
 	s       *server
 	cluster *dataplane.Cluster
 }
 
-// node is the number of a member; -1 when there is none of the name.
+// node returns the Kafka node id of a member, or -1 if the member does not exist.
 func (m clusterMembers) node(name string) int32 {
 	for i, member := range m.s.cfg.Members.List {
 		if member.Name == name {
@@ -51,7 +50,7 @@ func (m clusterMembers) Nodes(secured bool) []kafkaapi.Node {
 		host, port, err := net.SplitHostPort(address)
 		number, wrong := strconv.ParseInt(port, 10, 32)
 		if err != nil || wrong != nil {
-			continue // it does not serve clients of this kind
+			continue // the member does not have this listener
 		}
 		nodes = append(nodes, kafkaapi.Node{ID: m.node(record.Name), Host: host, Port: int32(number)})
 	}
@@ -62,7 +61,7 @@ func (m clusterMembers) Nodes(secured bool) []kafkaapi.Node {
 // Leader implements kafkaapi.Members.
 func (m clusterMembers) Leader(topic engine.TopicID) (node, epoch int32) {
 	owner, _ := m.cluster.OwnerOf(topic)
-	return m.node(owner.Member), int32(owner.Epoch) //nolint:gosec // changes of owner are far fewer
+	return m.node(owner.Member), int32(owner.Epoch) //nolint:gosec // owners do not change 2^31 times
 }
 
 // Coordinator implements kafkaapi.Members.

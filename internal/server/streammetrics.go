@@ -16,13 +16,13 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-// Bounds of the series of one cluster's consumer groups.
+// Maximum number of series for the consumer groups of one cluster.
 const (
-	maxGroupSeries     = 2_000  // of a group and a topic
-	maxPartitionSeries = 10_000 // of a partition besides, where topics have series of their own
+	maxGroupSeries     = 2_000  // for each group and topic
+	maxPartitionSeries = 10_000 // for each partition, if metrics.topics is set
 )
 
-// streamMetrics describe the stream protocol and consumer groups.
+// streamMetrics are the metrics of the Kafka protocol and of consumer groups.
 type streamMetrics struct {
 	connections, clients, refused, turnedAway, throttled, sessions *prometheus.Desc
 	requests, in, out, seconds                                     *prometheus.Desc
@@ -35,34 +35,35 @@ func newStreamMetrics() streamMetrics {
 		return prometheus.NewDesc("freshet_"+name, help, labels, nil)
 	}
 	return streamMetrics{
-		connections: desc("stream_connections", "Connections of the stream protocol, by listener.", "listener"),
-		clients: desc("stream_clients", "Connections of the stream protocol, by what clients say they are.",
+		connections: desc("stream_connections", "Connections of the Kafka protocol, by listener.", "listener"),
+		clients: desc("stream_clients", "Connections of the Kafka protocol, by client software.",
 			"software", "version"),
 		refused: desc("stream_refused_total",
-			"Clients of the stream protocol that were turned away: no credentials, or wrong ones."),
+			"Clients of the Kafka protocol that were rejected because of missing or wrong credentials."),
 		turnedAway: desc("stream_turned_away_total",
-			"Connections of the stream protocol that were refused or ended because there were too many."),
-		throttled: desc("stream_throttled_total", "Answers of the stream protocol that told a client to wait."),
-		sessions:  desc("stream_fetch_sessions", "Fetch sessions of the stream protocol."),
-		requests:  desc("stream_requests_total", "Requests of the stream protocol that were answered, by API.", "api"),
+			"Connections of the Kafka protocol that were rejected or closed because there were too many."),
+		throttled: desc("stream_throttled_total", "Throttled responses of the Kafka protocol."),
+		sessions:  desc("stream_fetch_sessions", "Fetch sessions of the Kafka protocol."),
+		requests:  desc("stream_requests_total", "Completed requests of the Kafka protocol, by API.", "api"),
 		in:        desc("stream_request_bytes_total", "Bytes of these requests.", "api"),
-		out:       desc("stream_response_bytes_total", "Bytes of their answers.", "api"),
+		out:       desc("stream_response_bytes_total", "Bytes of their responses.", "api"),
 		seconds: desc("stream_request_seconds_total",
-			"Time from taking these requests to having sent their answers, waiting included.", "api"),
+			"Time from receiving these requests to sending their responses, including waits.", "api"),
 
 		groups: desc("groups", "Consumer groups of a cluster, by protocol and whether they have members.",
 			"organization", "cluster", "type", "active"),
 		members: desc("group_members", "Members of a consumer group.", "organization", "cluster", "tenant", "group"),
-		lag: desc("group_lag_messages", "Messages of a topic behind what a consumer group has committed, "+
-			"of all partitions that it has committed.", "organization", "cluster", "tenant", "group", "topic"),
-		partitionLag: desc("group_partition_lag_messages", "Messages of a partition behind what a consumer group "+
-			"has committed.", "organization", "cluster", "tenant", "group", "topic", "partition"),
-		leftOut: desc("groups_left_out", "Consumer groups without series of their own because there are too many.",
+		lag: desc("group_lag_messages", "Messages of a topic after the committed offsets of a consumer group, "+
+			"summed over the partitions with a committed offset.",
+			"organization", "cluster", "tenant", "group", "topic"),
+		partitionLag: desc("group_partition_lag_messages", "Messages of a partition after the committed offset of a "+
+			"consumer group.", "organization", "cluster", "tenant", "group", "topic", "partition"),
+		leftOut: desc("groups_left_out", "Consumer groups without series, because there are too many.",
 			"organization", "cluster"),
 	}
 }
 
-// collect asks the server of the protocol.
+// collect collects the metrics of the Kafka server.
 func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *kafkaapi.Server) {
 	if server == nil {
 		return
@@ -92,8 +93,8 @@ func (m *streamMetrics) collect(ch chan<- prometheus.Metric, server *kafkaapi.Se
 	}
 }
 
-// collectGroups asks a cluster for its consumer groups, if anybody has used them
-// since the start.
+// collectGroups collects the metrics of a cluster's consumer groups, if their coordinator is
+// open.
 func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *dataplane.Cluster, byPartition bool) {
 	coordinator := cluster.OpenGroups()
 	if coordinator == nil {
@@ -110,7 +111,7 @@ func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *data
 	coordinator.Walk(func(use groups.Use) bool {
 		counts[[2]string{use.Type, strconv.FormatBool(use.Members > 0)}]++
 		total++
-		if utf8.ValidString(use.Key.Group) { // what is not text is no label
+		if utf8.ValidString(use.Key.Group) { // a label must be valid UTF-8
 			all = append(all, use)
 		}
 		return true
@@ -118,7 +119,7 @@ func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *data
 	for labels, n := range counts {
 		gauge(m.groups, float64(n), labels[0], labels[1])
 	}
-	// Those with members first: somebody reads in them.
+	// Groups with members come first, because they are in use.
 	slices.SortFunc(all, func(a, b groups.Use) int {
 		return cmp.Or(cmp.Compare(b.Members, a.Members), cmp.Compare(a.Key.Tenant, b.Key.Tenant),
 			cmp.Compare(a.Key.Group, b.Key.Group))
@@ -142,27 +143,27 @@ func (m *streamMetrics) collectGroups(ch chan<- prometheus.Metric, cluster *data
 	gauge(m.leftOut, float64(total-shown))
 }
 
-// lagSeries makes the series of lags.
+// lagSeries creates the series of lags.
 type lagSeries struct {
 	metrics              *streamMetrics
 	cluster              *dataplane.Cluster
 	gauge                func(*prometheus.Desc, float64, ...string)
 	extents              map[engine.TopicID]*measured
-	left, leftPartitions int // series that may still be made
+	left, leftPartitions int // number of series that may still be created
 }
 
-// measured is a topic whose partitions were asked for where they end; nil extents
-// are of one that is gone.
+// measured is a topic with the extents of its partitions; the extents of a deleted topic are
+// nil.
 type measured struct {
 	topic   *messaging.StreamTopic
 	extents []engine.Extent
 }
 
-// add makes the series of one group.
+// add creates the series of one group.
 func (s *lagSeries) add(ctx context.Context, coordinator *groups.Coordinator, key groups.Key) {
 	committed, err := coordinator.Committed(key)
 	if err != nil {
-		return // another member coordinates the group now, and shows it
+		return // another member coordinates the group now, and reports it
 	}
 	lags := make(map[engine.TopicID]uint64)
 	committed.Each(func(at groups.Partition, o groups.Offset) {
@@ -196,7 +197,7 @@ func (s *lagSeries) measure(ctx context.Context, id engine.TopicID) *measured {
 	s.extents[id] = m
 	topic, err := s.cluster.Broker.StreamTopicByID(ctx, uint64(id))
 	if err != nil {
-		return m // gone
+		return m // deleted
 	}
 	if m.extents, err = topic.Extents(ctx); err != nil {
 		m.extents = nil

@@ -23,8 +23,8 @@ import (
 	"freshet/internal/surfaces/tokenapi"
 )
 
-// openSurfaces builds the surfaces. Until the last phase is done, callers get no
-// further than the health pages.
+// openSurfaces creates the surfaces. Until the last phase is done, the server only serves the
+// health pages and rejects other requests.
 func (s *server) openSurfaces(context.Context) (err error) {
 	surfaces, err := s.surfaces()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	return nil
 }
 
-// surfaces makes the handlers of all surfaces.
+// surfaces returns the handlers of all surfaces.
 func (s *server) surfaces() (*handlers, error) {
 	options := s.surfaceOptions()
 	messages := messageapi.New(messageapi.Options{
@@ -64,10 +64,10 @@ func (s *server) surfaces() (*handlers, error) {
 	}, nil
 }
 
-// cors is who may call from pages of other origins, on every surface.
+// cors returns the CORS settings of all surfaces.
 func (s *server) cors() web.CORS { return web.CORS{Origins: s.cfg.CORS.Origins} }
 
-// surfaceOptions are what every surface asks.
+// surfaceOptions returns the options that all surfaces share.
 func (s *server) surfaceOptions() pipeline.Options {
 	return pipeline.Options{
 		Authenticator: s.identity,
@@ -77,7 +77,7 @@ func (s *server) surfaceOptions() pipeline.Options {
 	}
 }
 
-// system tells callers about the server.
+// system returns the system API: metrics, members and configuration of the server.
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
 		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Group: groupStatus{s},
@@ -102,7 +102,7 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 	})
 }
 
-// opsMux is for whoever runs the server: metrics, health and profiles.
+// opsMux returns the handler of the ops address: metrics, health and profiles.
 func (s *server) opsMux() http.Handler {
 	mux := http.NewServeMux()
 	log := telemetry.Library(s.log, "metrics")
@@ -123,7 +123,9 @@ func (s *server) opsMux() http.Handler {
 func (s *server) planeOptions() dataplane.Options {
 	disk, _, err := diskBytes(s.cfg.Path("clusters"))
 	if err != nil {
-		disk, _, _ = diskBytes(s.cfg.DataDir) // before the first cluster; when nobody can say the engine chooses
+		// Before the first cluster its folder does not exist. If both fail the engine
+		// chooses a reserve.
+		disk, _, _ = diskBytes(s.cfg.DataDir)
 	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
@@ -141,8 +143,8 @@ func (s *server) planeOptions() dataplane.Options {
 	return opts
 }
 
-// brokers finds the broker a request is for, with the way to its consumer groups if
-// they are asked for.
+// brokers returns the Resolver of a request's broker, with its consumer groups if withGroups
+// is set.
 func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 	return pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		c, err := findCluster(s.plane, r)
@@ -161,9 +163,9 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 	})
 }
 
-// registries finds the registry a request means: by cluster, and by where it
-// asked. A standard cluster has its registry under /stream, the other types at
-// the root, the default cluster at both (docs/spec/registry.md#address).
+// registries resolves the registry of a request by its cluster and path. A standard cluster
+// has its registry under /stream, the other types at the root, the default cluster at both
+// (docs/spec/registry.md#address).
 type registries struct {
 	plane  *dataplane.Plane
 	atRoot bool

@@ -16,9 +16,9 @@ import (
 
 const reloadEvery = 10 * time.Second
 
-// tlsConfig is for the HTTPS listener: TLS 1.2 and up, HTTP/2 offered. The
-// certificate comes from the configured files, whatever name a client asks for,
-// or from an authority of the server's own; then there are no files to reload.
+// tlsConfig returns the configuration of the HTTPS listener: TLS 1.2 and above, with HTTP/2.
+// The certificate comes from the configured files, for every name, or from the server's own
+// authority; then files is nil.
 func tlsConfig(cfg *config.Config, log *slog.Logger) (_ *tls.Config, files *certificates, _ error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if cfg.TLS.CertFile != "" {
@@ -37,8 +37,8 @@ func tlsConfig(cfg *config.Config, log *slog.Logger) (_ *tls.Config, files *cert
 	return out, nil, nil
 }
 
-// certificateNames are the names that the server has whatever clusters there
-// are. Those of clusters are beneath the domain.
+// certificateNames returns the names of the server, without those of clusters, which are
+// under the domain.
 func certificateNames(cfg *config.Config) []string {
 	names := []string{"localhost", "127.0.0.1", "::1", cfg.Domain}
 	if base, err := url.Parse(cfg.PublicURL()); err == nil && base.Hostname() != "" {
@@ -49,16 +49,16 @@ func certificateNames(cfg *config.Config) []string {
 	return slices.Compact(names)
 }
 
-// certificates hands out the configured HTTPS certificate and takes up new files
-// as they are put in place.
+// certificates returns the configured HTTPS certificate and reloads its files when they
+// change.
 type certificates struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu      sync.Mutex
+	mu      sync.Mutex // protects the fields below
 	current *tls.Certificate
-	seen    time.Time // of the files
-	checked time.Time
+	seen    time.Time // modification time of the loaded files
+	checked time.Time // when the files were last checked for changes
 }
 
 func openCertificates(certFile, keyFile string, log *slog.Logger) (*certificates, error) {
@@ -69,8 +69,8 @@ func openCertificates(certFile, keyFile string, log *slog.Logger) (*certificates
 	return c, nil
 }
 
-// get returns the certificate, looking for newer files now and then. Files that
-// cannot be used are reported, and the old certificate goes on.
+// get returns the certificate. It checks for newer files every reloadEvery. If these cannot
+// be used it logs an error and returns the old certificate.
 func (c *certificates) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,8 +78,8 @@ func (c *certificates) get() *tls.Certificate {
 		c.checked = time.Now()
 		if changed := modified(c.certFile, c.keyFile); changed.After(c.seen) {
 			if err := c.loadLocked(); err != nil {
-				c.log.Error("the new HTTPS certificate cannot be used, going on with the old one",
-					slog.String("error", err.Error()))
+				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one",
+					slog.Any("error", err))
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestNewCertificateFilesAreTakenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.checked = time.Time{} // as if the last look were long ago
+	c.checked = time.Time{} // as if the last check were long ago
 	if now := c.get().Certificate[0]; bytes.Equal(now, old) {
 		t.Error("got the old certificate, want the new one")
 	}
@@ -60,6 +60,6 @@ func TestNewCertificateFilesAreTakenUp(t *testing.T) {
 	}
 	c.checked, c.seen = time.Time{}, time.Time{}
 	if c.get() == nil {
-		t.Error("got no certificate after a broken file, want the one from before")
+		t.Error("got no certificate after a broken file, want the old one")
 	}
 }

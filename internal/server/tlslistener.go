@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// tlsListener makes TLS connections and tells those of HTTP/1.1 from those of
-// HTTP/2: net/http finds the latter only on a bare *tls.Conn, while refusals are
-// replaced on a connection around it. Handshakes run beside each other; the
-// listener below bounds how many connections there are.
+// tlsListener does the TLS handshakes and separates connections of HTTP/1.1 from those of
+// HTTP/2. net/http supports HTTP/2 only on a bare *tls.Conn, while HTTP/1.1 connections are
+// wrapped for refusals. Handshakes run concurrently; the inner listener limits the number of
+// connections.
 type tlsListener struct {
 	inner  net.Listener
 	config *tls.Config
-	limit  time.Duration // of a handshake
+	limit  time.Duration // timeout of a handshake
 	once   sync.Once
 	closed chan struct{}
-	err    error // of the inner listener, after broken is closed
+	err    error // of the inner listener; set before broken is closed
 	broken chan struct{}
 
-	handshaking atomic.Int64 // connections that are neither refused nor served yet
+	handshaking atomic.Int64 // number of connections in their handshake
 
 	http1 *protocolListener
 	http2 *protocolListener
@@ -41,8 +41,8 @@ func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tls
 	return l
 }
 
-// run accepts until the listener is closed. A failure that may pass, such as too
-// many open files, is waited out, as net/http does.
+// run accepts connections until the listener is closed. It retries with backoff after a
+// temporary error, such as too many open files, as net/http does.
 func (l *tlsListener) run() {
 	delay := time.Duration(0)
 	for {
@@ -62,7 +62,7 @@ func (l *tlsListener) run() {
 		default:
 		}
 		var passing net.Error
-		if !errors.As(err, &passing) || !passing.Temporary() { //nolint:staticcheck // the same question that net/http asks
+		if !errors.As(err, &passing) || !passing.Temporary() { //nolint:staticcheck // net/http uses it, too
 			l.err = err
 			close(l.broken)
 			return
@@ -83,10 +83,10 @@ func (l *tlsListener) handshake(c net.Conn) {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-			// a courtesy
+			// helps the user; an error does not matter
 			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis is the HTTPS port: use https://\n")
 		}
-		_ = c.Close() // nothing is lost
+		_ = c.Close() // the connection is unusable
 		return
 	}
 	to := l.http1
@@ -96,11 +96,11 @@ func (l *tlsListener) handshake(c net.Conn) {
 	select {
 	case to.conns <- secured:
 	case <-to.closed:
-		_ = secured.Close() // nobody serves it any more
+		_ = secured.Close() // the listener is closed
 	}
 }
 
-// looksLikeHTTP knows the first letters of a request's method.
+// looksLikeHTTP reports whether the first bytes of a connection are an HTTP method.
 func looksLikeHTTP(header [5]byte) bool {
 	switch string(header[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH":
@@ -109,8 +109,8 @@ func looksLikeHTTP(header [5]byte) bool {
 	return false
 }
 
-// protocolListener accepts the connections of one protocol. Closing one stops
-// new connections of both.
+// protocolListener returns the connections of one protocol. Closing one stops new
+// connections of both.
 type protocolListener struct {
 	of     *tlsListener
 	conns  chan net.Conn

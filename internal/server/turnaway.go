@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// acceptPause is how long a port waits that cannot accept at the moment, as one without
-// file descriptors.
+// acceptPause is the backoff after a failed accept, for example without free file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// turnAway resets connections to a port as soon as they are made, until the function is
-// called that it returns. A client of the stream protocol then asks another member; left
-// in the backlog of one that starts, it would wait as long as that takes, and without a
-// majority that is for ever.
+// turnAway resets new connections to a port until the returned function is called. A Kafka
+// client then connects to another member. In the backlog of a starting member it would wait
+// until the member is ready, and without a majority forever.
 func turnAway(port *net.TCPListener) (end func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -24,7 +22,7 @@ func turnAway(port *net.TCPListener) (end func()) {
 			conn, err := port.AcceptTCP()
 			switch {
 			case err == nil:
-				_ = conn.SetLinger(0) // it is reset, and not as if all had been said
+				_ = conn.SetLinger(0) // close with RST, so that the client retries another member
 				_ = conn.Close()
 			case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 				return
@@ -34,7 +32,7 @@ func turnAway(port *net.TCPListener) (end func()) {
 		}
 	}()
 	return sync.OnceFunc(func() {
-		_ = port.SetDeadline(time.Unix(1, 0)) // a port that is closed accepts nothing either
+		_ = port.SetDeadline(time.Unix(1, 0)) // fails only if the port is closed, which also ends the loop
 		<-ended
 		_ = port.SetDeadline(time.Time{})
 	})

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTurnAway: clients of a member that starts are reset at once and do not wait, and
-// once it serves they are accepted.
+// TestTurnAway checks that connections to a starting member are reset immediately, and that
+// they are accepted once it serves.
 func TestTurnAway(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -34,29 +34,29 @@ func TestTurnAway(t *testing.T) {
 			_, err = conn.Read(make([]byte, 1))
 		}
 		if !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("while it starts: got error %v, want %v", err, syscall.ECONNRESET)
+			t.Errorf("while the member starts: got error %v, want %v", err, syscall.ECONNRESET)
 		}
 	}
 	end()
-	end() // does nothing
+	end() // a second call has no effect
 	client, err := dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn, err := listener.Accept()
 	if err != nil {
-		t.Fatalf("when it serves: got error %v, want a connection", err)
+		t.Fatalf("when the member serves: got error %v, want a connection", err)
 	}
 	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, "x"); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := client.Read(make([]byte, 1)); n != 1 || err != nil {
-		t.Errorf("when it serves: read %d bytes with error %v, want one", n, err)
+		t.Errorf("when the member serves: read %d bytes with error %v, want one", n, err)
 	}
 }
 
-// TestTurnAwayEnds: a start that fails closes the port, and nobody waits for it.
+// TestTurnAwayEnds checks that end returns after a failed start has closed the port.
 func TestTurnAwayEnds(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

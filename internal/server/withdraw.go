@@ -19,12 +19,12 @@ const (
 	maxWithdraw   = 1 << 20
 )
 
-// withdrawer ends signing keys at the operator's word.
+// withdrawer withdraws the signing keys that the operator lists in a file.
 type withdrawer struct {
 	keys   *identity.Keyring
 	file   string
-	shared bool   // with other replicas, which withdraw keys too
-	tell   func() // has the other members hear of it; nil when there are none
+	shared bool   // other replicas share the keys and may withdraw them
+	tell   func() // notifies the other members; nil for a single server
 	log    *slog.Logger
 }
 
@@ -37,8 +37,8 @@ func (s *server) withdrawer() *withdrawer {
 	return w
 }
 
-// run looks for the file, and for what other replicas have withdrawn, until ctx
-// ends.
+// run checks for the file, and for keys that other replicas have withdrawn, until ctx is
+// canceled.
 func (w *withdrawer) run(ctx context.Context) {
 	tick := time.NewTicker(withdrawEvery)
 	defer tick.Stop()
@@ -53,13 +53,13 @@ func (w *withdrawer) run(ctx context.Context) {
 			err = w.keys.Refresh(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			w.log.Error("signing keys could not be withdrawn; trying again", slog.String("error", err.Error()))
+			w.log.Error("signing keys could not be withdrawn; retrying", slog.Any("error", err))
 		}
 	}
 }
 
-// obey withdraws what the file names. A key that is not there any more is as good
-// as withdrawn.
+// obey withdraws the keys in the file and removes the file. It ignores keys that do not
+// exist any more.
 func (w *withdrawer) obey(ctx context.Context) error {
 	info, err := os.Stat(w.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +69,8 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		return err
 	}
 	if info.Size() > maxWithdraw {
-		return fmt.Errorf("%s has %d bytes: it takes ids of signing keys, one in a line, in at most %d", w.file,
-			info.Size(), maxWithdraw)
+		return fmt.Errorf("%s has %d bytes, but at most %d are allowed; write one id of a signing key per line",
+			w.file, info.Size(), maxWithdraw)
 	}
 	text, err := os.ReadFile(w.file)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		case w.keys.Knows(id):
 			known = append(known, id)
 		default:
-			w.log.Warn("there is no such signing key to withdraw", slog.String("key", id))
+			w.log.Warn("signing key to withdraw does not exist", slog.String("key", id))
 		}
 	}
 	if len(known) > 0 {
@@ -94,7 +94,7 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		if w.tell != nil {
 			w.tell()
 		}
-		w.log.Warn("signing keys were withdrawn: every token that they have signed is refused", slog.Any("keys", known))
+		w.log.Warn("signing keys were withdrawn; all tokens that they signed are rejected", slog.Any("keys", known))
 	}
 	return os.Remove(w.file)
 }

@@ -9,9 +9,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestAttackExistence asks every surface of clusters, without credentials that are
-// good for anything: those that exist and those that do not give the same answer, by
-// path and by host.
+// TestAttackExistence calls every surface of several clusters with missing or invalid
+// credentials, by path and by host. Clusters that exist and clusters that do not exist
+// must return the same response.
 func TestAttackExistence(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
@@ -42,16 +42,16 @@ func TestAttackExistence(t *testing.T) {
 				}
 				if got != want {
 					told++
-					t.Errorf("%s %s at %q with %q: got %s, want %s as for a cluster that exists", call.method,
+					t.Errorf("%s %s at %q with %q: got %s, want %s, the response for the existing cluster", call.method,
 						c.path+call.path, c.host, credentials, got, want)
 				}
 			}
 		}
 	}
-	tally.Attack(t, "strangers ask which clusters exist", attempts, told)
+	tally.Attack(t, "find out without credentials which clusters exist", attempts, told)
 }
 
-// answer is what a caller can see of one, but for the time and its number.
+// answer makes a call and returns the parts of the response that must not differ.
 func answer(t *testing.T, server *testserver.Server, method, path, host, credentials string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)

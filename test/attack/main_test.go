@@ -1,7 +1,7 @@
-// Package attack holds attacks on the real binary: each test does what somebody
-// with one account, or with a shell as another user of the machine, would do,
-// counts attempts and successes, and fails when there was a success. Attacks on
-// one package stand beside its code; all of them are called TestAttack….
+// Package attack holds attacks on the real binary. Each test acts as an attacker with one
+// account, or with a shell as another user of the machine; it counts attempts and
+// successes, and fails if there was a success. Attacks on a single package are next to
+// its code. All of them are named TestAttack….
 package attack
 
 import (
@@ -11,7 +11,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// binary is the server that every test starts.
+// binary is the path of the server binary that every test starts.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testserver.Main(m, &binary)
 }
 
-// start runs a server until the test ends.
+// start runs a server until the end of the test.
 func start(t *testing.T, opts testserver.Options) *testserver.Server {
 	t.Helper()
 	server, err := testserver.Start(t.Context(), binary, t.TempDir(), opts)

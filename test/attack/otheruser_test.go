@@ -21,11 +21,11 @@ import (
 	"freshet/test/testserver"
 )
 
-// nobody is the other user.
+// nobody is the user id of the attacker.
 const nobody = 65534
 
-// TestAttackListeners holds what the process listens on against the page that
-// says who can reach it.
+// TestAttackListeners compares the addresses that the process listens on with
+// docs/reference/listeners.md.
 func TestAttackListeners(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{Stream: true})
@@ -44,28 +44,28 @@ func TestAttackListeners(t *testing.T) {
 		name, ok := want[s]
 		if !ok {
 			unexpected++
-			t.Errorf("the process can be reached at %s %s, which nobody asked for", s.network, s.address)
+			t.Errorf("the process listens on %s %s, which was not configured", s.network, s.address)
 			continue
 		}
 		names = append(names, name)
 	}
-	tally.Attack(t, "find a listener that nobody asked for", len(open), unexpected)
+	tally.Attack(t, "find a listener that was not configured", len(open), unexpected)
 	slices.Sort(names)
 	if documented := documentedListeners(t); !slices.Equal(names, documented) {
 		t.Errorf("the process listens on %v, docs/reference/listeners.md has %v", names, documented)
 	}
 }
 
-// controlSocket is the address of the control socket, as the kernel knows it.
+// controlSocket returns the address of the control socket, as /proc shows it.
 func controlSocket(server *testserver.Server) string {
 	path := filepath.Join(server.DataDir, "control", "socket")
 	if len(path) <= 100 {
 		return path
 	}
-	return "a path through /proc, see internal/ops/adminsocket" // none of these tests has such a directory
+	return "a path through /proc, see internal/ops/adminsocket" // no test uses such a long path
 }
 
-// documentedListeners are the first cells of the table's rows.
+// documentedListeners returns the first cells of the table's rows.
 func documentedListeners(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/reference/listeners.md")
@@ -80,15 +80,15 @@ func documentedListeners(t *testing.T) []string {
 	return names
 }
 
-// TestAttackAsAnotherUser connects, as another user of the machine, to every
-// unix socket of the process and opens every file of the data directory, which
-// others may enter.
+// TestAttackAsAnotherUser tries, as another user of the machine, to connect to every
+// unix socket of the process and to open every file of the data directory. Other users
+// may enter that directory.
 func TestAttackAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED: becoming another user needs root; run this test as root")
 	}
-	shared, err := os.MkdirTemp("", "freshet-attack-shared-") //nolint:usetesting // others must be able to enter it
+	shared, err := os.MkdirTemp("", "freshet-attack-shared-") //nolint:usetesting // other users must enter it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAttackAsAnotherUser(t *testing.T) {
 	}
 }
 
-// attackAs lets a child with another user id try every target.
+// attackAs lets a child process with another user id try every target.
 func attackAs(t *testing.T, uid uint32, server *testserver.Server, shared string) (attempts int, successes []string) {
 	t.Helper()
 	var targets []string
@@ -123,7 +123,7 @@ func attackAs(t *testing.T, uid uint32, server *testserver.Server, shared string
 		if err == nil && d.Type().IsRegular() {
 			targets = append(targets, "read "+path, "write "+path)
 		}
-		return nil // files come and go while the server runs
+		return nil // files appear and disappear while the server runs
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,12 +139,12 @@ func attackAs(t *testing.T, uid uint32, server *testserver.Server, shared string
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if got := lines[len(lines)-1]; got != "tried "+strconv.Itoa(len(targets)) {
-		t.Fatalf("the attacker ended with %q, want that it tried all of %d", got, len(targets))
+		t.Fatalf("the attacker ended with %q, want all of %d targets tried", got, len(targets))
 	}
 	return len(targets), lines[:len(lines)-1]
 }
 
-// copyOfThisTest is this program where others may run it.
+// copyOfThisTest copies this program to a directory where other users may run it.
 func copyOfThisTest(t *testing.T, shared string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -162,11 +162,11 @@ func copyOfThisTest(t *testing.T, shared string) string {
 	return path
 }
 
-// probeVariable makes this program the attacker.
+// probeVariable is the environment variable that makes this program run as the attacker.
 const probeVariable = "FRESHET_ATTACK_PROBE"
 
-// probe tries the targets of standard input, one a line, and prints those that
-// it succeeded with.
+// probe tries the targets on standard input, one per line, and prints those that
+// succeeded.
 func probe(string) int {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -197,11 +197,11 @@ func try(how, what string) bool {
 	case "write":
 		closer, err = os.OpenFile(what, os.O_WRONLY, 0)
 	default:
-		return true // an attack that nobody knows is not one that failed
+		return true // an unknown action must not count as a failed attack
 	}
 	if err != nil {
 		return false
 	}
-	_ = closer.Close() // that it opened is all we wanted
+	_ = closer.Close() // opening it is the success
 	return true
 }

@@ -14,16 +14,15 @@ import (
 	"freshet/test/testserver"
 )
 
-// entry is a row of the table of secrets at rest.
+// entry is a row of the table of secrets at rest in SECURITY.md.
 type entry struct {
 	mode    string
-	present bool // always, and not only sometimes
+	present bool // the file always exists
 }
 
-// TestAttackSecretsAtRest holds the data directory of a running server against the
-// table in SECURITY.md: nothing is there that the table does not have, modes are
-// what it says, and no secret of the administrator is in any file but those that it
-// names.
+// TestAttackSecretsAtRest compares the data directory of a running server with the table
+// in SECURITY.md: every file is in the table and has the documented mode, and only the
+// files that may hold a secret of the administrator contain it.
 func TestAttackSecretsAtRest(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
@@ -37,7 +36,7 @@ func TestAttackSecretsAtRest(t *testing.T) {
 	for _, e := range entries {
 		row, ok := table[e.Name()]
 		if !ok {
-			t.Errorf("%s is in the data directory and not in SECURITY.md", e.Name())
+			t.Errorf("%s is in the data directory but not in SECURITY.md", e.Name())
 			continue
 		}
 		seen[e.Name()] = true
@@ -53,7 +52,7 @@ func TestAttackSecretsAtRest(t *testing.T) {
 	}
 	for name, row := range table {
 		if row.present && !seen[name] {
-			t.Errorf("SECURITY.md has %s, which is not in the data directory", name)
+			t.Errorf("SECURITY.md lists %s, which is not in the data directory", name)
 		}
 	}
 	for secret, allowed := range map[string][]string{
@@ -65,17 +64,17 @@ func TestAttackSecretsAtRest(t *testing.T) {
 		for _, name := range found {
 			if !strings.Contains(strings.Join(allowed, " ")+" ", name+" ") {
 				successes++
-				t.Errorf("%s holds a secret in clear, which only %v may", name, allowed)
+				t.Errorf("%s contains a secret in plain text; only %v may contain it", name, allowed)
 			}
 		}
 		if len(found) == 0 {
-			t.Errorf("no file holds the secret that %v should hold", allowed)
+			t.Errorf("no file contains the secret that %v should contain", allowed)
 		}
 	}
-	tally.Attack(t, "find a secret where it does not belong", attempts, successes)
+	tally.Attack(t, "find a secret in a file that must not contain it", attempts, successes)
 }
 
-// secretsTable reads the table: names, modes, and whether they are always there.
+// secretsTable parses the table: file names, modes, and whether the files always exist.
 func secretsTable(t *testing.T) map[string]entry {
 	t.Helper()
 	text, err := os.ReadFile("../../SECURITY.md")
@@ -93,17 +92,17 @@ func secretsTable(t *testing.T) map[string]entry {
 	return table
 }
 
-// look reads every file of a directory and returns how many there were, and the
-// names of those that hold a text.
+// look reads every file below a directory. It returns their number and the names of
+// those that contain a text.
 func look(t *testing.T, dir, text string) (files int, found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // files come and go while the server runs
+			return nil //nolint:nilerr // files appear and disappear while the server runs
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil //nolint:nilerr // the same
+			return nil //nolint:nilerr // the file was removed
 		}
 		files++
 		if bytes.Contains(content, []byte(text)) {

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// socket is one that others could connect to: a TCP port that listens, or a unix
-// socket with a name, in the file system or (with @) in the abstract space.
+// socket is a socket that other processes can connect to: a listening TCP port, a UDP
+// port, or a unix socket with a name, in the file system or (with @) abstract.
 type socket struct{ network, address string }
 
-// sockets lists what a process can be reached through, out of /proc.
+// sockets returns the sockets of a process that accept connections, from /proc.
 func sockets(t *testing.T, pid int) []socket {
 	t.Helper()
 	inodes := socketInodes(t, pid)
@@ -47,7 +47,7 @@ func sockets(t *testing.T, pid int) []socket {
 	return slices.Compact(found)
 }
 
-// socketInodes are those of the process's open sockets.
+// socketInodes returns the inodes of the process's open sockets.
 func socketInodes(t *testing.T, pid int) map[string]bool {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -59,7 +59,7 @@ func socketInodes(t *testing.T, pid int) map[string]bool {
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join(dir, e.Name()))
 		if err != nil {
-			continue // closed since
+			continue // closed in the meantime
 		}
 		if rest, ok := strings.CutPrefix(target, "socket:["); ok {
 			inodes[strings.TrimSuffix(rest, "]")] = true
@@ -68,12 +68,12 @@ func socketInodes(t *testing.T, pid int) map[string]bool {
 	return inodes
 }
 
-// procTable reads a table of /proc/PID/net without its heading.
+// procTable reads a table of /proc/PID/net without its header line.
 func procTable(t *testing.T, pid int, name string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
 	if os.IsNotExist(err) {
-		return nil // a machine without this protocol
+		return nil // this machine does not support the protocol
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +85,8 @@ func procTable(t *testing.T, pid int, name string) [][]string {
 	return rows
 }
 
-// hexAddress reads an address as /proc writes it: words in the order of this
-// machine, which is little endian wherever the tests run.
+// hexAddress parses an address of /proc/net: 32-bit words in host byte order, which is
+// little endian on every machine that runs the tests.
 func hexAddress(t *testing.T, text string) string {
 	t.Helper()
 	host, port, _ := strings.Cut(text, ":")

@@ -16,10 +16,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// browserKey is where a script's browser is kept.
+// browserKey is the key of a script's browser in its values.
 type browserKey struct{}
 
-// newBrowser is one in which nobody has signed in.
+// newBrowser returns a browser without a session.
 func newBrowser() *http.Client {
 	jar, _ := cookiejar.New(nil) // never fails
 	return &http.Client{
@@ -30,7 +30,7 @@ func newBrowser() *http.Client {
 
 var proofField = regexp.MustCompile(`name="proof" value="([^"]*)"`)
 
-// submit opens a page and sends the form on it.
+// submit opens a page and sends its form.
 func submit(browser *http.Client, page string, fields url.Values) (status int, err error) {
 	status, body, err := send(browser.Get(page))
 	if err != nil {
@@ -54,7 +54,7 @@ func send(res *http.Response, err error) (int, string, error) {
 	return res.StatusCode, string(body), errors.Join(err, res.Body.Close())
 }
 
-// query is a parameter of an address.
+// query returns a query parameter of a URL.
 func query(ts *testscript.TestScript, page, name string) string {
 	u, err := url.Parse(page)
 	ts.Check(err)
@@ -69,8 +69,8 @@ func browserOf(ts *testscript.TestScript) *http.Client {
 	return browser
 }
 
-// accept FILE: the person whose invitation is in the file sets a password, and is
-// signed in.
+// accept FILE sets a password for the user whose invitation is in the file, which also
+// signs the user in.
 func accept(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 || neg {
 		ts.Fatalf("usage: accept FILE")
@@ -82,21 +82,21 @@ func accept(ts *testscript.TestScript, neg bool, args []string) {
 		url.Values{"token": {query(ts, link.Status.URL, "token")}, "password": {password}, "repeated": {password}})
 	ts.Check(err)
 	if status != http.StatusSeeOther {
-		ts.Fatalf("setting a password: got %d, want 303", status)
+		ts.Fatalf("setting a password: got status %d, want 303", status)
 	}
 }
 
-// decide PIPE approve|refuse: the person reads the address of a page from a pipe, and
-// says there whether the device is theirs.
+// decide PIPE approve|refuse reads the URL of the device page from a pipe, and approves or
+// refuses the device there.
 func decide(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 || neg {
 		ts.Fatalf("usage: decide PIPE approve|refuse")
 	}
-	page := strings.TrimSpace(ts.ReadFile(args[0])) // until a writer has come and gone
+	page := strings.TrimSpace(ts.ReadFile(args[0])) // returns when the writer closes the pipe
 	status, err := submit(browserOf(ts), page,
 		url.Values{"user_code": {query(ts, page, "user_code")}, "decision": {args[1]}})
 	ts.Check(err)
 	if status != http.StatusOK {
-		ts.Fatalf("saying %s: got %d, want 200", args[1], status)
+		ts.Fatalf("%s: got status %d, want 200", args[1], status)
 	}
 }

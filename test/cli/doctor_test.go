@@ -18,7 +18,7 @@ import (
 	"freshet/test/freeport"
 )
 
-// patient is a folder in which freshet doctor is run.
+// patient is a folder in which the tests run commands such as freshet doctor.
 type patient struct {
 	*testing.T
 	dir string
@@ -33,7 +33,7 @@ func newPatient(t *testing.T) patient {
 	return p
 }
 
-// do runs a script that has to succeed.
+// do runs a script that must succeed.
 func (p patient) do(script string) {
 	p.Helper()
 	if out, err := bash(p.Context(), p.dir, server, script); err != nil {
@@ -41,7 +41,7 @@ func (p patient) do(script string) {
 	}
 }
 
-// file writes a file into the folder, and makes those above it.
+// file writes a file into the folder, and creates its parent folders.
 func (p patient) file(name, text string) {
 	p.Helper()
 	path := filepath.Join(p.dir, name)
@@ -53,7 +53,7 @@ func (p patient) file(name, text string) {
 	}
 }
 
-// a free port, which nobody has when this returns.
+// free returns an address with a free port.
 func free(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Addresses(t.Context(), 1)
@@ -63,7 +63,7 @@ func free(t *testing.T) string {
 	return addresses[0]
 }
 
-// group makes the first of three members, where the other two do not run.
+// group creates the configuration of the first of three members; the other two do not run.
 func group() func(patient) string {
 	return func(p patient) string {
 		p.Helper()
@@ -72,21 +72,21 @@ func group() func(patient) string {
 			args += fmt.Sprintf(" %s=%s,%s,%s", name, free(p.T), free(p.T), free(p.T))
 		}
 		p.file("a.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
-		p.do("freshet cluster init --base-url http://127.0.0.1:8080 --output group" + args +
-			"\nfreshet cluster join group/a.bundle --config a.yaml")
+		p.do("freshet ensemble init --base-url http://127.0.0.1:8080 --output group" + args +
+			"\nfreshet ensemble join group/a.bundle --config a.yaml")
 		return "--config a.yaml"
 	}
 }
 
-// TestDoctor seeds each fault for real and wants the line about it, with what to do
-// next, and a failed exit.
+// TestDoctor creates each fault and checks that doctor prints a line about it with the next
+// step, and fails.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	const as = "--server $SERVER --ca-file freshet-data/tls/ca.crt "
 	for name, c := range map[string]struct {
 		seed func(p patient) (args string)
 		want string // a line
-		fine bool   // nothing failed
+		fine bool   // no check fails
 	}{
 		"nothing": {func(patient) string { return "" }, `^ok    console `, true},
 		"clock skew": {func(p patient) string {
@@ -109,21 +109,22 @@ func TestDoctor(t *testing.T) {
 			p.do(`freshet org create doctor-expired
 				freshet sa create old -n doctor-expired
 				freshet apikey create old --account old -n doctor-expired --expires 15s --out token
-				until { freshet doctor ` + as + `--token-file token || true; } | grep -q 'token of .* has expired'; do :; done`)
+				until { freshet doctor ` + as + `--token-file token || true; } |
+					grep -q 'token of .* has expired'; do :; done`)
 			return as + "--token-file token"
 		}, `^FAIL  token .* has expired at .*freshet apikey create`, false},
 		"disk limit": {func(p patient) string {
 			p.file("disk.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\nlimits: {diskReserve: "+
 				"1048576Gi}\n")
 			return "--config disk.yaml"
-		}, `^FAIL  disk .*1 PiB: the server takes no messages\. Free some space`, false},
+		}, `^FAIL  disk .*1 PiB: the server accepts no messages\. Free some space`, false},
 		"wrong authority": {func(p patient) string {
 			other := httptest.NewTLSServer(nil)
 			p.Cleanup(other.Close)
 			p.file("other.crt", string(
 				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
 			return "--server $SERVER --ca-file other.crt --token-file freshet-data/admin.token"
-		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Name .* --ca-file`, false},
+		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Set .* --ca-file`, false},
 		"port taken": {func(p patient) string {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -132,20 +133,24 @@ func TestDoctor(t *testing.T) {
 			p.Cleanup(func() { _ = listener.Close() })
 			p.file("port.yaml", fmt.Sprintf("dataDir: data\nhttp: %s\nhttps: off\nops: off\n", listener.Addr()))
 			return "--config port.yaml"
-		}, `^FAIL  port http .* is taken by another program\. Stop that one .* or give http another`, false},
+		}, `^FAIL  port http .* is in use by another program\. Stop that program .* or set http to another`, false},
 		"revoked key": {func(p patient) string {
 			p.do(`freshet org create doctor-revoked
 				freshet sa create lost -n doctor-revoked
 				freshet apikey create lost --account lost -n doctor-revoked --out token
 				freshet apikey revoke lost -n doctor-revoked`)
 			return as + "--token-file token -n doctor-revoked"
-		}, `^FAIL  token .*has been revoked\. Make another with 'freshet apikey create`, false},
+		}, `^FAIL  token .*has been revoked\. Create another with 'freshet apikey create`, false},
 		"etcd": {func(p patient) string {
 			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: "+
 				"{endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
 			return "--config etcd.yaml"
 		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
-		"NATS": {group(), `^FAIL  member b .*\(the log of messages, NATS\) does not answer: .*connection refused\. Start the server b, .*members\.list\[1\]\.log`, false},
+		"NATS": {
+			group(),
+			`^FAIL  member b .*\(the message log, NATS\) does not respond: .*connection refused\. ` +
+				`Start the server b, .*members\.list\[1\]\.log`, false,
+		},
 		"NATS of one's own": {func(p patient) string {
 			args := group()(p)
 			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + free(p.T) +
@@ -154,18 +159,20 @@ func TestDoctor(t *testing.T) {
 		}, `^FAIL  nats .*connecting to NATS at nats://.*\. Start the NATS servers, or correct nats\.urls`, false},
 		"etcd of a member": {
 			group(),
-			`^FAIL  member c .*\(the store of resources, etcd\) does not answer: .*connection refused\. Start the server c, `, false,
+			`^FAIL  member c .*\(the resource store, etcd\) does not respond: .*connection refused\. ` +
+				`Start the server c, `, false,
 		},
 		"no bundle": {func(p patient) string {
 			args := group()(p)
 			p.do("rm -r a-data/members")
 			return args
-		}, `^FAIL  members .*has no certificate of member a\. .*freshet cluster join BUNDLE`, false},
+		}, `^FAIL  members .*has no certificate of member a\. .*freshet ensemble join BUNDLE`, false},
 		"member alone": {func(p patient) string {
 			group()(p)
 			p.file("alone.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config alone.yaml"
-		}, `^FAIL  members .*data directory of member a of a group, .*\. Start the server with the configuration .*--config`, false},
+		}, `^FAIL  members .*data directory of member a of an ensemble, .*\. ` +
+			`Start the server with the configuration .*--config`, false},
 		"missing role": {func(p patient) string {
 			p.do(`freshet org create doctor-role
 				freshet sa create nobody -n doctor-role --out nobody.json`)
@@ -192,7 +199,7 @@ func TestDoctor(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t)
 			args := c.seed(p)
-			// A context of another server: --config speaks of this machine alone.
+			// With --config, doctor checks this machine only: no context of another server may be used.
 			if strings.HasPrefix(args, "--config") {
 				args = "env -u FRESHET_SERVER freshet doctor " + args
 				p.do("rm freshet-data")
@@ -201,7 +208,7 @@ func TestDoctor(t *testing.T) {
 			}
 			out, err := bash(t.Context(), p.dir, server, args)
 			if (err == nil) != c.fine || c.fine == strings.Contains(out, "FAIL") {
-				t.Errorf("%s: %v, want failed: %t\n%s", args, err, !c.fine, out)
+				t.Errorf("%s: got %v, want failure: %t\n%s", args, err, !c.fine, out)
 			}
 			if !regexp.MustCompile("(?m)" + c.want).MatchString(out) {
 				t.Errorf("%s: want a line %s, got\n%s", args, c.want, out)

@@ -24,18 +24,17 @@ type documented struct {
 	Path, Examples, Short string
 }
 
-// Folder of what the examples need, by command: NAME.sh is run before them, in the
-// same directory, and can read what several need from $EXAMPLES. not-run.txt, own-server.txt and endless.txt
-// say what is special.
+// preparations is the folder with what the examples need, by command: NAME.sh runs before
+// the examples, in the same directory, and can source shared files from $EXAMPLES.
+// not-run.txt, own-server.txt and endless.txt list special cases.
 const preparations = "testdata/examples"
 
-// TestExamples runs every example of every help text. It finds the commands by
-// itself: one without three examples fails, and one whose examples are not run has
-// to be in not-run.txt with the reason.
+// TestExamples runs every example of every help text. Every command must have three
+// examples, and a command whose examples are not run must be in not-run.txt with a reason.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	notRun, alone, endless := table(t, "not-run.txt"), table(t, "own-server.txt"), table(t, "endless.txt")
-	skipped := maps.Clone(notRun) // also where they stand in the help of another command
+	skipped := maps.Clone(notRun) // also in the help of other commands
 	var lonely []documented
 	for _, c := range commands(t) {
 		blocks := examples(c.Examples)
@@ -43,11 +42,11 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has %d examples, want at least 3", c.Path, len(blocks))
 		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
-			t.Errorf("%s is summed up as %q, want a few words without a full stop", c.Path, c.Short)
+			t.Errorf("%s has the summary %q, want a few words without a full stop", c.Path, c.Short)
 		}
 		if reason, ok := take(notRun, c.Path); ok {
 			if len(reason) < 20 {
-				t.Errorf("%s: %q is no reason not to run its examples", c.Path, reason)
+				t.Errorf("%s: %q is too short a reason for not running its examples", c.Path, reason)
 			}
 			continue
 		}
@@ -60,7 +59,7 @@ func TestExamples(t *testing.T) {
 			runExamples(t, c, server, endless, skipped)
 		})
 	}
-	t.Run("with a server of their own", func(t *testing.T) {
+	t.Run("with a separate server", func(t *testing.T) {
 		t.Parallel()
 		s, err := own()
 		if err != nil {
@@ -77,12 +76,12 @@ func TestExamples(t *testing.T) {
 	})
 	for name, left := range map[string]map[string]string{"not-run.txt": notRun, "own-server.txt": alone} {
 		for path := range left {
-			t.Errorf("%s names %q, and there is no such command", name, path)
+			t.Errorf("%s names %q, which is not a command", name, path)
 		}
 	}
 }
 
-// commands asks the binary for all of its commands.
+// commands returns all commands of the binary.
 func commands(t *testing.T) []documented {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "json").Output()
@@ -94,12 +93,12 @@ func commands(t *testing.T) []documented {
 		t.Fatal(err)
 	}
 	if len(list) < 20 {
-		t.Fatalf("freshet docs json lists %d commands, want more", len(list))
+		t.Fatalf("freshet docs json lists %d commands, want at least 20", len(list))
 	}
 	return list
 }
 
-// examples splits a help text's examples: each begins with a comment.
+// examples splits the examples of a help text: each begins with a comment.
 func examples(text string) []string {
 	var blocks []string
 	for line := range strings.Lines(text) {
@@ -144,15 +143,15 @@ func runExamples(t *testing.T, c documented, s *testserver.Server, endless, skip
 		out, err := bash(ctx, dir, s, block)
 		switch {
 		case forever && ctx.Err() == nil:
-			t.Errorf("the example\n%s\nended by itself (%v), and is listed as one that does not:\n%s", block, err, out)
+			t.Errorf("example\n%s\nended (%v), but is listed in endless.txt:\n%s", block, err, out)
 		case !forever && err != nil:
-			t.Errorf("the example\n%s\nfails: %v\n%s", block, err, out)
+			t.Errorf("example\n%s\nfailed: %v\n%s", block, err, out)
 		}
 		cancel()
 	}
 }
 
-// has says whether a line of an example is in a table.
+// has reports whether a line of an example is in a table.
 func has(block string, entries map[string]string) bool {
 	for line := range strings.Lines(block) {
 		if _, ok := entries[strings.TrimSpace(line)]; ok {
@@ -180,7 +179,7 @@ func bash(ctx context.Context, dir string, s *testserver.Server, script string) 
 	return string(out), err
 }
 
-// table reads lines of the form NAME: TEXT.
+// table reads a file with lines of the form NAME: TEXT.
 func table(t *testing.T, name string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(preparations, name))
@@ -203,7 +202,7 @@ func take(entries map[string]string, key string) (string, bool) {
 	return value, ok
 }
 
-// TestHowTo runs the commands of the page about the command line.
+// TestHowTo runs the commands in docs/howto/cli.md.
 func TestHowTo(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/howto/cli.md")
@@ -219,7 +218,7 @@ func TestHowTo(t *testing.T) {
 	}
 }
 
-// TestReference: the reference in the repository is what the commands say now.
+// TestReference checks that docs/reference/cli matches the commands.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -237,12 +236,12 @@ func TestReference(t *testing.T) {
 	}
 	for name := range want {
 		if got[name] != want[name] {
-			t.Errorf("docs/reference/cli/%s is not what the commands say: run make cli-reference", name)
+			t.Errorf("docs/reference/cli/%s is out of date: run make cli-reference", name)
 		}
 		delete(got, name)
 	}
 	for name := range got {
-		t.Errorf("docs/reference/cli/%s is of no command: run make cli-reference", name)
+		t.Errorf("docs/reference/cli/%s belongs to no command: run make cli-reference", name)
 	}
 }
 

@@ -1,6 +1,5 @@
-// Package cli drives the command line of the real binary against one real server:
-// scripts (*.txtar, in the language of testscript), and every example of every
-// help text.
+// Package cli tests the command line of the real binary against one real server, with
+// scripts (*.txtar, in the language of testscript) and every example of every help text.
 package cli
 
 import (
@@ -16,11 +15,11 @@ import (
 	"freshet/test/testserver"
 )
 
-// What the tests share: the folder with freshet and kubectl, and the server.
+// Shared by all tests: the folder with freshet and kubectl, and the server.
 var (
 	programs string
 	server   *testserver.Server
-	// own is a server for examples that change what others rely on.
+	// own starts a server for examples that change what other tests rely on.
 	own func() (*testserver.Server, error)
 )
 
@@ -52,8 +51,10 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Symlink(binary, filepath.Join(programs, "freshet")); err != nil {
 		return 0, err
 	}
-	// There is one machine; what the examples do on another is done here.
-	if err := os.WriteFile(filepath.Join(programs, "ssh"), []byte("#!/bin/sh\nshift\nexec sh -c \"$*\"\n"), 0o700); err != nil { //nolint:gosec // a program
+	// There is only one machine, so ssh runs the examples' remote commands locally.
+	const ssh = "#!/bin/sh\nshift\nexec sh -c \"$*\"\n"
+	//nolint:gosec // a program must be executable
+	if err := os.WriteFile(filepath.Join(programs, "ssh"), []byte(ssh), 0o700); err != nil {
 		return 0, err
 	}
 	if err := kubectl(ctx, filepath.Join(programs, "kubectl")); err != nil {
@@ -69,7 +70,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// kubectl puts KUBECTL, or one built now, at path.
+// kubectl puts the binary of KUBECTL, or one that it builds, at path.
 func kubectl(ctx context.Context, path string) error {
 	if binary := os.Getenv("KUBECTL"); binary != "" {
 		return os.Symlink(binary, path)
@@ -84,8 +85,8 @@ func kubectl(ctx context.Context, path string) error {
 	return nil
 }
 
-// environment is that of a person who has signed in nowhere and stands in dir,
-// where the server s runs from ./freshet-data.
+// environment returns the environment of a user without contexts whose current directory
+// is dir, where ./freshet-data is the data directory of the server s.
 func environment(dir string, s *testserver.Server) []string {
 	return []string{
 		"PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -95,7 +96,7 @@ func environment(dir string, s *testserver.Server) []string {
 	}
 }
 
-// stand puts what environment promises into dir.
+// stand creates the files in dir that environment refers to.
 func stand(dir string, s *testserver.Server) error {
 	return errors.Join(os.MkdirAll(filepath.Join(dir, "home"), 0o700),
 		os.Symlink(s.DataDir, filepath.Join(dir, "freshet-data")))

@@ -14,17 +14,17 @@ import (
 
 var notName = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// TestScripts runs the scripts beside this file. Besides what testscript has:
+// TestScripts runs the scripts in this folder. In addition to testscript's commands:
 //
-//   - freshet and kubectl are on the PATH; the server runs from ./freshet-data and
-//     at $SERVER (HTTPS; its authority is freshet-data/tls/ca.crt) and $SERVER_HTTP;
-//   - $ORG is the name of an organization that is the script's own;
+//   - freshet and kubectl are on the PATH; the server's data is in ./freshet-data, and it
+//     serves $SERVER (HTTPS; its authority is freshet-data/tls/ca.crt) and $SERVER_HTTP;
+//   - $ORG is the name of an organization for the script;
 //   - mode FILE 0600 checks the permissions of a file;
-//   - code N COMMAND... runs a command that has to end with that exit code;
-//   - save NAME puts what the last command printed into a variable;
-//   - accept FILE sets a password by the invitation in a file, and decide PIPE
-//     approve|refuse answers a device whose page comes through a pipe, both in the
-//     script's browser.
+//   - code N COMMAND... runs a command that must exit with that code;
+//   - save NAME sets a variable to the output of the last command;
+//   - accept FILE sets a password with the invitation in a file, and decide PIPE
+//     approve|refuse approves or refuses a device whose URL is read from a pipe, both in
+//     the script's browser.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -50,7 +50,7 @@ func checkMode(ts *testscript.TestScript, neg bool, args []string) {
 	info, err := os.Stat(ts.MkAbs(args[0]))
 	ts.Check(err)
 	if got := fmt.Sprintf("%#o", info.Mode().Perm()); got != args[1] {
-		ts.Fatalf("%s has the mode %s, want %s", args[0], got, args[1])
+		ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
 	}
 }
 

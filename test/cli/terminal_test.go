@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is what a person sees who runs a command on a terminal.
+// screen is the output of a command on a terminal.
 type screen struct {
 	columns int
 	raw     string
-	lines   []string // at the end
+	lines   []string // after the command has exited
 	wraps   bool     // a line did not fit
 }
 
-// on runs a script on a terminal of so many columns, with what is typed when the
-// terminal shows prompt.
+// on runs a script on a terminal with the given width, and types text when the terminal
+// shows prompt.
 func (p patient) on(columns uint16, script, prompt, typed string) screen {
 	p.Helper()
 	master, slave := pty(p.T, columns)
@@ -49,7 +49,7 @@ func (p patient) on(columns uint16, script, prompt, typed string) screen {
 			typed = ""
 		}
 		if err != nil {
-			break // nobody has the terminal any more
+			break // the command has closed the terminal
 		}
 	}
 	if err := cmd.Wait(); err != nil {
@@ -60,12 +60,12 @@ func (p patient) on(columns uint16, script, prompt, typed string) screen {
 	return s
 }
 
-// pty opens both ends of a terminal.
+// pty opens both ends of a pseudo-terminal.
 func pty(t *testing.T, columns uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("NOT TESTED: there are no terminals here: %v", err)
+		t.Skipf("NOT TESTED: no pseudo-terminals on this system: %v", err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
 	fd := int(master.Fd())
@@ -88,7 +88,7 @@ func pty(t *testing.T, columns uint16) (master, slave *os.File) {
 
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// show does what a terminal does with what was written to it.
+// show interprets the output as a terminal does.
 func (s *screen) show() {
 	line, at := []rune{}, 0
 	for text := []rune(colour.ReplaceAllString(s.raw, "")); len(text) > 0; text = text[1:] {
@@ -116,8 +116,8 @@ func (s *screen) show() {
 
 var live = regexp.MustCompile(`\r\x1b\[K[^\r]*[0-9]+/s`)
 
-// TestTerminal: what a person sees of commands that take a while, and that programs
-// see none of it.
+// TestTerminal checks the progress output of long commands on a terminal, and that pipes
+// get none of it.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -138,7 +138,7 @@ END
 	for _, c := range []struct {
 		name, script  string
 		prompt, typed string
-		live          bool // a line that changes
+		live          bool // the output has a progress line
 		want          string
 	}{
 		{
@@ -158,9 +158,9 @@ END
 			want: `^0 messages in 1\.[0-9] s$`,
 		},
 		{
-			name: "messages that are typed", script: "freshet produce typed -n terminal", prompt: "Ctrl-D ends.",
+			name: "messages that are typed", script: "freshet produce typed -n terminal", prompt: "end with Ctrl-D.",
 			typed: "hello\nworld\n\x04",
-			want:  "^Type messages, one a line; Ctrl-D ends.\nhello\nworld\n2 messages stored$",
+			want:  "^Type messages, one per line; end with Ctrl-D.\nhello\nworld\n2 messages stored$",
 		},
 		{name: "one message", script: "freshet produce typed one -n terminal", want: `^1 message stored$`},
 		{
@@ -177,29 +177,29 @@ END
 			t.Errorf("%s: got\n%s\nwant %s\nfrom %q", c.name, got, c.want, s.raw)
 		}
 		if live.MatchString(s.raw) != c.live || s.wraps {
-			t.Errorf("%s: a line with a live rate: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live,
+			t.Errorf("%s: progress line: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live,
 				s.wraps, s.raw)
 		}
 	}
 	if s := p.on(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps ||
 		!live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
-		t.Errorf("on a narrow terminal: wraps: %t, %q", s.wraps, s.raw)
+		t.Errorf("narrow terminal: a line wraps: %t, %q", s.wraps, s.raw)
 	}
 	if s := p.on(80, "TERM=dumb freshet produce many -n terminal < lines", "", ""); strings.Contains(s.raw, "\x1b") {
-		t.Errorf("a terminal that knows no escape sequences got %q", s.raw)
+		t.Errorf("terminal without escape sequences got %q", s.raw)
 	}
 	for script, want := range map[string]bool{
 		"freshet get mc -n terminal":            true,
 		"NO_COLOR=1 freshet get mc -n terminal": false, "TERM=dumb freshet get mc -n terminal": false,
 	} {
 		if s := p.on(80, script, "", ""); colour.MatchString(s.raw) != want {
-			t.Errorf("%s: in colour: %t, want %t: %q", script, !want, want, s.raw)
+			t.Errorf("%s: colours: %t, want %t: %q", script, !want, want, s.raw)
 		}
 	}
 	p.silent()
 }
 
-// silent: in pipes there is what was asked for, and nothing else.
+// silent checks that commands in pipes print their results and nothing else.
 func (p patient) silent() {
 	p.Helper()
 	for script, want := range map[string]string{
@@ -211,7 +211,7 @@ func (p patient) silent() {
 	} {
 		out, err := bash(p.Context(), p.dir, server, script)
 		if err != nil || !regexp.MustCompile(want).MatchString(out) || strings.ContainsAny(out, "\r\x1b") {
-			p.Errorf("%s: got %q, %v; want %s and nothing for terminals", script, out, err, want)
+			p.Errorf("%s: got %q, %v; want %s without terminal output", script, out, err, want)
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// run starts a program in a folder, with the registry to test in its
-// environment.
+// run runs a program in a folder, with the address of the registry in its environment.
 func run(t *testing.T, folder, name string, args ...string) {
 	t.Helper()
 	url, token := target(t)
@@ -22,7 +21,7 @@ func run(t *testing.T, folder, name string, args ...string) {
 	t.Logf("%s", out)
 }
 
-// need skips where something is missing that only these tests need.
+// need skips the test if FRESHET_TEST_CLIENTS is not set or a program is not installed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	if os.Getenv("FRESHET_TEST_CLIENTS") == "" {
@@ -44,7 +43,7 @@ func TestConfluentGo(t *testing.T) {
 func TestNode(t *testing.T) {
 	t.Parallel()
 	need(t, "node", "npm")
-	// A copy, so that what npm fetches stays out of the tree.
+	// A copy, so that the packages that npm downloads stay out of the tree.
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, withoutModules("node")); err != nil {
 		t.Fatal(err)
@@ -52,7 +51,7 @@ func TestNode(t *testing.T) {
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	npm.Dir = folder
 	if out, err := npm.CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: npm cannot fetch the clients: %v\n%s", err, out)
+		t.Skipf("NOT TESTED: npm cannot download the clients: %v\n%s", err, out)
 	}
 	for _, script := range []string{"confluent.test.js", "kafkajs.test.js"} {
 		t.Run(script, func(t *testing.T) {

@@ -35,9 +35,10 @@ func TestFranzSchemas(t *testing.T) {
 		t.Errorf("types: %v %v", types, err)
 	}
 	one := sr.Schema{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}`}
-	two := sr.Schema{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}`}
+	two := sr.Schema{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"},` +
+		`{"name":"b","type":"int","default":0}]}`}
 	bad := sr.Schema{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}`}
-	// CreateSchema registers, asks where the id is, and reads each place.
+	// CreateSchema registers the schema, queries its subjects and versions, and reads each of them.
 	first, err := c.CreateSchema(ctx, subject, one)
 	if err != nil || first.Version != 1 || first.Schema.Schema != one.Schema {
 		t.Fatalf("create: %+v %v", first, err)
@@ -99,7 +100,7 @@ func TestFranzLevelsModesAndDeletes(t *testing.T) {
 		t.Errorf("referenced by: %v %v", by, err)
 	}
 	if err := c.DeleteSchema(ctx, subject, 1, sr.SoftDelete); franzCode(err) != 42206 {
-		t.Errorf("delete what is referenced: %v", err)
+		t.Errorf("deleting a referenced schema: %v", err)
 	}
 	for _, r := range c.SetCompatibility(ctx, sr.SetCompatibility{Level: sr.CompatFullTransitive}, subject) {
 		if r.Err != nil || r.Level != sr.CompatFullTransitive {
@@ -126,7 +127,7 @@ func TestFranzLevelsModesAndDeletes(t *testing.T) {
 	}
 	for _, s := range []string{referrer, subject} {
 		if gone, err := c.DeleteSubject(ctx, s, sr.HardDelete); err != nil || !slices.Equal(gone, []int{1}) {
-			t.Errorf("delete %s for good: %v %v", s, gone, err)
+			t.Errorf("deleting %s permanently: %v %v", s, gone, err)
 		}
 	}
 	if all, err := c.Subjects(sr.WithParams(ctx, sr.ShowDeleted)); err != nil || slices.Contains(all, subject) {

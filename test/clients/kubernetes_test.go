@@ -9,9 +9,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestKubernetesClients is what a newcomer does in a second terminal with the
-// official clients of Python and JavaScript: take the kubeconfig that
-// `freshet kubeconfig` prints, as it is, and nothing else.
+// TestKubernetesClients runs the official Kubernetes clients for Python and JavaScript
+// with the unchanged output of `freshet kubeconfig`, as a new user does.
 func TestKubernetesClients(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -46,11 +45,11 @@ func TestKubernetesClients(t *testing.T) {
 	t.Run("Python", func(t *testing.T) {
 		need(t, "python3")
 		if out, err := work(t, "python3", "-m", "venv", "venv"); err != nil {
-			t.Skipf("NOT TESTED: python3 cannot make an environment (Debian: python3-venv): %v\n%s", err, out)
+			t.Skipf("NOT TESTED: python3 cannot create a virtual environment (Debian: python3-venv): %v\n%s", err, out)
 		}
 		python := filepath.Join(folder, "client", "venv", "bin", "python")
 		if out, err := work(t, python, "-m", "pip", "install", "--quiet", "-r", "requirements.txt"); err != nil {
-			t.Skipf("NOT TESTED: pip cannot fetch the client: %v\n%s", err, out)
+			t.Skipf("NOT TESTED: pip cannot download the client: %v\n%s", err, out)
 		}
 		if out, err := work(t, python, "client.py"); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -59,7 +58,7 @@ func TestKubernetesClients(t *testing.T) {
 	t.Run("JavaScript", func(t *testing.T) {
 		need(t, "node", "npm")
 		if out, err := work(t, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"); err != nil {
-			t.Skipf("NOT TESTED: npm cannot fetch the client: %v\n%s", err, out)
+			t.Skipf("NOT TESTED: npm cannot download the client: %v\n%s", err, out)
 		}
 		if out, err := work(t, "node", "client.mjs"); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// scripts is a folder without node_modules.
+// scripts is a folder whose node_modules are hidden.
 type scripts struct{ fs.FS }
 
 func withoutModules(folder string) fs.FS { return scripts{os.DirFS(folder)} }

@@ -19,7 +19,7 @@ import (
 
 const localToken = "a-key-for-tests"
 
-// target is the registry to test: the one of the environment, or a local one.
+// target returns the registry under test: the one in the environment, or a local one.
 func target(t *testing.T) (url, token string) {
 	t.Helper()
 	if url := os.Getenv("FRESHET_URL"); url != "" {
@@ -55,7 +55,7 @@ func target(t *testing.T) (url, token string) {
 	return s.URL, localToken
 }
 
-// keyholder lets whoever has the key do everything.
+// keyholder accepts localToken and grants its holder all permissions.
 type keyholder struct{ registry *schemas.Registry }
 
 func (k keyholder) Resolve(*http.Request) (registryapi.Target, error) {

@@ -13,17 +13,17 @@ import (
 	"freshet/test/testserver"
 )
 
-// streaming is a real server that speaks the stream protocol, one for all clients.
+// streaming is a real server with Kafka enabled, shared by all clients.
 type streaming struct {
 	*testserver.Server
 	folder string
-	avro   string // a topic that holds values with schemas
+	avro   string // topic whose values have schemas
 
 	origins *origins.Set // topics that every client reads with one consumer
-	output  string       // the folder to which clients write what they read of them
+	output  string       // folder to which clients write the records that they read from them
 }
 
-// environment is what scripts and modules need to know of the server.
+// environment returns the environment variables of scripts and modules.
 func (s *streaming) environment() []string {
 	return append(append(os.Environ(), s.origins.Environment(s.output)...),
 		"FRESHET_URL="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Stream, "FRESHET_STREAM_TLS="+s.StreamTLS,
@@ -33,7 +33,7 @@ func (s *streaming) environment() []string {
 	)
 }
 
-// run starts a program in a folder, with the server in its environment.
+// run runs a program in a folder, with the server's addresses in its environment.
 func (s *streaming) run(t *testing.T, folder string, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -43,7 +43,7 @@ func (s *streaming) run(t *testing.T, folder string, env []string, name string, 
 	return string(out), err
 }
 
-// must is run for what has to succeed.
+// must is run for programs that must succeed.
 func (s *streaming) must(t *testing.T, folder string, env []string, name string, args ...string) string {
 	t.Helper()
 	out, err := s.run(t, folder, env, name, args...)
@@ -53,8 +53,8 @@ func (s *streaming) must(t *testing.T, folder string, env []string, name string,
 	return out
 }
 
-// TestStreamClients runs Kafka clients that others wrote against one server: the
-// modules and scripts of this folder, and programs.
+// TestStreamClients runs third-party Kafka clients against one server: the modules and
+// scripts of this folder, and programs.
 func TestStreamClients(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -75,8 +75,8 @@ func TestStreamClients(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *streaming){
 		"franz": testFranz, "sarama": module(&origins.Sarama), "segmentio": module(&origins.Segmentio),
-		"confluent": module(&origins.Confluent, "-run=TestStream"), "node": testNode,
-		// One after the other: the how-to that both paste goes on where kcat has begun.
+		"confluent": module(&origins.Confluent, "-run=TestKafka"), "node": testNode,
+		// Sequential, because the how-to of Python continues that of kcat.
 		"programs": func(t *testing.T, s *streaming) {
 			t.Helper()
 			t.Run("kcat", func(t *testing.T) { testKcat(t, s) })
@@ -90,7 +90,7 @@ func TestStreamClients(t *testing.T) {
 	}
 }
 
-// module runs the tests of a module, which read the topics of package origins among others.
+// module runs the tests of a separate module, which also read the topics of package origins.
 func module(p *origins.Program, flags ...string) func(*testing.T, *streaming) {
 	return func(t *testing.T, s *streaming) {
 		t.Helper()
@@ -114,8 +114,8 @@ func (s *streaming) readOrigins(t *testing.T, p *origins.Program, folder string)
 	}
 }
 
-// testKcat pastes the line of the first screen and then does what the program is
-// used for.
+// testKcat runs the kcat command that the server prints at startup, and then typical uses
+// of kcat.
 func testKcat(t *testing.T, s *streaming) {
 	t.Helper()
 	need(t, origins.Kcat.Needs...)
@@ -134,7 +134,8 @@ func testKcat(t *testing.T, s *streaming) {
 		!strings.Contains(out, " broker 1 at "+s.Stream+" (controller)") {
 		t.Errorf("%q: got %s, want the broker", pasted, out)
 	}
-	login := "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user -X sasl.password=token:" + s.Token
+	login := "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=user " +
+		"-X sasl.password=token:" + s.Token
 	kcat := func(args string) string {
 		t.Helper()
 		return s.must(t, s.folder, nil, "bash", "-euo", "pipefail", "-c",
@@ -164,7 +165,7 @@ func testKcat(t *testing.T, s *streaming) {
 	}
 	read := append(group(), group()...)
 	if slices.Sort(read); len(slices.Compact(read)) != 4 {
-		t.Errorf("two members after each other: got %q, want four different records", read)
+		t.Errorf("two members one after the other: got %q, want four different records", read)
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return
@@ -181,13 +182,13 @@ func testKcat(t *testing.T, s *streaming) {
 	}
 }
 
-// install copies the folder of a client and fetches the client's libraries there.
+// install copies the folder of a client and downloads the client's libraries there.
 func (s *streaming) install(t *testing.T, p *origins.Program) string {
 	t.Helper()
 	need(t, p.Needs...)
 	folder, err := p.Copy(t.Context(), ".", filepath.Join(s.folder, p.Name))
 	if err != nil {
-		t.Skipf("NOT TESTED: the libraries of %s cannot be fetched (Python needs Debian's python3-venv): %v", p.Name,
+		t.Skipf("NOT TESTED: downloading the libraries of %s failed (Python needs Debian's python3-venv): %v", p.Name,
 			err)
 	}
 	return folder

@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// franz opens a client of franz-go.
+// franz opens a franz-go client.
 func (s *streaming) franz(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(
@@ -41,8 +41,8 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
-// writeAvro fills the topic that clients of other languages read: three orders in
-// Avro, by a Go program. An HTTP consumer reads and acknowledges them too.
+// writeAvro fills the topic that clients in other languages read with three orders in
+// Avro. An HTTP consumer receives and acknowledges them too.
 func (s *streaming) writeAvro(t *testing.T) {
 	t.Helper()
 	ctx := inTime(t)
@@ -58,13 +58,14 @@ func (s *streaming) writeAvro(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema, err := registry.CreateSchema(ctx, s.avro+"-value",
-		sr.Schema{Schema: `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string"}]}`})
+		sr.Schema{Schema: `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},` +
+			`{"name":"note","type":"string"}]}`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
 		value := binary.BigEndian.AppendUint32([]byte{0}, uint32(schema.ID))
-		value = binary.AppendVarint(value, int64(i)) // Avro's numbers are those of encoding/binary
+		value = binary.AppendVarint(value, int64(i)) // Avro uses the same zigzag encoding
 		note := fmt.Sprint("order ", i)
 		value = append(binary.AppendVarint(value, int64(len(note))), note...)
 		if err := client.ProduceSync(ctx,
@@ -83,7 +84,7 @@ func (s *streaming) writeAvro(t *testing.T) {
 	}
 }
 
-// http makes a request of the other interfaces.
+// http makes an HTTP request that must succeed.
 func (s *streaming) http(t *testing.T, method, path, body string) (http.Header, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -109,7 +110,7 @@ func testFranz(t *testing.T, s *streaming) {
 	t.Run("howto", func(t *testing.T) {
 		t.Parallel()
 		need(t, "go")
-		// Built where its modules are known, run where the page's files are.
+		// Built in the folder of this module, run in the folder with the page's files.
 		build := func(folder, file string) string {
 			program := filepath.Join(folder, "program")
 			s.must(t, "../..", []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, file)
@@ -124,8 +125,8 @@ func testFranz(t *testing.T, s *streaming) {
 	t.Run("offsets", func(t *testing.T) { testFranzOffsets(t, s) })
 }
 
-// testFranzGroups: two members share four partitions by every balancer, those of
-// the client and those of the server; who stays takes over.
+// testFranzGroups checks that two members share four partitions with every balancer of
+// the client and of the server, and that the remaining member takes over all partitions.
 func testFranzGroups(t *testing.T, s *streaming) {
 	t.Helper()
 	for name, opts := range map[string][]kgo.Opt{
@@ -171,7 +172,7 @@ func testFranzGroups(t *testing.T, s *streaming) {
 							return
 						}
 						if err := m.CommitUncommittedOffsets(ctx); err != nil && ctx.Err() == nil {
-							continue // a rebalance came; somebody reads it again
+							continue // a rebalance: a member reads the records again
 						}
 						fetches.EachRecord(func(r *kgo.Record) { got <- fmt.Sprint(i, " ", string(r.Value)) })
 					}
@@ -191,14 +192,14 @@ func testFranzGroups(t *testing.T, s *streaming) {
 			if count["0 x"] != 2 || count["1 x"] != 2 {
 				t.Errorf("got %v, want two records for each member", count)
 			}
-			// A static member that leaves for good is taken out by its instance id.
+			// A static member that leaves permanently is removed by its instance id.
 			members[1].Close()
 			if _, err := admin.LeaveGroup(ctx, kadm.LeaveGroup(topic).InstanceIDs("1")); err != nil &&
 				!strings.HasPrefix(name, "server") {
 				t.Errorf("leave: %v", err)
 			}
 			if strings.HasPrefix(name, "server") {
-				return // it has 45 s to come back
+				return // the member may rejoin for 45 s
 			}
 			send("y")
 			for n := 0; n < 4; {
@@ -208,7 +209,7 @@ func testFranzGroups(t *testing.T, s *streaming) {
 						n++
 					}
 				case <-ctx.Done():
-					t.Fatalf("got %d of 4 records after the other has left", n)
+					t.Fatalf("got %d of 4 records after the other member has left", n)
 				}
 			}
 		})
@@ -255,7 +256,7 @@ func (s *streaming) awaitShares(ctx context.Context, t *testing.T, admin *kadm.C
 	t.Fatalf("group %s: two members did not get two partitions each", group)
 }
 
-// testFranzTopics goes through what kadm does with topics and brokers.
+// testFranzTopics tests kadm's functions for topics and brokers.
 func testFranzTopics(t *testing.T, s *streaming) {
 	t.Helper()
 	t.Parallel()
@@ -339,13 +340,13 @@ func testFranzTopics(t *testing.T, s *streaming) {
 		kadm.NewACLs().AnyResource().ResourcePatternType(kadm.ACLPatternAny).Operations(
 			kadm.OpAny).Allow().AllowHosts())
 	if err != nil || len(acls) == 0 || acls[0].Err != nil {
-		t.Errorf("access lists: got %+v, %v; want them read", acls, err)
+		t.Errorf("access lists: got %+v, %v; want some", acls, err)
 	}
 	deleted, err := admin.DeleteTopics(ctx, topic)
 	ok(errors.Join(err, deleted.Error()))
 }
 
-// testFranzOffsets goes through what kadm does with offsets of topics and groups.
+// testFranzOffsets tests kadm's functions for offsets of topics and consumer groups.
 func testFranzOffsets(t *testing.T, s *streaming) {
 	t.Helper()
 	t.Parallel()
@@ -421,8 +422,8 @@ func testFranzOffsets(t *testing.T, s *streaming) {
 	}
 }
 
-// testFranzHTTP: what HTTP producers write, one by one and many at once, a group
-// reads as records, between those of its own kind.
+// testFranzHTTP checks that a consumer group reads messages produced over HTTP, singly and
+// in batches, as records between those of Kafka producers.
 func testFranzHTTP(t *testing.T, s *streaming) {
 	t.Helper()
 	t.Parallel()
@@ -435,7 +436,8 @@ func testFranzHTTP(t *testing.T, s *streaming) {
 	}
 	path := "/admin/rest/topics/v1/public/default/" + topic
 	s.http(t, http.MethodPost, path+"/messages",
-		`{"encoding": "text", "messages": [{"key": "k", "payload": "one", "properties": {"p": "v"}}, {"payload": "two"}]}`)
+		`{"encoding": "text", "messages": [{"key": "k", "payload": "one", "properties": {"p": "v"}}, `+
+			`{"payload": "two"}]}`)
 	if err := client.ProduceSync(ctx, &kgo.Record{Value: []byte("three")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +452,7 @@ func testFranzHTTP(t *testing.T, s *streaming) {
 	for i, want := range []string{"one", "two", "three", `"four"`} {
 		if r := records[i]; string(r.Value) != want || r.Offset != int64(i) ||
 			r.Timestamp.Before(time.Now().Add(-time.Hour)) {
-			t.Errorf("record %d: got %+v, want %s of now", i, r, want)
+			t.Errorf("record %d: got %+v, want %s with a current timestamp", i, r, want)
 		}
 	}
 	if r := records[0]; string(r.Key) != "k" || len(r.Headers) != 1 || r.Headers[0].Key != "p" ||

@@ -9,7 +9,7 @@ import (
 	"freshet/test/pages"
 )
 
-// howto returns the blocks of a section of the page on Kafka clients, with this
+// howto returns the code blocks of a section of the page about Kafka clients, with this
 // server's addresses in them, and a folder in which to run them.
 func (s *streaming) howto(t *testing.T, section, language string) (folder string, blocks []string) {
 	t.Helper()
@@ -21,7 +21,7 @@ func (s *streaming) howto(t *testing.T, section, language string) (folder string
 	part, _, _ := strings.Cut(rest, "\n## ")
 	blocks = pages.Blocks(part, language)
 	if !found || len(blocks) == 0 {
-		t.Fatalf("section %q of the page has no blocks of %s", section, language)
+		t.Fatalf("section %q of the page has no %s blocks", section, language)
 	}
 	for i := range blocks {
 		blocks[i] = strings.NewReplacer("127.0.0.1:9092", s.Stream, "http://127.0.0.1:8080", s.URL).Replace(blocks[i])
@@ -36,8 +36,8 @@ func (s *streaming) howto(t *testing.T, section, language string) (folder string
 	return folder, blocks
 }
 
-// follow runs the blocks of a section one by one, as files, and looks for what they
-// print.
+// follow runs the blocks of a section one after another, as files, and checks their
+// output.
 func (s *streaming) follow(t *testing.T, section, language string, run func(folder, file string) string,
 	wants ...string,
 ) {
@@ -53,7 +53,7 @@ func (s *streaming) follow(t *testing.T, section, language string, run func(fold
 	}
 	for _, want := range wants {
 		if !strings.Contains(out, want) {
-			t.Errorf("how-to, %s: %q is not in the output\n%s", section, want, out)
+			t.Errorf("how-to, %s: output does not contain %q\n%s", section, want, out)
 		}
 	}
 }

@@ -19,17 +19,17 @@ import (
 	"freshet/test/tally"
 )
 
-// want calls the server past the browser and wants success.
+// want calls the server directly, not through the browser, and fails the test on an error.
 func want(t *testing.T, method, path string, body any, headers ...string) []byte {
 	t.Helper()
-	text, err := ask(t.Context(), method, path, body, headers...)
+	text, err := send(t.Context(), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-// backlog is what a subscription of a topic of orders has not acknowledged.
+// backlog returns the number of unacknowledged messages of a subscription in the cluster orders.
 func backlog(t *testing.T, topic, subscription string) int {
 	t.Helper()
 	var stats struct {
@@ -43,16 +43,20 @@ func backlog(t *testing.T, topic, subscription string) int {
 	return stats.Subscriptions[subscription].Backlog
 }
 
-// set gives a control of the dialog a value, by its name.
+// set sets the value of a control of the dialog, by its name.
 func (b *tab) set(name, value string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector('[name=%q]')`, name))
 	eval[any](b, fmt.Sprintf(
-		`(e => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll('[name=%q]')].at(-1))`, value, name))
+		`(e => {
+			e.value = %q
+			e.dispatchEvent(new Event('input', {bubbles: true}))
+			e.dispatchEvent(new Event('change', {bubbles: true}))
+		})([...document.querySelectorAll('[name=%q]')].at(-1))`, value, name))
 }
 
-// What another client produces is on the page at once, decoded by its schema; pausing
-// keeps it waiting, and stopping keeps the rows.
+// TestTailOfAvro checks that a message of another client appears immediately, decoded with its
+// schema; while the tail is paused messages wait, and after a stop the rows stay.
 func TestTailOfAvro(t *testing.T) {
 	const topic = "public/default/live"
 	want(t, http.MethodPut, admin+topic, nil)
@@ -66,54 +70,54 @@ func TestTailOfAvro(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/topics/orders/" + topic)
-	b.says("Waiting for messages")
+	b.waitText("Waiting for messages")
 	b.until(`document.querySelector('.badge.ok')?.innerText === 'Live'`)
 	produce("first", "k-1")
-	b.says(`{"id":"first","amount":9.5,"items":["tea"],"note":null}`)
+	b.waitText(`{"id":"first","amount":9.5,"items":["tea"],"note":null}`)
 	b.click("Pause")
 	produce("second", "k-2")
-	b.says("1 waiting")
+	b.waitText("1 waiting")
 	if eval[bool](b, `document.body.innerText.includes('"second"')`) {
-		t.Error("a message came in while it was paused")
+		t.Error("message appeared while the tail was paused")
 	}
 	b.click("Resume")
-	b.says(`"second"`)
+	b.waitText(`"second"`)
 	b.fill("Filter messages", "key=k-2")
 	b.until(`document.querySelectorAll('.rows .row').length === 1`)
 	b.fill("Filter messages", "region=eu")
 	b.until(`document.querySelectorAll('.rows .row').length === 2`)
 	eval[any](b, `void [...document.querySelectorAll('.rows a')].at(-1).click()`)
-	b.says("AVRO, version 0 of the topic's schema")
+	b.waitText("AVRO, version 0 of the topic's schema")
 	b.until(`document.querySelector('.message .code').innerText.includes('"amount": 9.5')`)
 	b.click("Hex")
 	b.until(`/^000000  0a 66 69 72 73 74/.test(document.querySelector('.message pre').innerText)`)
 	b.click("Stop")
-	b.says("Stopped")
+	b.waitText("Stopped")
 	produce("third", "k-3")
 	if rows := eval[int](b, `document.querySelectorAll('.rows .row').length`); rows != 2 {
-		t.Errorf("%d rows after it was stopped, want the 2 that were there", rows)
+		t.Errorf("got %d rows after the stop, want the previous 2", rows)
 	}
 	for _, sent := range b.sent() {
 		if strings.Contains(sent, server.Token) {
-			t.Errorf("the token is in an address or body: %.100s", sent)
+			t.Errorf("token is in a URL or body: %.100s", sent)
 		}
 	}
 	b.clean()
 }
 
-// A large payload is cut by the server; the download has all of it. A Protobuf message
-// is read by the registry's schema.
+// TestPayloads checks that the server truncates a large payload while the download has all of
+// it, and that a Protobuf message is decoded with the registry's schema.
 func TestPayloads(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/topics/orders/public/default/clicks?from=earliest&q=long")
 	b.prepare("topic-large", "", "long")
-	b.says("Only the first 64 KiB of 195 KiB")
+	b.waitText("Only the first 64 KiB of 195 KiB")
 	eval[any](b, `void (URL.createObjectURL = blob => { window.saved = blob.size; return '#' })`)
 	b.click("Download 195 KiB")
 	b.until(`window.saved > 195 * 1024`)
 	b.visit("acme/topics/orders/public/default/emails?from=earliest")
-	b.says(`{"to":"a@b.c","tags":["x","y"],"counts":{"n":7},"kind":"HTML"}`)
+	b.waitText(`{"to":"a@b.c","tags":["x","y"],"counts":{"n":7},"kind":"HTML"}`)
 	b.clean()
 }
 
@@ -129,14 +133,14 @@ func TestProduceBySchema(t *testing.T) {
 	b.until(`document.querySelector('[name=payload]')?.value.includes('amount')`) // the schema's example
 	b.set("payload", `{"id":"A-1","amount":"much","items":[]}`)
 	b.click("Produce message")
-	b.says(`amount: string "much" is no double`)
+	b.waitText(`amount: string "much" is no double`)
 	b.set("payload", `{"id":"A-1","amount":2,"items":["x"]}`)
 	b.set("key", "größe")
 	b.set("properties", "Region=eu")
 	b.click("Produce message")
 	b.until(`[...document.querySelectorAll('.rows-list a')].some(a => /^\d+:0:-1:0/.test(a.innerText))`)
 	snippet := eval[string](b, `document.querySelector('.show-as pre').innerText`)
-	run := exec.CommandContext(t.Context(), "bash", "-c", snippet) // the same once more
+	run := exec.CommandContext(t.Context(), "bash", "-c", snippet) // repeats the produce
 	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%s\n%v %s", snippet, err, out)
@@ -159,19 +163,19 @@ func TestPlayground(t *testing.T) {
 	b.visit("acme/topics/orders/" + topic + "?tab=playground")
 	b.click("Make the subscription “playground”")
 	b.click("Consume one message")
-	b.says("200 OK")
-	b.says("x-msg-message-string-id")
-	b.says("the topic’s incarnation")
-	b.says("ledgerId")
+	b.waitText("200 OK")
+	b.waitText("x-msg-message-string-id")
+	b.waitText("the topic’s incarnation")
+	b.waitText("ledgerId")
 	b.click("by string id")
-	b.says("204 No Content")
-	b.says("Acknowledged, on disk")
+	b.waitText("204 No Content")
+	b.waitText("Acknowledged, on disk")
 	b.shoot("playground-done-1440-light")
 	if n := backlog(t, topic, "playground"); n != 0 {
-		t.Errorf("the backlog has %d messages, want the message acknowledged", n)
+		t.Errorf("backlog has %d messages, want 0", n)
 	}
 	b.click("Consume one message")
-	b.says("204: no message came within a second")
+	b.waitText("204: no message came within a second")
 	b.clean()
 }
 
@@ -189,52 +193,55 @@ func TestSubscriptions(t *testing.T) {
 	b.click("Create")
 	b.until(`document.querySelector('.row.chosen')`)
 	if n := backlog(t, topic, "mover"); n != 0 {
-		t.Fatalf("a subscription at the end has a backlog of %d", n)
+		t.Fatalf("subscription at the end has a backlog of %d, want 0", n)
 	}
 	b.click("Move…")
 	b.click("Move")
-	b.says("mover is moved")
+	b.waitText("mover is moved")
 	b.until(`document.querySelector('.row.chosen').innerText.includes('3')`)
 	if n := backlog(t, topic, "mover"); n != 3 {
-		t.Errorf("the backlog is %d after the reset to the beginning, want 3", n)
+		t.Errorf("backlog is %d after the reset to the start, want 3", n)
 	}
 	b.click("Peek")
-	b.says("message 0")
+	b.waitText("message 0")
 	b.click("Next")
-	b.says("message 1")
+	b.waitText("message 1")
 	b.click("Delete")
 	b.until(`document.querySelector('dialog[open]')`)
 	b.click("Cancel")
 	b.clean()
 }
 
-// A change that breaks readers is shown as one, refused before it is registered, and a
-// deletion that is refused is explained by its code.
+// TestSchemaThatBreaks checks that an incompatible change is shown as such and rejected before
+// it is registered, and that a rejected deletion is explained by its error code.
 func TestSchemaThatBreaks(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/schemas/orders/invoices-value?tab=diff")
-	b.says("Breaks new readers of old data")
-	b.says("/total")
-	b.says("would refuse it")
+	b.waitText("Breaks new readers of old data")
+	b.waitText("/total")
+	b.waitText("would refuse it")
 	b.until(`[...document.querySelectorAll('.diff .del')].some(l => l.innerText.includes('"long"'))`)
 	b.visit("acme/schemas/orders/invoices-value")
 	b.click("New version")
 	b.until(`document.querySelector('dialog textarea').value.includes('customer')`)
-	eval[any](b, `(e => { e.value = e.value.replace('"name": "id",\n      "type": "string"', '"name": "id",\n      "type": "int"'); e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog textarea'))`)
+	eval[any](b, `(e => {
+		e.value = e.value.replace('"name": "id",\n      "type": "string"', '"name": "id",\n      "type": "int"')
+		e.dispatchEvent(new Event('input', {bubbles: true}))
+	})(document.querySelector('dialog textarea'))`)
 	b.click("Check")
-	b.says("It would be refused: not compatible.")
-	b.says("TYPE_MISMATCH")
+	b.waitText("It would be refused: not compatible.")
+	b.waitText("TYPE_MISMATCH")
 	b.shoot("schema-check-1440-light")
 	b.click("Register")
-	b.says("The subject’s level does not allow this change.")
+	b.waitText("The subject’s level does not allow this change.")
 	b.click("Cancel")
 	b.visit("acme/schemas/orders/address")
-	b.says("invoices-value 3") // who refers to it
+	b.waitText("invoices-value 3") // the schema that refers to it
 	b.click("Delete")
 	b.click("Soft delete")
-	b.says("42206")
-	b.says("Other schemas refer to it")
+	b.waitText("42206")
+	b.waitText("Other schemas refer to it")
 	b.shoot("schema-refused-1440-light")
 	b.click("Cancel")
 	want(t, http.MethodPost, registry+"/subjects/short-lived/versions", object{"schema": `"int"`})
@@ -252,8 +259,8 @@ func TestSchemaThatBreaks(t *testing.T) {
 	b.clean()
 }
 
-// A group of a real client of the stream protocol: seen, not moved while it reads, moved
-// when it has left.
+// TestGroupReset checks a consumer group of a real Kafka client: it is shown, its offsets
+// cannot be reset while it reads, and can after it has left.
 func TestGroupReset(t *testing.T) {
 	for i := range 5 {
 		want(t, http.MethodPost, messages+"public/default/invoices/message", fmt.Appendf(nil, "invoice %d", i))
@@ -287,30 +294,30 @@ func TestGroupReset(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/groups/orders/public/console-readers")
-	b.says("Stable")
+	b.waitText("Stable")
 	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n0')`)
 	b.shoot("group-stable-1440-light")
 	b.click("Move…")
-	b.says("Stop them first")
+	b.waitText("Stop them first")
 	b.click("Move")
 	b.until(`document.querySelector('dialog .callout.bad')`)
 	b.click("Cancel")
 	c.Close()
-	b.says("Empty")
+	b.waitText("Empty")
 	b.click("Move…")
 	b.click("Move")
 	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n5')`)
 	c = join()
-	read(c) // all of them again
+	read(c) // reads all records again
 	c.Close()
 	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n0')`)
 	b.clean()
 }
 
-// Who may only read sees what is missing.
+// TestReadOnlyData checks that a reader sees which permissions are missing.
 func TestReadOnlyData(t *testing.T) {
 	b := open(t, 1440, "light")
-	id, secret := credentials(t, "reporting") // a token for each instance is asked for with them
+	id, secret := credentials(t, "reporting") // the console requests a token for each instance with them
 	b.before(fmt.Sprintf(
 		`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'client', id: %q, secret: %q, keep: true}))`,
 		id, secret))
@@ -318,9 +325,9 @@ func TestReadOnlyData(t *testing.T) {
 	b.until(`document.querySelector('.rows .row')`)
 	b.until(button + `('New topic')?.title.includes('messaging.topics.create')`)
 	b.visit("acme/topics/orders/public/default/orders?from=earliest")
-	b.says("You may not see the messages of this topic")
-	b.says("can give you a role that has it") // and not to sign in again
-	b.says("messaging.topics.consume")
+	b.waitText("You may not see the messages of this topic")
+	b.waitText("can give you a role that has it") // it does not suggest to sign in again
+	b.waitText("messaging.topics.consume")
 	b.shoot("topic-denied-1440-light")
 	b.visit("acme/topics/orders/public/default/orders?tab=produce")
 	b.until(button + `('Produce message')?.getAttribute('aria-disabled') === 'true'`)
@@ -333,7 +340,7 @@ func TestReadOnlyData(t *testing.T) {
 	b.clean()
 }
 
-// Ten thousand topics and five thousand subjects: real ones, filtered without a pause.
+// TestCrowd filters 10,000 real topics and 5,000 subjects without a noticeable pause.
 func TestCrowd(t *testing.T) {
 	const root = "/clusters/acme/events"
 	work := make(chan int)
@@ -341,7 +348,7 @@ func TestCrowd(t *testing.T) {
 	for range 48 {
 		workers.Go(func() {
 			for i := range work {
-				if _, err := ask(t.Context(), http.MethodPut,
+				if _, err := send(t.Context(), http.MethodPut,
 					fmt.Sprintf("%s/admin/v2/persistent/public/default/topic-%05d", root, i), nil); err != nil {
 					t.Error(err)
 				}
@@ -356,21 +363,29 @@ func TestCrowd(t *testing.T) {
 	workers.Wait()
 	b := open(t, 1440, "light")
 	b.as(server.Token)
-	b.before(`window.longest = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { longest = Math.max(longest, e.duration) })).observe({type: 'longtask', buffered: true})`)
+	b.before(`window.longest = 0
+		const longer = e => { longest = Math.max(longest, e.duration) }
+		new PerformanceObserver(l => l.getEntries().forEach(longer)).observe({type: 'longtask', buffered: true})`)
 	b.visit("acme/topics/events")
-	b.says("10,000 topics")
+	b.waitText("10,000 topics")
 	if rows := eval[int](b, `document.querySelectorAll('.rows .row').length`); rows == 0 || rows > 200 {
-		t.Errorf("%d rows are drawn, want about a screen of them", rows)
+		t.Errorf("%d rows are rendered, want about one screen", rows)
 	}
 	b.shoot("topics-crowd-1440-light")
-	took := b.timed(`(e => { e.value = '0777'; e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('[data-filter]'))`, "topic-00777")
+	filter := func(text string) string {
+		return fmt.Sprintf(`(e => {
+			e.value = %q
+			e.dispatchEvent(new Event('input', {bubbles: true}))
+		})(document.querySelector('[data-filter]'))`, text)
+	}
+	took := b.timed(filter("0777"), "topic-00777")
 	t.Logf("10,000 topics: filtered within %.0f ms, the longest pause was %.0f ms", took, eval[float64](b, `longest`))
 	var made sync.WaitGroup
 	next := make(chan int)
 	for range 32 {
 		made.Go(func() {
 			for i := range next {
-				if _, err := ask(t.Context(), http.MethodPost,
+				if _, err := send(t.Context(), http.MethodPost,
 					fmt.Sprintf("%s/subjects/subject-%05d/versions", root, i),
 					object{"schema": `"string"`}); err != nil {
 					t.Error(err)
@@ -384,21 +399,21 @@ func TestCrowd(t *testing.T) {
 	close(next)
 	made.Wait()
 	b.visit("acme/schemas/events")
-	b.says("5,000 subjects")
-	took = b.timed(`(e => { e.value = '0444'; e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('[data-filter]'))`, "subject-00444")
+	b.waitText("5,000 subjects")
+	took = b.timed(filter("0444"), "subject-00444")
 	t.Logf("5,000 subjects: filtered within %.0f ms", took)
 	if pause := eval[float64](b, `longest`); pause > 2000 {
-		t.Errorf("the page stood still for %.0f ms", pause)
+		t.Errorf("page was blocked for %.0f ms, want at most 2000", pause)
 	}
 	b.clean()
 }
 
-// timed is how long it takes from an act until a text is there.
+// timed runs a script and returns the milliseconds until a text is on the page.
 func (b *tab) timed(act, text string) float64 {
 	b.t.Helper()
 	began := time.Now()
 	eval[any](b, `void `+act)
-	b.says(text)
+	b.waitText(text)
 	return float64(time.Since(began).Microseconds()) / 1000
 }
 
@@ -413,11 +428,11 @@ func TestSlowTopics(t *testing.T) {
 	})
 	command(b, page.Navigate, page.NavigateParams{URL: site + "/console/acme/topics/orders"})
 	b.until(`document.querySelector('.skeleton, .boot')`)
-	b.says("orders-2025")
+	b.waitText("orders-2025")
 	b.clean()
 }
 
-// Whatever is in messages, names and schemas is text.
+// TestAttackMarkupInMessages checks that markup in messages, names and schemas is shown as text.
 func TestAttackMarkupInMessages(t *testing.T) {
 	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"'><svg onload=window.pwned=1>`
 	topic := "public/default/" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E"
@@ -458,7 +473,7 @@ func TestAttackMarkupInMessages(t *testing.T) {
 		tries++
 		if eval[bool](b, `!!window.pwned || !!document.querySelector('main img, main script, main svg[onload]')`) {
 			successes++
-			t.Errorf("%s runs or shows markup from the server", view)
+			t.Errorf("%s executes or renders markup from the server", view)
 		}
 	}
 	b.clean()

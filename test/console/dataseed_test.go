@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Where the cluster "orders" of acme answers.
+// Paths of the cluster "orders" of acme.
 const (
 	ordersRoot = "/clusters/acme/orders"
 	admin      = ordersRoot + "/admin/v2/persistent/"
@@ -17,9 +17,12 @@ const (
 	registry   = ordersRoot + "/stream"
 )
 
-const orderAvro = `{"type":"record","name":"Order","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"amount","type":"double"},{"name":"items","type":{"type":"array","items":"string"}},{"name":"note","type":["null","string"],"default":null}]}`
+const orderAvro = `{"type":"record","name":"Order","namespace":"shop","fields":[` +
+	`{"name":"id","type":"string"},{"name":"amount","type":"double"},` +
+	`{"name":"items","type":{"type":"array","items":"string"}},` +
+	`{"name":"note","type":["null","string"],"default":null}]}`
 
-// avroOrder writes an order by orderAvro.
+// avroOrder encodes an order with orderAvro.
 func avroOrder(id string, amount float64, items ...string) []byte {
 	text := func(b []byte, s string) []byte { return append(binary.AppendVarint(b, int64(len(s))), s...) }
 	b := text(nil, id)
@@ -30,11 +33,11 @@ func avroOrder(id string, amount float64, items ...string) []byte {
 			b = text(b, item)
 		}
 	}
-	return append(b, 0, 0) // no more items; the first branch
+	return append(b, 0, 0) // end of the items; null for note
 }
 
-// ask calls the server and wants success.
-func ask(ctx context.Context, method, path string, body any, headers ...string) ([]byte, error) {
+// send calls the server and returns an error unless the status is below 300.
+func send(ctx context.Context, method, path string, body any, headers ...string) ([]byte, error) {
 	status, text, err := call(ctx, server.Token, method, path, body, headers...)
 	if err == nil && status >= 300 {
 		err = fmt.Errorf("%s %s: %d %s", method, path, status, text)
@@ -46,7 +49,7 @@ func ask(ctx context.Context, method, path string, body any, headers ...string) 
 func seedData(ctx context.Context) error {
 	ready := time.Now().Add(30 * time.Second)
 	for {
-		_, err := ask(ctx, http.MethodGet, ordersRoot+"/admin/v2/tenants", nil)
+		_, err := send(ctx, http.MethodGet, ordersRoot+"/admin/v2/tenants", nil)
 		if err == nil {
 			break
 		}
@@ -58,7 +61,7 @@ func seedData(ctx context.Context) error {
 	var first error
 	do := func(method, path string, body any, headers ...string) {
 		if first == nil {
-			_, first = ask(ctx, method, path, body, headers...)
+			_, first = send(ctx, method, path, body, headers...)
 		}
 	}
 	do("PUT", ordersRoot+"/admin/v2/tenants/eu",
@@ -103,14 +106,20 @@ func seedData(ctx context.Context) error {
 		}
 		do("POST", registry+"/subjects/"+subject+"/versions", body)
 	}
-	register("address", `{"type":"record","name":"Address","namespace":"shop","fields":[{"name":"street","type":"string"},{"name":"city","type":"string"}]}`, nil)
+	register("address", `{"type":"record","name":"Address","namespace":"shop","fields":[`+
+		`{"name":"street","type":"string"},{"name":"city","type":"string"}]}`, nil)
 	register("invoices-value",
-		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"int"},{"name":"due","type":"string"}]}`, nil)
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},`+
+			`{"name":"total","type":"int"},{"name":"due","type":"string"}]}`, nil)
 	register("invoices-value",
-		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"long"},{"name":"due","type":"string"},{"name":"currency","type":"string","default":"EUR"}]}`, nil)
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},`+
+			`{"name":"total","type":"long"},{"name":"due","type":"string"},`+
+			`{"name":"currency","type":"string","default":"EUR"}]}`, nil)
 	do("PUT", registry+"/config/invoices-value", object{"compatibility": "NONE"})
 	register("invoices-value",
-		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"string"},{"name":"currency","type":"string","default":"EUR"},{"name":"customer","type":"string"},{"name":"to","type":"shop.Address"}]}`,
+		`{"type":"record","name":"Invoice","namespace":"shop","fields":[{"name":"id","type":"string"},`+
+			`{"name":"total","type":"string"},{"name":"currency","type":"string","default":"EUR"},`+
+			`{"name":"customer","type":"string"},{"name":"to","type":"shop.Address"}]}`,
 		object{"references": []object{{"name": "shop.Address", "subject": "address", "version": 1}}})
 	do("PUT", registry+"/config/invoices-value", object{"compatibility": "FULL"})
 	register("clicks-value", `{"type":"object","properties":{"text":{"type":"string"}}}`, object{"schemaType": "JSON"})

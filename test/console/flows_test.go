@@ -16,17 +16,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// credentials of an account of acme, from its status.
+// credentials rotates and returns the credentials of an account of acme.
 func credentials(t *testing.T, account string) (id, secret string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	rotate := func() (int, []byte, error) {
-		return call(ctx, server.Token, http.MethodPost, group+"acme/serviceaccounts/"+account+"/rotate",
+		return call(ctx, server.Token, http.MethodPost, namespaces+"acme/serviceaccounts/"+account+"/rotate",
 			object{"spec": object{"overlapSeconds": 86400}})
 	}
 	status, text, err := rotate()
-	for err == nil && status == http.StatusConflict { // it was just made, and has none yet
+	for err == nil && status == http.StatusConflict { // a new account has no credentials yet
 		<-time.After(50 * time.Millisecond)
 		status, text, err = rotate()
 	}
@@ -49,7 +49,7 @@ func credentials(t *testing.T, account string) (id, secret string) {
 	return file.ID, file.Secret
 }
 
-// tokenOf asks for a token of a service account.
+// tokenOf requests a token of a service account.
 func tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	id, secret := credentials(t, account)
@@ -58,13 +58,13 @@ func tokenOf(t *testing.T, account string) string {
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
-	var answer struct {
+	var response struct {
 		Token string `json:"access_token"`
 	}
-	if err := json.Unmarshal(text, &answer); err != nil {
+	if err := json.Unmarshal(text, &response); err != nil {
 		t.Fatal(err)
 	}
-	return answer.Token
+	return response.Token
 }
 
 func (b *tab) signIn(id, secret string) {
@@ -83,25 +83,25 @@ func TestSignIn(t *testing.T) {
 	b.signIn(id, "wrong")
 	b.until(`document.querySelector('.callout.bad')`)
 	b.signIn(id, secret)
-	b.says("platform")
+	b.waitText("platform")
 	b.until(`location.pathname === '/console/acme/overview'`)
 	eval[any](b, `void document.querySelector('.chip').click()`)
-	b.says("Administrator")
-	b.says("renewed by itself")
+	b.waitText("Administrator")
+	b.waitText("renewed by itself")
 	if kept := eval[string](b, `JSON.stringify([{...localStorage}, {...sessionStorage}])`); strings.Contains(kept,
 		secret) || strings.Contains(kept, "freshet.session") {
-		t.Errorf("what was not asked to be kept is kept: %s", kept)
+		t.Errorf("session is stored without being requested: %s", kept)
 	}
 	for _, sent := range b.sent() {
 		if strings.Contains(sent, secret) && !strings.Contains(sent, "/oauth/token") {
-			t.Errorf("the secret went elsewhere: %s", sent)
+			t.Errorf("secret was sent to another endpoint: %s", sent)
 		}
 	}
 	b.click("Sign out")
-	b.says("Sign in to Freshet")
+	b.waitText("Sign in to Freshet")
 }
 
-// A credentials file that is dropped signs in, and keeps for the tab when asked to.
+// TestSignInByFile signs in with a dropped credentials file, and keeps the session for the tab on request.
 func TestSignInByFile(t *testing.T) {
 	id, secret := credentials(t, "platform")
 	file := filepath.Join(t.TempDir(), "acme-platform.json")
@@ -119,14 +119,14 @@ func TestSignInByFile(t *testing.T) {
 	b.until(`document.querySelector('.check input')`)
 	eval[any](b, `void document.querySelector('.check input').click()`)
 	do(b, chromedp.SetUploadFiles(chromedp.CSS(`input[type=file]`), []string{file}))
-	b.says("checkout-ci") // the view that the URL named
+	b.waitText("checkout-ci") // the view of the URL
 	do(b, chromedp.Reload())
 	b.settled()
-	b.says("checkout-ci")
+	b.waitText("checkout-ci")
 	b.clean()
 }
 
-// When the session ends under a page, the page stays, and goes on after the next sign-in.
+// TestExpiry checks that a page stays open when its session ends, and works after the next sign-in.
 func TestExpiry(t *testing.T) {
 	create(t, "acme", "serviceaccounts",
 		object{"metadata": object{
@@ -137,42 +137,43 @@ func TestExpiry(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.visit("acme/accounts?q=fleet")
 	b.signIn(id, secret)
-	b.says("fleeting")
+	b.waitText("fleeting")
 	b.settled()
 	b.until(`document.querySelector('.rows .row')`)
 	eval[any](b, `void (window.stays = document.querySelector('#main h1'))`)
-	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+"acme/serviceaccounts/fleeting/rotate",
+	status, text, err := call(t.Context(), server.Token, http.MethodPost,
+		namespaces+"acme/serviceaccounts/fleeting/rotate",
 		object{"spec": object{"overlapSeconds": 0}})
 	if err != nil || status >= 300 {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
 	id, secret = credentials(t, "fleeting")
-	b.says("Sign in again")
+	b.waitText("Sign in again")
 	b.shoot("signin-again-1440-light")
 	b.signIn(id, secret)
 	b.until(`!document.querySelector('.signin.over')`)
 	create(t, "acme", "serviceaccounts", object{"metadata": object{"name": "fleet-later"}})
-	b.says("fleet-later")
+	b.waitText("fleet-later")
 	if !eval[bool](b, `window.stays.isConnected && location.search === '?q=fleet'`) {
-		t.Error("the page did not stay as it was")
+		t.Error("page did not keep its state")
 	}
 }
 
-// What a role does not allow is greyed out and named, and lists that it may not see do
-// not look empty.
+// TestReadOnlyRole checks that actions without permission are disabled and name the missing
+// permission, and that lists without permission do not look empty.
 func TestReadOnlyRole(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(tokenOf(t, "reporting"))
 	b.visit("acme/clusters")
-	b.says("Shop, production")
+	b.waitText("Shop, production")
 	b.until(button + `('New cluster')?.getAttribute('aria-disabled') === 'true'`)
 	if why := eval[string](b, button+`('New cluster').title`); !strings.Contains(why,
 		"cloud.messagingclusters.create") {
-		t.Errorf("the button says %q, want the missing permission", why)
+		t.Errorf("button title is %q, want the missing permission", why)
 	}
 	b.click("New cluster")
 	if eval[bool](b, `!!document.querySelector('dialog[open]')`) {
-		t.Error("a button that is greyed out opened a dialog")
+		t.Error("disabled button opened a dialog")
 	}
 	b.shoot("readonly-1440-light")
 	b.visit("acme/clusters/orders")
@@ -180,62 +181,70 @@ func TestReadOnlyRole(t *testing.T) {
 		b.until(fmt.Sprintf(`%s(%q)?.getAttribute('aria-disabled') === 'true'`, button, name))
 	}
 	b.visit("acme/system?tab=audit")
-	b.says("You may not see the audit log")
-	b.says("cloud.auditrecords.list")
+	b.waitText("You may not see the audit log")
+	b.waitText("cloud.auditrecords.list")
 	b.shoot("denied-1440-light")
 	b.visit("acme/accounts/checkout")
-	b.says("cloud.credentials.describe")
+	b.waitText("cloud.credentials.describe")
 	b.clean()
 }
 
-// Lists follow the server without being asked.
+// TestLive checks that lists update automatically.
 func TestLive(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/instances")
 	create(t, "acme", "messaginginstances", named("appears", object{}))
-	b.says("appears")
-	b.until(`[...document.querySelectorAll('.row')].find(r => r.innerText.includes('appears'))?.innerText.includes('Ready')`)
+	b.waitText("appears")
+	b.until(`[...document.querySelectorAll('.row')].find(r => r.innerText.includes('appears'))
+		?.innerText.includes('Ready')`)
 	b.click("appears")
-	b.says("urn:vendor:messaging:acme:appears")
+	b.waitText("urn:vendor:messaging:acme:appears")
 	b.click("Delete")
 	b.until(button + `('Delete').disabled`)
-	eval[any](b, `(e => { e.value = 'appears'; e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog[open] input'))`)
+	eval[any](b, `(e => {
+		e.value = 'appears'
+		e.dispatchEvent(new Event('input', {bubbles: true}))
+	})(document.querySelector('dialog[open] input'))`)
 	b.click("Delete")
 	b.until(`location.pathname === '/console/acme/instances'`)
 	b.until(`!document.body.innerText.includes('appears\n')`)
 	b.clean()
 }
 
-// A change is shown as the server would store it before anything is saved.
+// TestEditWithDryRun checks that a change is shown as the server would store it, before it is saved.
 func TestEditWithDryRun(t *testing.T) {
 	b := open(t, 1440, "dark")
 	b.as(server.Token)
 	b.visit("acme/clusters/payments")
 	b.click("Edit")
-	b.until(`document.querySelector('dialog[open] [name=displayName]')`) // the page behind has a YAML of its own
+	// The page behind the dialog also has a YAML tab.
+	b.until(`document.querySelector('dialog[open] [name=displayName]')`)
 	b.click("YAML")
 	b.until(`document.querySelector('dialog textarea')?.value.includes('displayName: Payments')`)
 	type_ := func(from, to string) {
 		eval[any](b, fmt.Sprintf(
-			`(e => { e.value = e.value.replace(%q, %q); e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('dialog textarea'))`, from, to))
+			`(e => {
+				e.value = e.value.replace(%q, %q)
+				e.dispatchEvent(new Event('input', {bubbles: true}))
+			})(document.querySelector('dialog textarea'))`, from, to))
 	}
 	type_("displayName: Payments", "displayName: Payments, all regions\n  nonsense: 1")
 	b.click("Review the change")
-	b.says("nonsense") // the server's refusal names it
+	b.waitText("nonsense") // the server's error names it
 	type_("\n  nonsense: 1", "")
 	b.click("Review the change")
 	b.until(`[...document.querySelectorAll('.diff .add')].some(l => l.innerText.includes('Payments, all regions'))`)
 	b.shoot("cluster-diff-1440-dark")
 	if got := eval[string](b, `document.querySelector('.page-head').innerText`); strings.Contains(got, "all regions") {
-		t.Errorf("it is saved before it was asked for: %s", got)
+		t.Errorf("change was saved before it was confirmed: %s", got)
 	}
 	b.click("Save")
 	b.until(`document.querySelector('.page-head').innerText.includes('Payments, all regions')`)
 }
 
-// What people change of an object has a form: its change is checked and shown by the
-// server, and leaves alone what the form does not have.
+// TestEditByForm checks the edit forms: the server checks and shows the change, and fields
+// that are not in the form stay unchanged.
 func TestEditByForm(t *testing.T) {
 	create(t, "acme", "messaginginstances",
 		object{
@@ -262,7 +271,7 @@ func TestEditByForm(t *testing.T) {
 	for _, c := range []struct {
 		page, plural string
 		change       func()
-		added        string // a line that the server would store
+		added        string // a line that the server would add
 		want         map[string]string
 	}{
 		{
@@ -288,7 +297,7 @@ func TestEditByForm(t *testing.T) {
 		},
 		{"roles", "rolebindings", func() {
 			b.fill("add", "ServiceAccount/forms")
-			// of the two the first, the user
+			// of the two, the first: the user
 			eval[any](b, `void document.querySelector('dialog [aria-label="Remove forms"]').click()`)
 			b.fill("where", "names")
 			b.fill("topic", "orders-*")
@@ -298,7 +307,7 @@ func TestEditByForm(t *testing.T) {
 		b.click("Edit")
 		b.until(`document.querySelector('dialog [name=labels]')`)
 		b.click("Review the change")
-		b.says("Nothing would change.")
+		b.waitText("Nothing would change.")
 		b.click("Back")
 		c.change()
 		b.click("Review the change")
@@ -306,7 +315,7 @@ func TestEditByForm(t *testing.T) {
 			c.added))
 		b.click("Save")
 		b.until(`!document.querySelector('dialog[open]')`)
-		_, text, err := call(t.Context(), server.Token, http.MethodGet, group+"acme/"+c.plural+"/forms", nil)
+		_, text, err := call(t.Context(), server.Token, http.MethodGet, namespaces+"acme/"+c.plural+"/forms", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,43 +335,50 @@ func TestEditByForm(t *testing.T) {
 	b.clean()
 }
 
-// The private key never leaves the browser: not while an API key is made, and not while
-// one is opened, during which nothing is sent at all.
+// TestKeyWizard checks that the private key never leaves the browser while an API key is
+// created, and that no request is sent while one is decrypted.
 func TestKeyWizard(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/keys")
-	eval[any](b, `(() => { const real = crypto.subtle.exportKey.bind(crypto.subtle); crypto.subtle.exportKey = async (form, key) => { const out = await real(form, key); if (form === 'pkcs8') window.leaked = btoa(String.fromCharCode(...new Uint8Array(out))); return out } })()`)
+	eval[any](b, `(() => {
+		const real = crypto.subtle.exportKey.bind(crypto.subtle)
+		crypto.subtle.exportKey = async (form, key) => {
+			const out = await real(form, key)
+			if (form === 'pkcs8') window.leaked = btoa(String.fromCharCode(...new Uint8Array(out)))
+			return out
+		}
+	})()`)
 	b.click("New API key")
 	b.fill("name", "from-browser")
 	b.fill("account", "checkout")
 	b.fill("instance", "shop")
 	b.click("Make the key")
-	b.says("from-browser is issued")
+	b.waitText("from-browser is issued")
 	b.shoot("key-made-1440-light")
 	token := eval[string](b, `document.querySelector('dialog .code pre').innerText.trim()`)
 	private := eval[string](b, `window.leaked`)
 	if len(private) < 1000 {
-		t.Fatalf("the private key was not seen, so the test sees nothing: %q", private)
+		t.Fatalf("private key was not captured, so the test proves nothing: %q", private)
 	}
 	checked := 0
 	for _, sent := range b.sent() {
 		checked++
-		for at := 0; at+40 <= len(private); at += 400 { // no part of it either
+		for at := 0; at+40 <= len(private); at += 400 { // no part of it was sent either
 			if strings.Contains(sent, private[at:at+40]) || strings.Contains(sent, "PRIVATE KEY") {
-				t.Errorf("the private key was sent: %.200s", sent)
+				t.Errorf("private key was sent: %.200s", sent)
 			}
 		}
 	}
-	t.Logf("%d requests hold nothing of the private key", checked)
+	t.Logf("%d requests contain no part of the private key", checked)
 	status, text, err := call(t.Context(), token, http.MethodPost,
 		"/clusters/acme/orders/admin/rest/topics/v1/public/default/orders-1/message", []byte("hello"))
-	if err != nil || status != http.StatusOK && status != http.StatusNotFound { // 404: the role makes no topics
-		t.Errorf("the token of the wizard: got %d %s %v, want it to be taken", status, text, err)
+	if err != nil || status != http.StatusOK && status != http.StatusNotFound { // 404: the role does not create topics
+		t.Errorf("token of the wizard: got %d %s %v, want it to be accepted", status, text, err)
 	}
 	b.click("I have the token")
 	if eval[bool](b, `document.documentElement.innerHTML.includes(`+fmt.Sprintf("%q", token)+`)`) {
-		t.Error("the token is still in the page after the dialog was closed")
+		t.Error("token is still in the page after the dialog was closed")
 	}
 
 	b.visit("acme/keys/checkout-prod")
@@ -374,12 +390,12 @@ func TestKeyWizard(t *testing.T) {
 		keyPEM))
 	b.until(`/^[\w-]+\.[\w-]+\.[\w-]+$/.test(document.querySelector('dialog .code pre')?.innerText.trim())`)
 	if now := posts(b); len(now) != before {
-		t.Errorf("opening a key sent %v", now[before:])
+		t.Errorf("decrypting a key sent %v", now[before:])
 	}
 	b.clean()
 }
 
-// posts are the requests that carry something.
+// posts returns the requests other than GET.
 func posts(b *tab) (list []string) {
 	for _, sent := range b.sent() {
 		if !strings.HasPrefix(sent, "GET ") {
@@ -389,8 +405,8 @@ func posts(b *tab) (list []string) {
 	return list
 }
 
-// Whatever is in the server's answers is text.
-func TestAttackMarkupInAnswers(t *testing.T) {
+// TestAttackMarkupInResponses checks that markup in the server's responses is shown as text.
+func TestAttackMarkupInResponses(t *testing.T) {
 	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"'><svg onload=window.pwned=1>`
 	spec := object{
 		"serviceAccountName": "checkout", "instanceName": "shop", "description": evil,
@@ -407,19 +423,19 @@ func TestAttackMarkupInAnswers(t *testing.T) {
 	} {
 		b.visit(path)
 		if eval[bool](b, `!!window.pwned || !!document.querySelector('main img, main script')`) {
-			t.Errorf("%s runs or shows markup from the server", path)
+			t.Errorf("%s executes or renders markup from the server", path)
 		}
 	}
 	b.visit("acme/keys/evil")
-	b.says(evil)
+	b.waitText(evil)
 	b.visit("acme/keys/" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.pwned%3D1%3E")
 	if eval[bool](b, `!!window.pwned`) {
-		t.Error("markup of the URL runs")
+		t.Error("markup in the URL is executed")
 	}
 	b.clean()
 }
 
-// The commands that are shown work as they are.
+// TestSnippetsRun checks that the shown commands work unchanged.
 func TestSnippetsRun(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
@@ -429,7 +445,7 @@ func TestSnippetsRun(t *testing.T) {
 	b.until(`document.querySelector('dialog pre')?.innerText.startsWith('curl')`)
 	snippet := eval[string](b, `document.querySelector('dialog pre').innerText`)
 	if strings.Contains(snippet, server.Token) {
-		t.Fatal("the token is in the snippet")
+		t.Fatal("token is in the snippet")
 	}
 	run := exec.CommandContext(t.Context(), "bash", "-c", snippet)
 	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
@@ -458,39 +474,50 @@ func TestSnippetsRun(t *testing.T) {
 	}
 }
 
-// Ten thousand rows are filtered and scrolled without more than a screen of them drawn.
+// TestManyRows filters and scrolls 10,000 rows, of which only about one screen is rendered.
 func TestManyRows(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/clusters")
 	root := eval[string](b, `document.querySelector('script[src]').src.replace(/app\.js$/, '')`)
 	took := eval[float64](b,
-		fmt.Sprintf(`import(%q).then(() => { const e = document.createElement('data-table'); document.querySelector('#main').append(e)
-		const began = performance.now()
-		e.data = { noun: 'things', param: 'x', rows: Array.from({length: 10000}, (_, i) => ({n: i})), href: r => '/console/acme/keys/thing-' + r.n, columns: [{title: 'Name', text: r => 'thing-' + r.n}, {title: 'Number', num: true, text: r => r.n}] }
-		return performance.now() - began })`, root+"lib/table.js"))
+		fmt.Sprintf(`import(%q).then(() => {
+			const e = document.createElement('data-table')
+			document.querySelector('#main').append(e)
+			const began = performance.now()
+			e.data = {
+				noun: 'things', param: 'x', rows: Array.from({length: 10000}, (_, i) => ({n: i})),
+				href: r => '/console/acme/keys/thing-' + r.n,
+				columns: [{title: 'Name', text: r => 'thing-' + r.n}, {title: 'Number', num: true, text: r => r.n}],
+			}
+			return performance.now() - began
+		})`, root+"lib/table.js"))
 	b.until(`document.querySelectorAll('data-table:last-of-type .rows .row').length > 10`)
 	if rows := eval[int](b, `document.querySelectorAll('data-table .rows .row').length`); rows > 200 {
-		t.Errorf("%d rows are drawn, want about a screen of them", rows)
+		t.Errorf("%d rows are rendered, want about one screen", rows)
 	}
 	eval[any](b, `void scrollTo(0, document.documentElement.scrollHeight)`)
-	b.says("thing-9999")
-	eval[any](b, `(e => { e.value = '77 thing'; e.dispatchEvent(new Event('input', {bubbles: true})) })([...document.querySelectorAll('[data-filter]')].at(-1))`)
-	b.says("of 10,000 things")
-	t.Logf("10,000 rows are there after %.0f ms", took)
+	b.waitText("thing-9999")
+	eval[any](b, `(e => {
+		e.value = '77 thing'
+		e.dispatchEvent(new Event('input', {bubbles: true}))
+	})([...document.querySelectorAll('[data-filter]')].at(-1))`)
+	b.waitText("of 10,000 things")
+	t.Logf("10,000 rows were added in %.0f ms", took)
 	b.clean()
 }
 
 var secrets = regexp.MustCompile(`(?i)bearer |client_secret=[^&]`)
 
-// Keys: jump, filter, Escape.
+// TestKeyboard checks the keys for jumping, filtering and Escape.
 func TestKeyboard(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/overview")
 	press := func(key, more string) {
 		eval[any](b, fmt.Sprintf(
-			`void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent('keydown', {key: %q, bubbles: true, cancelable: true %s}))`, key, more))
+			`void (document.activeElement ?? document.body).dispatchEvent(
+				new KeyboardEvent('keydown', {key: %q, bubbles: true, cancelable: true %s}))`, key, more))
 	}
 	press("k", ", ctrlKey: true")
 	b.fill("Jump to", "billing-batch")
@@ -504,7 +531,7 @@ func TestKeyboard(t *testing.T) {
 	b.until(`location.search === '?q=nightly' && document.querySelectorAll('.rows .row').length === 1`)
 	for _, sent := range b.sent() {
 		if secrets.MatchString(sent) {
-			t.Errorf("a secret is in a URL or body: %s", sent)
+			t.Errorf("secret is in a URL or body: %s", sent)
 		}
 	}
 	b.clean()

@@ -17,7 +17,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// freshet runs the binary to its end.
+// freshet runs a command of the binary that must succeed.
 func freshet(ctx context.Context, t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := exec.CommandContext(ctx, executable, args...).CombinedOutput(); err != nil {
@@ -25,13 +25,13 @@ func freshet(ctx context.Context, t *testing.T, args ...string) {
 	}
 }
 
-// startGroup starts three members by the commands that people use for it.
-func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
+// startEnsemble starts three members with the commands that operators use.
+func startEnsemble(ctx context.Context, t *testing.T) []*testserver.Server {
 	t.Helper()
 	dir := t.TempDir()
 	names := []string{"a", "b", "c"}
 	addresses := make([][]string, len(names))
-	init := []string{"cluster", "init", "--output", filepath.Join(dir, "group")}
+	init := []string{"ensemble", "init", "--output", filepath.Join(dir, "group")}
 	var named []string
 	for i, name := range names {
 		var err error
@@ -47,7 +47,7 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 	var starting sync.WaitGroup
 	for i, name := range names {
 		data, configuration := filepath.Join(dir, name), filepath.Join(dir, name+".yaml")
-		freshet(ctx, t, "cluster", "join", filepath.Join(dir, "group", name+".bundle"), "--data-dir", data, "--config",
+		freshet(ctx, t, "ensemble", "join", filepath.Join(dir, "group", name+".bundle"), "--data-dir", data, "--config",
 			configuration)
 		starting.Go(func() {
 			servers[i], problems[i] = testserver.Start(ctx, executable, dir, testserver.Options{
@@ -56,7 +56,7 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 			})
 			if problems[i] != nil {
 				problems[i] = fmt.Errorf("member %s: %w", name, problems[i])
-				giveUp() // the other members cannot become ready without this one
+				giveUp() // do not let the others wait for it
 			}
 		})
 	}
@@ -72,39 +72,41 @@ func startGroup(ctx context.Context, t *testing.T) []*testserver.Server {
 	return servers
 }
 
-// In a group the System page shows the members, who does what, and who is lost; a server
-// that is alone says so in one line.
-func TestMembersOfAGroup(t *testing.T) {
+// TestMembersOfAnEnsemble checks that the System page of an ensemble shows its members, their
+// roles and lost members; the page of a single server has one line about it.
+func TestMembersOfAnEnsemble(t *testing.T) {
 	alone := open(t, 1440, "light")
 	alone.as(server.Token)
 	alone.visit("acme/system")
-	alone.says("none: this server is alone")
+	alone.waitText("none: this server is alone")
 	if eval[bool](alone, `!!`+button+`('Members')`) {
-		t.Error("a server that is alone shows members")
+		t.Error("single server shows members")
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	members := startGroup(ctx, t)
+	members := startEnsemble(ctx, t)
 	b := open(t, 1440, "light")
 	b.as(members[0].Token)
 	do(b, chromedp.Navigate(members[0].URL+"/console/default/system?tab=members"))
 	ready := func(n int) string {
-		return fmt.Sprintf(`[...document.querySelectorAll('.rows .badge')].filter(x => x.innerText === 'Ready').length === %d`, n)
+		return fmt.Sprintf(`[...document.querySelectorAll('.rows .badge')]
+			.filter(x => x.innerText === 'Ready').length === %d`, n)
 	}
 	b.until(ready(3))
-	b.says("controllers")
-	b.says("leader of the log")
+	b.waitText("controllers")
+	b.waitText("leader of the log")
 	// each shard has an owner
-	b.until(`[...document.querySelectorAll('.rows .badge')].filter(x => ['a', 'b', 'c'].includes(x.innerText)).length === 6`)
-	b.looks("system-members", axe(t))
+	b.until(`[...document.querySelectorAll('.rows .badge')]
+		.filter(x => ['a', 'b', 'c'].includes(x.innerText)).length === 6`)
+	b.checkLooks("system-members", axe(t))
 	members[2].Kill()
 	b.until(ready(2))
-	b.says("Lost")
-	b.looks("system-members-lost", axe(t))
+	b.waitText("Lost")
+	b.checkLooks("system-members-lost", axe(t))
 	if text := eval[string](b, `document.querySelector('.callout.bad')?.innerText ?? ''`); !strings.HasPrefix(text,
 		"c:") {
-		t.Errorf("the page says %q, want what is wrong with c", text)
+		t.Errorf("page shows %q, want the problem of c", text)
 	}
 	b.clean()
 }

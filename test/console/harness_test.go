@@ -32,10 +32,10 @@ import (
 
 var (
 	server      *testserver.Server
-	site        string // where the browser goes: the server, or what stands before it
+	site        string // base URL for the browser: the server, or a proxy in front of it
 	browser     context.Context
 	screenshots string
-	executable  string // of the server
+	executable  string // path of the server binary
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		fmt.Fprintln(os.Stderr,
-			"NOT TESTED: there is no chromium, so the console is not opened in a browser (Debian: chromium)")
+			"NOT TESTED: chromium is not installed, so the console is not opened in a browser (Debian: chromium)")
 		return 0
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -73,10 +73,10 @@ func run(m *testing.M) int {
 	defer cancel()
 	options := testserver.Options{Stream: true}
 	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
-		front := sourceBefore()
+		front := startSourceProxy()
 		defer front.Close()
 		site = front.URL
-		options.Env = []string{"FRESHET_BASE_URL=" + site} // sign-in leads back to addresses of the server only
+		options.Env = []string{"FRESHET_BASE_URL=" + site} // sign-in redirects to the server's own addresses only
 	}
 	if server, err = testserver.Start(ctx, executable, dir, options); err != nil {
 		return fail(err)
@@ -104,9 +104,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// sourceBefore serves the console of the source tree, and passes the rest on to the
-// binary: so that working on the console needs no new binary.
-func sourceBefore() *httptest.Server {
+// startSourceProxy serves the console of the source tree and forwards all other requests to the
+// binary, so that work on the console needs no new binary.
+func startSourceProxy() *httptest.Server {
 	rest := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(server.URL, "http://")
@@ -124,7 +124,7 @@ func fail(err error) int {
 	return 1
 }
 
-// call calls the server past the browser. A body is sent as JSON.
+// call calls the server directly, not through the browser. It sends a body as JSON, []byte unchanged.
 func call(ctx context.Context, token, method, path string, body any, headers ...string) (int, []byte, error) {
 	var from io.Reader = http.NoBody
 	kind := "application/json"
@@ -157,14 +157,14 @@ func call(ctx context.Context, token, method, path string, body any, headers ...
 	return res.StatusCode, text, err
 }
 
-const group = "/apis/cloud.vendor.io/v1alpha1/namespaces/"
+const namespaces = "/apis/cloud.vendor.io/v1alpha1/namespaces/"
 
-// make creates an object, and fails the test when it cannot be.
+// create creates an object, and fails the test on an error.
 func create(t *testing.T, org, plural string, object map[string]any) map[string]any {
 	t.Helper()
-	status, text, err := call(t.Context(), server.Token, http.MethodPost, group+org+"/"+plural, object)
+	status, text, err := call(t.Context(), server.Token, http.MethodPost, namespaces+org+"/"+plural, object)
 	if err != nil || status >= 300 {
-		t.Fatalf("creating one of %s: %d %s %v", plural, status, text, err)
+		t.Fatalf("creating an object of %s: got %d %s %v", plural, status, text, err)
 	}
 	var made map[string]any
 	if err := json.Unmarshal(text, &made); err != nil {
@@ -173,7 +173,7 @@ func create(t *testing.T, org, plural string, object map[string]any) map[string]
 	return made
 }
 
-// tab is a page of its own, with what went over its network and what it complained of.
+// tab is a browser tab with its requests and reported problems. mu protects both.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -183,7 +183,7 @@ type tab struct {
 	problems []string
 }
 
-// open opens a tab that shares nothing with others.
+// open opens a tab in its own browser context.
 func open(t *testing.T, width int64, theme string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
@@ -202,13 +202,14 @@ func open(t *testing.T, width int64, theme string) *tab {
 	command(b, log.Enable, cdp.Empty{})
 	command(b, runtime.Enable, cdp.Empty{})
 	b.look(width, theme)
-	b.before(`addEventListener('securitypolicyviolation', e => console.error('CSP violation: ' + e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ':' + e.lineNumber + ' ' + e.sample))`)
+	b.before(`addEventListener('securitypolicyviolation', e => console.error('CSP violation: ' +
+		e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile + ':' + e.lineNumber + ' ' + e.sample))`)
 	return b
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// command sends a command of the browser's protocol.
+// command sends a command of the Chrome DevTools Protocol.
 func command[P, R any](b *tab, c cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	return do(b, func(ctx context.Context, target *chromedp.Target) (R,
@@ -222,12 +223,12 @@ func do[R any](b *tab, action chromedp.Action[R]) R {
 	b.t.Helper()
 	result, err := chromedp.Run(b.ctx, action)
 	if err != nil {
-		b.t.Fatalf("%v\nthe page: %s", err, b.words())
+		b.t.Fatalf("%v\npage: %s", err, b.pageText())
 	}
 	return result
 }
 
-// listen notes what the page sends and complains of, until it is closed.
+// listen records requests and problems of the page until the tab is closed.
 func (b *tab) listen(target *chromedp.Target) {
 	follow(b, target, network.RequestWillBeSent,
 		func(e network.EventRequestWillBeSent) { b.requests = append(b.requests, e.Request) })
@@ -266,19 +267,19 @@ func follow[E any](b *tab, target *chromedp.Target, event cdp.Event[E], note fun
 	}()
 }
 
-// clean fails the test when the page has complained: an exception, a message of
-// error, a violation of the policy.
+// clean fails the test if the page had a problem: an exception, an error message in the
+// browser's console, a violation of the Content Security Policy.
 func (b *tab) clean() {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.problems {
-		b.t.Errorf("the page complains: %s", p)
+		b.t.Errorf("problem on the page: %s", p)
 	}
 	b.problems = nil
 }
 
-// sent is everything that was sent: URLs and bodies.
+// sent returns everything that was sent: URLs and bodies.
 func (b *tab) sent() (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -292,8 +293,8 @@ func (b *tab) sent() (list []string) {
 	return list
 }
 
-// words is what the page says, for failures.
-func (b *tab) words() string {
+// pageText returns the URL and text of the page, for failure messages.
+func (b *tab) pageText() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
 	text, err := chromedp.Run(ctx,
@@ -304,7 +305,7 @@ func (b *tab) words() string {
 	return text
 }
 
-// look sets the size and the theme.
+// look sets the size of the window and the theme.
 func (b *tab) look(width int64, theme string) {
 	b.t.Helper()
 	height := int64(900)
@@ -322,42 +323,47 @@ func (b *tab) look(width int64, theme string) {
 			{Name: "prefers-reduced-motion", Value: "reduce"},
 		},
 	})
-	// what follows from it is drawn in the next frames
-	eval[any](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(null))))))`)
+	// Effects of the change are rendered in the next frames.
+	eval[any](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() =>
+		requestAnimationFrame(() => setTimeout(() => done(null))))))`)
 }
 
-// before has a script run before any of the page's own.
+// before runs a script before the page's own scripts.
 func (b *tab) before(script string) {
 	b.t.Helper()
 	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 }
 
-// as has the tab signed in with a token, kept for it.
+// as signs the tab in with a token, which is stored for the tab.
 func (b *tab) as(token string) {
 	b.t.Helper()
 	b.before(fmt.Sprintf(
 		`sessionStorage.setItem('freshet.session', JSON.stringify({kind: 'token', token: %q, keep: true}))`, token))
 }
 
-// visit opens a view and waits until it shows what it has.
+// visit opens a view and waits until it has loaded.
 func (b *tab) visit(path string) {
 	b.t.Helper()
 	do(b, chromedp.Navigate(site+"/console/"+path))
 	b.settled()
 }
 
-// settled waits until nothing is loading.
+// settled waits until no loading indicator is shown.
 func (b *tab) settled() {
 	b.t.Helper()
 	b.until(`document.querySelector('#main h1, .signin h1') && !document.querySelector('.skeleton, .boot')`)
 }
 
-// until waits for a condition of the page.
+// until waits for a condition on the page.
 func (b *tab) until(condition string) {
 	b.t.Helper()
 	script := fmt.Sprintf(`new Promise((resolve, reject) => {
 		const end = Date.now() + 30000
-		const look = () => { let ok = false; try { ok = %s } catch {} ; ok ? resolve(true) : Date.now() > end ? reject(new Error(%q)) : setTimeout(look, 20) }
+		const look = () => {
+			let ok = false
+			try { ok = %s } catch {}
+			ok ? resolve(true) : Date.now() > end ? reject(new Error(%q)) : setTimeout(look, 20)
+		}
 		look()
 	})`, condition, "waited for "+condition)
 	for began := time.Now(); ; {
@@ -366,51 +372,59 @@ func (b *tab) until(condition string) {
 		if err == nil {
 			return
 		}
-		// Signing in leads through other pages; what waits on one goes on on the next.
+		// Signing in navigates through several pages, so the script is restarted on the next page.
 		if moved := strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "context"); !moved ||
 			time.Since(began) > 30*time.Second {
-			b.t.Fatalf("%v\nthe page: %s", err, b.words())
+			b.t.Fatalf("%v\npage: %s", err, b.pageText())
 		}
 	}
 }
 
-// says waits for a text on the page.
-func (b *tab) says(text string) {
+// waitText waits for a text on the page.
+func (b *tab) waitText(text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// eval is the value of an expression, which may be a promise.
+// eval returns the value of an expression, which may be a promise.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx,
 		chromedp.Evaluate[T](expression, func(p *runtime.EvaluateParams) { p.AwaitPromise = ptr(true) }))
 	if err != nil {
-		b.t.Fatalf("%s: %v\nthe page: %s", expression, err, b.words())
+		b.t.Fatalf("%s: %v\npage: %s", expression, err, b.pageText())
 	}
 	return value
 }
 
-// button finds a button or link by its text, in the dialog when one is open.
-const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document).querySelectorAll('button, a, summary')].find(e => (e.innerText.trim().replace(/\s*(Ctrl|⌘) K$/, '') || e.getAttribute('aria-label') || '') === text && e.checkVisibility()))`
+// button finds a button or link by its text, in the open dialog if there is one.
+const button = `(text => [...(([...document.querySelectorAll('dialog[open]')].at(-1)) ?? document)
+	.querySelectorAll('button, a, summary')].find(e =>
+		(e.innerText.trim().replace(/\s*(Ctrl|⌘) K$/, '') || e.getAttribute('aria-label') || '') === text &&
+		e.checkVisibility()))`
 
-// click clicks on what has a text, as soon as it can be.
+// click clicks the button or link with a text when it is enabled.
 func (b *tab) click(text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`(b => b && !b.disabled)(%s(%q))`, button, text))
 	eval[any](b, fmt.Sprintf(`void %s(%q).click()`, button, text))
 }
 
-// fill types into a field, by its name.
+// fill types a text into a field, by its name.
 func (b *tab) fill(name, text string) {
 	b.t.Helper()
 	selector := fmt.Sprintf(`[name=%q], [aria-label=%q]`, name, name)
 	b.until(fmt.Sprintf(`[...document.querySelectorAll(%q)].at(-1)`, selector))
 	eval[any](b, fmt.Sprintf(
-		`(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })([...document.querySelectorAll(%q)].at(-1))`, text, selector))
+		`(e => {
+			e.focus()
+			e.value = %q
+			e.dispatchEvent(new Event('input', {bubbles: true}))
+			e.dispatchEvent(new Event('change', {bubbles: true}))
+		})([...document.querySelectorAll(%q)].at(-1))`, text, selector))
 }
 
-// shoot leaves a screenshot.
+// shoot saves a screenshot.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	image := do(b, chromedp.CaptureScreenshot())

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// views are every page and what can be opened on it, by the name of the screenshot. A
-// page that is not here fails TestEveryPageIsShown.
+// views lists every page and what can be opened on it, by the name of the screenshot. A page
+// that is missing fails TestEveryPageIsShown.
 var views = []struct{ name, path, prepare string }{
 	{"overview", "acme/overview", ""},
 	{"clusters", "acme/clusters", ""},
@@ -82,7 +82,7 @@ var views = []struct{ name, path, prepare string }{
 	{"jump", "acme/clusters", "Jump to…"},
 }
 
-// axe is the accessibility checker, from npm; "" when it cannot be had.
+// axe returns the axe-core accessibility checker from npm; "" if it cannot be downloaded.
 func axe(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(screenshots), "axe")
@@ -95,7 +95,7 @@ func axe(t *testing.T) string {
 			"npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz")
 		command.Dir = dir
 		if out, err := command.CombinedOutput(); err != nil {
-			t.Logf("NOT TESTED: axe-core cannot be had, so accessibility is not checked: %v\n%s", err, out)
+			t.Logf("NOT TESTED: npm cannot download axe-core, so accessibility is not checked: %v\n%s", err, out)
 			return ""
 		}
 	}
@@ -106,11 +106,13 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// findings are what the checker holds to be serious or critical on the page.
+// findings returns the serious and critical findings of the checker on the page.
 func (b *tab) findings() []string {
 	b.t.Helper()
 	text := eval[string](b,
-		`axe.run(document, {resultTypes: ['violations'], rules: {region: {enabled: false}}}).then(r => JSON.stringify(r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')))))`)
+		`axe.run(document, {resultTypes: ['violations'], rules: {region: {enabled: false}}}).then(r => JSON.stringify(
+			r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n =>
+				v.id + ': ' + n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')))))`)
 	var list []string
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		b.t.Fatal(err)
@@ -118,7 +120,7 @@ func (b *tab) findings() []string {
 	return list
 }
 
-// prepare opens on a page what is to be looked at.
+// prepare opens the part of a page that the view shows.
 func (b *tab) prepare(view, path, what string) {
 	b.t.Helper()
 	if strings.Contains(path, "from=earliest") {
@@ -141,9 +143,9 @@ func (b *tab) prepare(view, path, what string) {
 	b.settled()
 }
 
-// Every page, in both themes and widths: nothing complains, nothing breaks the policy,
-// nothing is wider than the screen, and no serious finding of accessibility. With
-// -short each width has one of the themes.
+// TestEveryPage opens every page in both themes and widths and checks that there are no
+// problems, no violations of the Content Security Policy, no horizontal scrolling and no
+// serious accessibility findings. With -short each width has one of the themes.
 func TestEveryPage(t *testing.T) {
 	checker := axe(t)
 	for _, v := range views {
@@ -152,7 +154,7 @@ func TestEveryPage(t *testing.T) {
 			b.as(server.Token)
 			b.visit(v.path)
 			b.prepare(v.name, v.path, v.prepare)
-			swagger := strings.HasPrefix(v.name, "reference") // is not ours
+			swagger := strings.HasPrefix(v.name, "reference") // third-party code
 			if swagger {
 				b.until(`document.querySelector('.swagger-ui .opblock')`)
 			}
@@ -167,7 +169,7 @@ func TestEveryPage(t *testing.T) {
 					b.look(width, theme)
 					b.shoot(fmt.Sprintf("%s-%d-%s", v.name, width, theme))
 					if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
-						t.Errorf("%d %s: the page is %d pixels wider than the screen", width, theme, wide)
+						t.Errorf("%d %s: page is %d pixels wider than the screen", width, theme, wide)
 					}
 					if checker == "" || swagger {
 						continue
@@ -182,7 +184,7 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// A page of the menu that has no screenshot has not been looked at.
+// TestEveryPageIsShown checks that every page of the menu is in views.
 func TestEveryPageIsShown(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
@@ -194,20 +196,22 @@ func TestEveryPageIsShown(t *testing.T) {
 			found = found || strings.HasPrefix(v.path, "acme/"+path)
 		}
 		if !found {
-			t.Errorf("the page %s is not among the views", path)
+			t.Errorf("page %s is not in views", path)
 		}
 	}
 }
 
-// What a first visit costs is printed, with how busy the machine was: the time is no test
-// of the console where others compute. What it may cost in bytes is in console/console_test.go.
+// TestFirstPaint logs the cost of a first visit and the load of the machine. It does not fail
+// on slow times, because other work affects them. console/console_test.go limits the size.
 func TestFirstPaint(t *testing.T) {
 	var paints, pages []float64
 	var b *tab
-	for range 5 { // each with a cache of its own
+	for range 5 { // each with its own cache
 		b = open(t, 1440, "light")
 		b.as(server.Token)
-		b.before(`new MutationObserver((_, me) => { if (document.querySelector('#main h1')) { window.shownAt = performance.now(); me.disconnect() } }).observe(document, {childList: true, subtree: true})`)
+		b.before(`new MutationObserver((_, me) => {
+			if (document.querySelector('#main h1')) { window.shownAt = performance.now(); me.disconnect() }
+		}).observe(document, {childList: true, subtree: true})`)
 		b.visit("acme/overview")
 		paints = append(paints, eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0].startTime`))
 		pages = append(pages, eval[float64](b, `window.shownAt`))
@@ -218,14 +222,15 @@ func TestFirstPaint(t *testing.T) {
 	if err != nil {
 		load = []byte("unknown")
 	}
-	t.Logf("first paint %.0f ms (of five, %.0f to %.0f), the page itself after %.0f ms, load %s, %d bytes in %d files",
+	t.Logf("first paint %.0f ms (of five, %.0f to %.0f), page content after %.0f ms, load %s, %d bytes in %d files",
 		paints[2], paints[0], paints[4], pages[2], strings.Fields(string(load))[0],
-		eval[int](b, `performance.getEntriesByType('resource').filter(r => r.name.includes('/console/')).reduce((n, r) => n + r.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`),
+		eval[int](b, `performance.getEntriesByType('resource').filter(r => r.name.includes('/console/'))
+			.reduce((n, r) => n + r.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`),
 		eval[int](b, `performance.getEntriesByType('resource').filter(r => r.name.includes('/console/')).length`))
 	b.clean()
 }
 
-// On a network that is slow the console says that it loads, and then shows what it has.
+// TestSlowNetwork checks that the console shows a loading state on a slow network, and then the content.
 func TestSlowNetwork(t *testing.T) {
 	b := open(t, 390, "light")
 	b.as(server.Token)
@@ -235,15 +240,16 @@ func TestSlowNetwork(t *testing.T) {
 			UploadThroughput: 20 << 10,
 		}},
 	})
-	b.before(`new MutationObserver(() => { if (document.querySelector('.skeleton')) window.sawLoading = true }).observe(document, {childList: true, subtree: true})`)
+	b.before(`new MutationObserver(() => { if (document.querySelector('.skeleton')) window.sawLoading = true })
+		.observe(document, {childList: true, subtree: true})`)
 	b.visit("acme/clusters")
-	b.says("Shop, production")
+	b.waitText("Shop, production")
 	if !eval[bool](b, `window.sawLoading`) {
-		t.Error("it never said that it loads")
+		t.Error("no loading state was shown")
 	}
 	if took := eval[float64](b,
 		`Math.max(...performance.getEntriesByType('resource').map(r => r.duration))`); took < 300 {
-		t.Errorf("the slowest file was there after %.0f ms: the network was not slow, so this tests nothing", took)
+		t.Errorf("slowest file took %.0f ms: the network was not slow, so this proves nothing", took)
 	}
 	b.clean()
 }

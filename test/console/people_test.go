@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A person is invited from the console, sets a password on the page of the link, and is
-// in: without a token anywhere that outlives the page. Signing out ends it, deleting the
-// user ends it at once.
+// TestPeople invites a user from the console. The user sets a password on the page of the link
+// and is signed in, without a stored token that outlives the page. Signing out or deleting the
+// user ends the session immediately.
 func TestPeople(t *testing.T) {
 	boss := open(t, 1440, "light")
 	boss.as(server.Token)
@@ -22,7 +22,7 @@ func TestPeople(t *testing.T) {
 	boss.fill("first", "Mary")
 	boss.fill("last", "Somerville")
 	eval[any](boss, `void [...document.querySelectorAll('dialog button')].find(b => b.innerText === 'Invite').click()`)
-	boss.says("Invitation of mary@acme.example")
+	boss.waitText("Invitation of mary@acme.example")
 	boss.click("Make the link")
 	boss.until(`document.querySelector('dialog .code pre')?.innerText.startsWith('http')`)
 	boss.shoot("user-invited-1440-light")
@@ -40,19 +40,19 @@ func TestPeople(t *testing.T) {
 	mary.until(`location.pathname === '/console/acme/overview'`)
 	mary.settled()
 	mary.until(`document.querySelector('.chip').innerText.includes('mary@acme.example')`)
-	mary.visit("acme/clusters?q=orders") // another load: the browser's session lets her in again
-	mary.says("Shop, production")
+	mary.visit("acme/clusters?q=orders") // a reload: the browser's session signs her in again
+	mary.waitText("Shop, production")
 	if kept := eval[string](mary,
 		`JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`); strings.Contains(kept, "token") ||
 		strings.Contains(kept, "refresh") {
-		t.Errorf("something of her session is kept in the page: %s", kept)
+		t.Errorf("part of the session is stored in the page: %s", kept)
 	}
 	mary.until(button + `('New cluster')?.getAttribute('aria-disabled') === 'true'`)
 	mary.clean()
 
 	eval[any](mary, `void document.querySelector('.chip').click()`)
 	mary.click("Sign out")
-	mary.says("Sign in to Freshet")
+	mary.waitText("Sign in to Freshet")
 	mary.shoot("signin-people-1440-light")
 	mary.click("Continue to sign in")
 	mary.until(`document.querySelector('#organization')`)
@@ -60,19 +60,20 @@ func TestPeople(t *testing.T) {
 	do(mary, chromedp.SetValue(chromedp.CSS(`#name`), "mary@acme.example"))
 	do(mary, chromedp.SetValue(chromedp.CSS(`#password`), password))
 	do(mary, chromedp.Click(chromedp.CSS(`button.primary`)))
-	mary.until(`location.search === '?q=orders'`) // back where she was
-	mary.says("Shop, production")
+	mary.until(`location.search === '?q=orders'`) // back on the previous page
+	mary.waitText("Shop, production")
 
-	status, text, err := call(t.Context(), server.Token, http.MethodDelete, group+"acme/users/mary%40acme.example", nil)
+	status, text, err := call(t.Context(), server.Token, http.MethodDelete,
+		namespaces+"acme/users/mary%40acme.example", nil)
 	if err != nil || status >= 300 {
 		t.Fatalf("deleting the user: %d %s %v", status, text, err)
 	}
 	mary.click("Instances")
-	mary.says("Sign in again")
+	mary.waitText("Sign in again")
 	mary.shoot("signin-people-again-1440-light")
 }
 
-// The page says by itself who is in, also for those who have a link of the server.
+// TestAdministratorLink signs in with a link of freshet admin link.
 func TestAdministratorLink(t *testing.T) {
 	status, text, err := call(t.Context(), server.Token, http.MethodGet, "/.well-known/openid-configuration", nil)
 	if err != nil || status != http.StatusOK {
@@ -82,7 +83,7 @@ func TestAdministratorLink(t *testing.T) {
 		Types []string `json:"response_types_supported"`
 	}
 	if err := json.Unmarshal(text, &found); err != nil || len(found.Types) == 0 {
-		t.Fatalf("people cannot sign in: %s %v", text, err)
+		t.Fatalf("sign-in is disabled: %s %v", text, err)
 	}
 	made, err := exec.CommandContext(t.Context(), executable, "admin", "link", "--data-dir", server.DataDir).Output()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// keyPEM is a key pair in the form that openssl wrote for long: PKCS #1.
+// keyPEM is a private key in PKCS #1, which openssl wrote for a long time; publicPEM is its public key.
 var keyPEM, publicPEM = func() (private, public string) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -42,7 +42,7 @@ func binding(name, kind, role, subjectKind, subject string, more object) object 
 	return named(name, spec)
 }
 
-// seed fills the organization acme with what a small company would have.
+// seed fills the organization acme with the objects of a small company.
 func seed(ctx context.Context) error {
 	shared := object{"resourceSpec": object{"nodeType": "shared"}}
 	cluster := func(instance, display string) object {
@@ -110,12 +110,12 @@ func seed(ctx context.Context) error {
 				}),
 		},
 	} {
-		status, text, err := call(ctx, server.Token, http.MethodPost, group+"acme/"+o.plural, o.object)
+		status, text, err := call(ctx, server.Token, http.MethodPost, namespaces+"acme/"+o.plural, o.object)
 		if err != nil || status >= 300 {
 			return fmt.Errorf("seeding %s: %d %s %w", o.plural, status, text, err)
 		}
 	}
-	status, text, err := call(ctx, server.Token, http.MethodPatch, group+"acme/apikeys/reporting-old",
+	status, text, err := call(ctx, server.Token, http.MethodPatch, namespaces+"acme/apikeys/reporting-old",
 		object{"spec": object{"revoke": true}}, "Content-Type", "application/merge-patch+json")
 	if err != nil || status >= 300 {
 		return fmt.Errorf("revoking a key: %d %s %w", status, text, err)
@@ -123,8 +123,7 @@ func seed(ctx context.Context) error {
 	return nil
 }
 
-// traffic keeps a cluster a little busy until the tests end, so that plots show
-// something.
+// traffic produces some messages until the tests end, so that plots show data.
 func traffic(ctx context.Context) {
 	const root = "/clusters/acme/orders"
 	tick := time.NewTicker(150 * time.Millisecond)
@@ -136,7 +135,7 @@ func traffic(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !made { // the cluster may not run yet
+		if !made { // the cluster may not be running yet
 			status, _, err := call(ctx, server.Token, http.MethodPut,
 				root+"/admin/v2/persistent/public/default/orders-placed/subscription/billing", nil)
 			made = err == nil && (status < 300 || status == http.StatusConflict)

@@ -29,7 +29,7 @@ func (m *matcher) header(want Header, got http.Header) {
 	values := got.Values(want.Name)
 	if want.Value == "{{absent}}" {
 		if len(values) > 0 {
-			m.failf("header "+want.Name, "must not be there, is %q", values)
+			m.failf("header "+want.Name, "must be absent, is %q", values)
 		}
 		return
 	}
@@ -60,7 +60,7 @@ func (m *matcher) body(w *Want, got []byte) error {
 				return err
 			}
 			if !bytes.Contains(got, []byte(text)) {
-				m.failf("body", "%q is not in it", text)
+				m.failf("body", "does not contain %q", text)
 			}
 		}
 	case "prefix":
@@ -69,7 +69,7 @@ func (m *matcher) body(w *Want, got []byte) error {
 			return fmt.Errorf("%s is not a quoted string", w.Body)
 		}
 		if !bytes.HasPrefix(got, []byte(prefix)) {
-			m.failf("body", "want it to begin with %q, it begins with %.40q", prefix, got)
+			m.failf("body", "want prefix %q, got %.40q", prefix, got)
 		}
 	case "json", "yaml", "stream":
 		return m.structured(w, got)
@@ -91,16 +91,16 @@ func (m *matcher) structured(w *Want, got []byte) error {
 			return err
 		}
 		if got, err = yaml.YAMLToJSON(got); err != nil {
-			return fmt.Errorf("the answer is not YAML: %w", err)
+			return fmt.Errorf("response is not YAML: %w", err)
 		}
 	}
 	wanted, err := decodeAll(expected)
 	if err != nil {
-		return fmt.Errorf("the expected body is not JSON: %w", err)
+		return fmt.Errorf("expected body is not JSON: %w", err)
 	}
 	values, err := decodeAll(got)
 	if err != nil {
-		return fmt.Errorf("the answer is not JSON: %w", err)
+		return fmt.Errorf("response is not JSON: %w", err)
 	}
 	if w.BodyKind == "stream" {
 		m.stream(wanted, values)
@@ -113,7 +113,7 @@ func (m *matcher) structured(w *Want, got []byte) error {
 	return nil
 }
 
-// stream finds the wanted values in order; others may stand between them.
+// stream finds the expected values in order; other values may be between them.
 func (m *matcher) stream(wanted, values []any) {
 	at := 0
 	for i, want := range wanted {
@@ -121,7 +121,7 @@ func (m *matcher) stream(wanted, values []any) {
 			at++
 		}
 		if at == len(values) {
-			m.failf("body", "value %d, %s, is not in the stream of %d", i+1, brief(want), len(values))
+			m.failf("body", "value %d, %s, is not in the stream of %d values", i+1, brief(want), len(values))
 			return
 		}
 		at++

@@ -12,9 +12,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// target is the server that the conversations are had with: that of
-// FRESHET_URL, with FRESHET_TOKEN, FRESHET_CLIENT_ID and FRESHET_CLIENT_SECRET
-// of its administrator, or one started here.
+// target is the server under test: the one at FRESHET_URL with the administrator
+// credentials in FRESHET_TOKEN, FRESHET_CLIENT_ID and FRESHET_CLIENT_SECRET, or a server
+// that this test starts.
 var target Target
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	// Conversations wait more than they compute.
+	// Conversations mostly wait, so more of them run in parallel than there are CPUs.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		return 0, err
@@ -67,50 +67,50 @@ func newTarget(base, token, clientID, clientSecret string) Target {
 	}}
 }
 
-// TestResources has the conversations of docs/spec/resources.md.
+// TestResources runs the conversations of docs/spec/resources.md.
 func TestResources(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "resources")
 }
 
-// TestTokens has those of docs/spec/resources.md#authentication.
+// TestTokens runs the conversations of docs/spec/resources.md#authentication.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "tokens")
 }
 
-// TestIdentity has those about roles, reviews and the audit trail.
+// TestIdentity runs the conversations about roles, reviews and the audit trail.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "identity")
 }
 
-// TestMessages has the conversations of docs/spec/messages.md.
+// TestMessages runs the conversations of docs/spec/messages.md.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "messages")
 }
 
-// byPath is the default cluster at its path (docs/spec/resources.md#addresses).
+// byPath returns the default cluster addressed by its path (docs/spec/resources.md#addresses).
 func byPath() Target {
 	at := target
 	at.BaseURL += "/clusters/default/default"
 	return at
 }
 
-// TestMessagesByPath has the conversations about messages once more, by path.
+// TestMessagesByPath runs the conversations about messages with the cluster addressed by path.
 func TestMessagesByPath(t *testing.T) {
 	t.Parallel()
 	Folder(t, byPath(), "messages")
 }
 
-// TestRegistryByPath has those about the registry once more, by path.
+// TestRegistryByPath runs the conversations about the registry with the cluster addressed by path.
 func TestRegistryByPath(t *testing.T) {
 	t.Parallel()
 	Folder(t, byPath(), "registry")
 }
 
-// TestRegistry has the conversations of docs/spec/registry.md.
+// TestRegistry runs the conversations of docs/spec/registry.md.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	Folder(t, target, "registry")

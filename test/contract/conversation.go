@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Conversation is a parsed file.
+// Conversation is a parsed conversation file.
 type Conversation struct {
 	Name  string
 	About string
@@ -23,27 +23,27 @@ type Conversation struct {
 	Steps []Step
 }
 
-// Step is one exchange.
+// Step is one request and the expected response.
 type Step struct {
 	Name     string
 	Retry    time.Duration
 	Timeout  time.Duration
-	Again    string        // step to go back to when the answer is not as expected
-	Patience time.Duration // how long to go back
+	Again    string        // step to repeat from when the response is not as expected
+	Patience time.Duration // how long to repeat from it
 
 	Method  string
 	Path    string
 	Headers []Header
 	Body    string
-	Raw     string // name of a saved body to send instead
+	Raw     string // name of a saved body to send instead of Body
 
 	Want Want
 }
 
-// Header is one header line; order and repetition are kept.
+// Header is one header line. A list of them preserves order and repetition.
 type Header struct{ Name, Value string }
 
-// Want is the expected answer.
+// Want is the expected response.
 type Want struct {
 	Status   *regexp.Regexp
 	Headers  []Header
@@ -73,7 +73,7 @@ func parseStep(name, text string) (Step, error) {
 	step := Step{Name: name, Timeout: defaultTimeout}
 	request, response, ok := cutLine(text, "==>")
 	if !ok {
-		return step, errors.New("there is no ==> between request and response")
+		return step, errors.New("no ==> line between request and response")
 	}
 	if err := step.parseRequest(request); err != nil {
 		return step, fmt.Errorf("request: %w", err)
@@ -84,7 +84,7 @@ func parseStep(name, text string) (Step, error) {
 	return step, nil
 }
 
-// cutLine splits text at the first line that is exactly mark.
+// cutLine splits text at the first line that equals separator.
 func cutLine(text, mark string) (before, after string, ok bool) {
 	rest := text
 	for rest != "" {
@@ -105,7 +105,7 @@ func (s *Step) parseRequest(text string) error {
 		case "@timeout":
 			s.Timeout, err = time.ParseDuration(arg)
 		case "@again":
-			space := max(strings.LastIndexByte(arg, ' '), 0) // the step's name may hold some too
+			space := max(strings.LastIndexByte(arg, ' '), 0) // the step's name may contain spaces too
 			s.Again = arg[:space]
 			s.Patience, err = time.ParseDuration(strings.TrimSpace(arg[space:]))
 		case "@raw":
@@ -172,7 +172,7 @@ func (w *Want) settleBodyKind() error {
 		case strings.ContainsAny(w.Body[:1], `{["0123456789-tfn`):
 			w.BodyKind = "json"
 		default:
-			return fmt.Errorf("say with @body how the body %.20q is meant", w.Body)
+			return fmt.Errorf("kind of the body %.20q is unclear; set it with @body", w.Body)
 		}
 	case "json", "yaml", "stream", "text", "contains", "prefix", "empty":
 	default:
@@ -190,7 +190,7 @@ func statusPattern(text string) (*regexp.Regexp, error) {
 	return regexp.MustCompile("^(" + strings.ReplaceAll(text, "x", "[0-9]") + ")$"), nil
 }
 
-// directives takes off the leading lines that begin with @.
+// directives removes the leading lines that begin with @ and passes them to take.
 func directives(text string, take func(word, arg string) error) (string, error) {
 	for strings.HasPrefix(text, "@") {
 		line, rest, _ := strings.Cut(text, "\n")

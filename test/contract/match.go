@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// matcher compares an answer with what is wanted and collects what differs.
-// What it captures goes into vars.
+// matcher compares a response with the expected one and collects the differences in
+// problems. It adds captured values to vars.
 type matcher struct {
 	vars     Vars
 	exact    bool
@@ -26,7 +26,7 @@ func (m *matcher) failf(path, format string, args ...any) {
 	m.problems = append(m.problems, path+": "+fmt.Sprintf(format, args...))
 }
 
-// decodeAll reads JSON values one after the other, numbers as they are written.
+// decodeAll reads a sequence of JSON values and preserves numbers as written.
 func decodeAll(text []byte) ([]any, error) {
 	var values []any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -63,7 +63,7 @@ func (m *matcher) object(path string, want map[string]any, got any) {
 		m.failf(path, "want an object, got %s", brief(got))
 		return
 	}
-	// In order, so that a variable is captured at the same place every time.
+	// In sorted order, so that the first capture of a variable is deterministic.
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		wanted := want[key]
 		at := path + "." + key
@@ -71,7 +71,7 @@ func (m *matcher) object(path string, want map[string]any, got any) {
 		switch {
 		case wanted == "{{absent}}":
 			if present {
-				m.failf(at, "must not be there, is %s", brief(value))
+				m.failf(at, "must be absent, is %s", brief(value))
 			}
 		case !present && lacking(wanted):
 		case !present:
@@ -83,7 +83,7 @@ func (m *matcher) object(path string, want map[string]any, got any) {
 	if m.exact {
 		for key, value := range object {
 			if _, known := want[key]; !known {
-				m.failf(path+"."+key, "is not expected, is %s", brief(value))
+				m.failf(path+"."+key, "is unexpected, is %s", brief(value))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (m *matcher) list(path string, want []any, got any) {
 	if lacking(want) {
 		for _, unwanted := range want[1:] {
 			if at := slices.IndexFunc(list, func(candidate any) bool { return m.try(unwanted, candidate) }); at >= 0 {
-				m.failf(fmt.Sprintf("%s[%d]", path, at), "must not be there, is %s", brief(list[at]))
+				m.failf(fmt.Sprintf("%s[%d]", path, at), "must be absent, is %s", brief(list[at]))
 			}
 		}
 		return
@@ -120,26 +120,26 @@ func (m *matcher) list(path string, want []any, got any) {
 	}
 }
 
-// lacking says whether a wanted value is a list of what must not be there.
+// lacking reports whether an expected value is a {{lacks}} list.
 func lacking(want any) bool {
 	list, ok := want.([]any)
 	return ok && len(list) > 0 && list[0] == "{{lacks}}"
 }
 
-// pick finds a different element for each that is wanted.
+// pick finds a different element of list for each expected value.
 func (m *matcher) pick(path string, want, list []any) {
 	list = slices.Clone(list)
 	for i, wanted := range want {
 		found := slices.IndexFunc(list, func(candidate any) bool { return m.try(wanted, candidate) })
 		if found < 0 {
-			m.failf(path, "no element is like number %d of those wanted, %s", i+1, brief(wanted))
+			m.failf(path, "no element matches expected element number %d, %s", i+1, brief(wanted))
 			return
 		}
 		list = slices.Delete(list, found, found+1)
 	}
 }
 
-// try matches without leaving a trace unless it succeeds.
+// try matches, and keeps captured values only if the match succeeds.
 func (m *matcher) try(want, got any) bool {
 	attempt := matcher{vars: m.vars.clone(), exact: m.exact}
 	attempt.value("", want, got)
@@ -165,7 +165,7 @@ func (m *matcher) text(path, want string, got any) {
 	m.mixed(path, want, text)
 }
 
-// placeholder handles a string that is one placeholder and nothing else.
+// placeholder matches a string that consists of one placeholder.
 func (m *matcher) placeholder(path, word string, got any) {
 	if test, ok := tests[word]; ok {
 		if !test(got) {
@@ -204,8 +204,8 @@ func (m *matcher) placeholder(path, word string, got any) {
 	}
 }
 
-// mixed handles text with placeholders in it: known ones must be there, others
-// capture as little as they can.
+// mixed matches text with placeholders in it: variables that are set must match their
+// values, others capture as little as possible.
 func (m *matcher) mixed(path, want, got string) {
 	var pattern strings.Builder
 	var captures []string
@@ -260,7 +260,7 @@ var tests = map[string]func(any) bool{
 	},
 }
 
-// equal compares JSON values; 1 and 1.0 are the same number.
+// equal compares JSON values; 1 and 1.0 are equal.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Parse reads a conversation; beside holds the files that it may refer to.
+// Parse parses a conversation; folder holds the files that it may refer to.
 func Parse(text []byte, beside fs.FS) (*Conversation, error) {
 	archive := txtar.Parse(text)
 	c := &Conversation{About: strings.TrimSpace(string(archive.Comment))}
 	if c.About == "" {
-		return nil, errors.New("the conversation does not say what it is about")
+		return nil, errors.New("conversation has no comment; describe what it is about")
 	}
 	names := map[string]bool{}
 	for _, f := range archive.Files {
@@ -53,7 +53,7 @@ func Parse(text []byte, beside fs.FS) (*Conversation, error) {
 	return c, c.checkSteps()
 }
 
-// include takes over the steps of another file.
+// include adds the steps of another file.
 func (c *Conversation) include(file string, beside fs.FS) error {
 	text, err := fs.ReadFile(beside, file)
 	if err != nil {
@@ -71,14 +71,14 @@ func (c *Conversation) include(file string, beside fs.FS) error {
 
 func (c *Conversation) checkSteps() error {
 	if len(c.Steps) == 0 {
-		return errors.New("the conversation has no steps")
+		return errors.New("conversation has no steps")
 	}
 	for i, step := range c.Steps {
 		if step.Again != "" && c.find(step.Again) >= i {
-			return fmt.Errorf("step %q goes back to %q, which does not come before it", step.Name, step.Again)
+			return fmt.Errorf("step %q repeats from %q, which is not before it", step.Name, step.Again)
 		}
 		if step.Again != "" && c.find(step.Again) < 0 {
-			return fmt.Errorf("step %q goes back to %q, which is not there", step.Name, step.Again)
+			return fmt.Errorf("step %q repeats from %q, which does not exist", step.Name, step.Again)
 		}
 	}
 	return nil

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// Target is a server to talk to.
+// Target is a server under test.
 type Target struct {
 	BaseURL string
-	// Token is the bearer token of requests that bring no other credentials.
+	// Token is the bearer token of requests that set no other credentials.
 	Token string
-	// Client makes the requests; nil is one that follows no redirects and asks
-	// for no compression.
+	// Client makes the requests; nil uses a client that neither follows redirects nor
+	// requests compression.
 	Client *http.Client
-	// Vars are further variables for every conversation.
+	// Vars are additional variables for every conversation.
 	Vars Vars
-	// Observe sees every answer, for example to hold it against an OpenAPI
+	// Observe is called with every response, for example to check it against an OpenAPI
 	// document; an error fails the step.
 	Observe func(*http.Request, *http.Response, []byte) error
 }
@@ -50,7 +50,7 @@ func Folder(t *testing.T, target Target, folder string) {
 	}
 }
 
-// Run has the conversation with the target, once for each case.
+// Run runs the conversation against the target, once for each case.
 func (c *Conversation) Run(t *testing.T, target Target) {
 	t.Helper()
 	if target.Client == nil {
@@ -73,7 +73,7 @@ var defaultClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// runID is common to all conversations of a process.
+// runID is the same for all conversations of a process.
 var runID = randomID()
 
 func randomID() string {
@@ -107,9 +107,9 @@ func (c *Conversation) run(t *testing.T, target Target, row map[string]any) {
 	}
 }
 
-// have goes through the steps, back again where one says so.
+// have runs the steps, and repeats from an earlier step where @again requires it.
 func (c *Conversation) have(ctx context.Context, target Target, vars Vars) error {
-	before := make([]Vars, len(c.Steps)) // the variables as they were at each step
+	before := make([]Vars, len(c.Steps)) // the variables before each step
 	deadlines := make([]time.Time, len(c.Steps))
 	for i := 0; i < len(c.Steps); i++ {
 		step := &c.Steps[i]
@@ -131,11 +131,11 @@ func (c *Conversation) have(ctx context.Context, target Target, vars Vars) error
 	return nil
 }
 
-// pause is the time between two tries of a step that is retried.
+// pause is the interval between attempts of a step with @retry.
 const pause = 50 * time.Millisecond
 
-// have has one exchange, again and again if the step says so. It returns nil
-// only when the answer was as expected, and sets what that captured.
+// have makes one request, repeatedly if the step has @retry. It returns nil only if the
+// response was as expected, and then adds the captured values to vars.
 func (s *Step) have(ctx context.Context, target Target, vars Vars) error {
 	deadline := time.Now().Add(s.Retry)
 	for {
@@ -168,9 +168,9 @@ func (s *Step) once(ctx context.Context, target Target, vars Vars) error {
 		return err
 	}
 	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // read to its end, or broken
+	_ = response.Body.Close() // already read
 	if err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", request.URL, err)
+		return fmt.Errorf("reading the response of %s: %w", request.URL, err)
 	}
 	if target.Observe != nil {
 		if err := target.Observe(request, response, body); err != nil {
@@ -178,7 +178,7 @@ func (s *Step) once(ctx context.Context, target Target, vars Vars) error {
 		}
 	}
 	if problems := s.Want.check(response, body, vars); len(problems) > 0 {
-		return fmt.Errorf("the answer is not as expected:\n  %s\n%s", strings.Join(problems, "\n  "),
+		return fmt.Errorf("response is not as expected:\n  %s\n%s", strings.Join(problems, "\n  "),
 			transcript(request, sent, response, body))
 	}
 	if s.Want.Save != "" {

@@ -17,17 +17,16 @@ type Vars map[string]any
 
 func (v Vars) clone() Vars { return maps.Clone(v) }
 
-// Template is a variable whose text is expanded each time it is used.
+// Template is a variable whose text is expanded at each use.
 type Template string
 
-// maxNesting is how deep templates may refer to templates.
+// maxNesting bounds how deep templates may refer to templates.
 const maxNesting = 8
 
-// placeholder finds {{…}}; single braces, as expressions have them, may stand
-// inside.
+// placeholder matches {{…}}. Single braces, as in regular expressions, may be inside.
 var placeholder = regexp.MustCompile(`\{\{(?:[^{}]|\{[^{}]*\})+\}\}`)
 
-// expand puts values into a request. A name that is not set is an error.
+// expand replaces the placeholders of a request. A variable that is not set is an error.
 func (v Vars) expand(text string) (string, error) {
 	var failure error
 	out := placeholder.ReplaceAllStringFunc(text, func(found string) string {
@@ -107,11 +106,11 @@ func compute(words []string) (string, error) {
 		}
 		return time.Now().Add(d).UTC().Truncate(time.Second).Format(time.RFC3339), nil
 	default:
-		return "", fmt.Errorf("%q is not understood", strings.Join(words, " "))
+		return "", fmt.Errorf("unknown expression %q", strings.Join(words, " "))
 	}
 }
 
-// plain is a value as it stands in text: strings without quotes.
+// plain returns a value as text: strings without quotes, other values as JSON.
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -125,13 +124,13 @@ func plain(value any) string {
 func compactJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprint(value) // values come from JSON, so this does not happen
+		return fmt.Sprint(value) // unreachable: values come from JSON
 	}
 	return string(text)
 }
 
-// expandOutsideStrings puts JSON values in for the placeholders of an expected
-// body that stand outside strings. Those inside are left for matching.
+// expandOutsideStrings replaces the placeholders of an expected body that are outside
+// strings by JSON values. Placeholders inside strings are left to the matcher.
 func (v Vars) expandOutsideStrings(text string) (string, error) {
 	var out strings.Builder
 	for text != "" {
@@ -164,8 +163,8 @@ func (v Vars) expandJSON(text string) (string, error) {
 	return out, failure
 }
 
-// stringLength is the length of the JSON string that text begins with, quotes
-// included; 0 when it begins with none.
+// stringLength returns the length of the JSON string at the start of text, including
+// its quotes, or 0 for empty text.
 func stringLength(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {

@@ -1,10 +1,12 @@
-// Package freeport finds ports for the servers that tests start: test/testserver,
-// test/cluster/chaos and tests that start one by hand.
+// Package freeport finds free ports for the servers that tests start: test/testserver,
+// test/cluster/chaos and tests that start a server themselves.
 //
-// A server is told its port before it listens there, and meanwhile somebody else could
-// take it. So ports are below those that the system gives to outgoing connections, and
-// each is kept for the process that found it until that ends: two tests, or two members
-// of one group, never get the same.
+// A server receives its port before it listens on it, and in the meantime another process
+// could take the port. So ports are below the range that the system uses for outgoing
+// connections, and each is reserved for this process until the process exits: two tests,
+// or two members of one ensemble, never get the same port.
+//
+// The mutex of reservations protects the list of its sockets.
 package freeport
 
 import (
@@ -16,18 +18,18 @@ import (
 	"sync"
 )
 
-// The system gives ports from 32,768 on to outgoing connections, unless it is told
-// otherwise. Browsers refuse to speak HTTP on 10,080, and on none above it here.
+// By default, the system uses ports from 32,768 for outgoing connections. Browsers block
+// HTTP on port 10,080 and on no higher port of this range.
 const lowest, highest = 10_100, 32_000
 
-// kept holds what keeps the ports of this process. It ends with it, so nothing is ever
-// taken out; what cannot be reached would be closed by the collector.
+// kept holds the reservations of this process. They are never removed: the process's exit
+// releases them. The reference keeps the garbage collector from closing the sockets.
 var kept struct {
 	sync.Mutex
 	locks []net.Listener
 }
 
-// Addresses finds n addresses on loopback.
+// Addresses returns n free addresses on loopback.
 func Addresses(ctx context.Context, n int) ([]string, error) {
 	var found []string
 	for range 1000 {
@@ -38,18 +40,19 @@ func Addresses(ctx context.Context, n int) ([]string, error) {
 		address := net.JoinHostPort("127.0.0.1", port)
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			continue // somebody listens there
+			continue // another process uses the port
 		}
-		_ = listener.Close() // only its address was wanted
+		_ = listener.Close() // only its address is used
 		if keep(ctx, port) {
 			found = append(found, address)
 		}
 	}
-	return nil, fmt.Errorf("found %d of %d free ports on loopback", len(found), n)
+	return nil, fmt.Errorf("only %d of %d free ports found on loopback", len(found), n)
 }
 
-// keep takes a name that one process can have, and that is gone with it: a socket of the
-// kernel's own name space, which leaves no file. It is false when somebody else has it.
+// keep reserves a port by listening on an abstract unix socket with the port in its name.
+// Only one process can do that, and the kernel removes the socket when the process exits.
+// It returns false if the port is already reserved.
 func keep(ctx context.Context, port string) bool {
 	lock, err := (&net.ListenConfig{}).Listen(ctx, "unix", "@freshet-test-port-"+port)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Nobody gets a port that somebody else has, or listens on.
+// TestAddressesAreUnlikeEachOther checks that no port is returned twice and that every port is free.
 func TestAddressesAreUnlikeEachOther(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
@@ -21,7 +21,7 @@ func TestAddressesAreUnlikeEachOther(t *testing.T) {
 			defer mu.Unlock()
 			for _, address := range list {
 				if seen[address] {
-					t.Errorf("%s was given twice", address)
+					t.Errorf("%s was returned twice", address)
 				}
 				seen[address] = true
 				listener, err := net.Listen("tcp", address)
@@ -29,7 +29,7 @@ func TestAddressesAreUnlikeEachOther(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				defer func() { _ = listener.Close() }() // nobody connects
+				defer func() { _ = listener.Close() }()
 			}
 		})
 	}

@@ -18,18 +18,18 @@ import (
 type kind struct {
 	name       string
 	partitions int32
-	records    int   // of the first partition; each further partition has one more
-	sizes      []int // of the values, in turn
-	batch      int32 // the largest batch, in bytes; one that fits a single record makes single-record batches
+	records    int   // in the first partition; each further partition has one more
+	sizes      []int // sizes of the values, in rotation
+	batch      int32 // maximum size of a batch in bytes; a small one makes single-record batches
 	codec      kgo.CompressionCodec
 }
 
 const largeBatch = 900 << 10
 
-// kinds are the topics. Most of them have batches above 64 KiB, because the server handles larger batches
-// in another way than smaller ones. Batches of different sizes in one partition let the size limits of
-// fetch requests skip some partitions and not others, so the server reads partitions in a changing order.
-// All clients of the matrix decompress gzip and Snappy.
+// kinds are the topics. Most of them have batches above 64 KiB, because the server has a separate code
+// path for them. Batches of different sizes in one partition make the size limits of fetch requests skip
+// some partitions and not others, so the server reads partitions in a changing order. All clients of the
+// matrix decompress gzip and Snappy.
 var kinds = []kind{
 	{"bytes", 1, 3000, []int{60}, largeBatch, kgo.NoCompression()},
 	{"short", 8, 400, []int{200}, largeBatch, kgo.NoCompression()},
@@ -45,12 +45,12 @@ var kinds = []kind{
 	{"empty", 4, 0, nil, largeBatch, kgo.NoCompression()},
 }
 
-// Set is topics whose records are known.
+// Set is a set of topics whose records are known.
 type Set struct {
 	seeds  []string
 	token  string
 	prefix string
-	counts map[string][]int64 // the number of records in each partition, by topic
+	counts map[string][]int64 // number of records in each partition, by topic
 }
 
 // Fill creates topics whose names begin with the prefix, and writes their records.
@@ -85,7 +85,7 @@ func Create(ctx context.Context, seeds []string, token, prefix string) (*Set, er
 	return s, nil
 }
 
-// Write writes the records of all topics, at the same time.
+// Write writes the records of all topics concurrently.
 func (s *Set) Write(ctx context.Context) error {
 	var writing sync.WaitGroup
 	failures := make([]error, len(kinds))
@@ -96,8 +96,8 @@ func (s *Set) Write(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// write produces the records of a topic. The producer collects all of them before it sends the first,
-// so the batches are as large as they may be.
+// write produces the records of a topic. The producer buffers all of them before it sends the first,
+// so that batches reach their maximum size.
 func (s *Set) write(ctx context.Context, k *kind) error {
 	topic := s.prefix + "-" + k.name
 	client, err := s.connect(
@@ -115,7 +115,7 @@ func (s *Set) write(ctx context.Context, k *kind) error {
 			record := &kgo.Record{Partition: at.partition, Value: value(at, k.sizes[offset%int64(len(k.sizes))])}
 			client.Produce(ctx, record, func(r *kgo.Record, err error) {
 				if err == nil && r.Offset != offset {
-					err = fmt.Errorf("the record was stored at offset %d", r.Offset)
+					err = fmt.Errorf("record was stored at offset %d", r.Offset)
 				}
 				if err != nil {
 					failures = append(failures, fmt.Errorf("writing %s: %w", at, err))
@@ -127,7 +127,7 @@ func (s *Set) write(ctx context.Context, k *kind) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// connect opens a client of franz-go.
+// connect opens a franz-go client.
 func (s *Set) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	login := plain.Auth{User: "user", Pass: "token:" + s.token}
 	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.seeds...), kgo.SASL(login.AsMechanism())}, more...)...)

@@ -9,12 +9,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// idle is how long a consumer waits for the next record before it gives up. A consumer that got
-// records of another partition may have skipped its own.
+// idle is the timeout of a consumer for the next record. A consumer that got records of another
+// partition may have skipped its own and would wait forever.
 const idle = 15 * time.Second
 
 // ways returns configurations of franz-go consumers, by name. Small fetch limits make the server leave
-// partitions out of a response, and read them first for the next one.
+// partitions out of a response and read them first for the next one.
 func (s *Set) ways() map[string][]kgo.Opt {
 	ways := map[string][]kgo.Opt{
 		"default": nil,
@@ -29,7 +29,7 @@ func (s *Set) ways() map[string][]kgo.Opt {
 	return ways
 }
 
-// Franz reads all topics with consumers of franz-go, one after the other, in several configurations.
+// Franz reads all topics with franz-go consumers in several configurations, one after the other.
 func (s *Set) Franz(ctx context.Context) error {
 	var failures []error
 	for name, options := range s.ways() {
@@ -40,7 +40,7 @@ func (s *Set) Franz(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// FranzLive reads all topics with one consumer of franz-go while they are written.
+// FranzLive reads all topics with one franz-go consumer while they are written.
 func (s *Set) FranzLive(ctx context.Context) error {
 	read := make(chan error, 1)
 	go func() { read <- s.consume(ctx, nil) }()

@@ -6,8 +6,8 @@
 // this module calls Reading.Add for each record. Every other client writes the records that it
 // consumed to a file, in the format that CheckFile describes, so all clients share one check.
 //
-//   - origins.go: what a value contains, and the check of one value.
-//   - fill.go: the topics, and how they are written.
+//   - origins.go: the content of a value, and the check of one value.
+//   - fill.go: the topics and their records.
 //   - reading.go: the check of all records that one consumer got.
 //   - franz.go: a consumer that uses franz-go.
 //   - programs.go: the clients in test/clients, and how to run them.
@@ -22,7 +22,7 @@ import (
 	"freshet/test/stamp"
 )
 
-// place is where a record is stored.
+// place identifies a record: its topic, partition and offset.
 type place struct {
 	topic     string
 	partition int32
@@ -36,8 +36,8 @@ const (
 	sumSize  = len("01234567 ")
 )
 
-// value returns the value of the record at p: a checksum, the place, and random characters up to
-// the size. It is printable text without a line break, so that every tool can print it.
+// value returns the value of the record at p: a checksum, p, and random characters up to the size. It is
+// printable text without a line break, so that every tool can print it.
 func value(p place, size int) []byte {
 	b := make([]byte, sumSize, max(size, 64))
 	b = append(b, p.String()...)
@@ -52,17 +52,17 @@ func value(p place, size int) []byte {
 	return b
 }
 
-// Check returns an error unless the value is the one that was produced to this place. The error is
-// stamp.ErrForeign when it was produced to another place, and stamp.ErrDamaged when its checksum is wrong.
+// Check returns an error unless the value is the one that was produced as this record. The error is
+// stamp.ErrForeign if it was produced as another record, and stamp.ErrDamaged if its checksum is wrong.
 func Check(topic string, partition int32, offset int64, value []byte) error {
 	p := place{topic, partition, offset}
 	sum, body, _ := bytes.Cut(value, []byte(" "))
 	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)) {
-		return fmt.Errorf("%w: a value of %d bytes at %s has a wrong checksum: %.60q", stamp.ErrDamaged,
+		return fmt.Errorf("%w: value of %d bytes at %s has a wrong checksum: %.60q", stamp.ErrDamaged,
 			len(value), p, value)
 	}
 	if !bytes.HasPrefix(body, []byte(p.String()+" ")) {
-		return fmt.Errorf("%w: at %s is the value of %.60q", stamp.ErrForeign, p, body)
+		return fmt.Errorf("%w: %s has the value of %.60q", stamp.ErrForeign, p, body)
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ func TestCheck(t *testing.T) {
 			t.Errorf("a value of %d bytes: got %d bytes", size, len(good))
 		}
 		if err := Check("orders", 3, 12, good); err != nil {
-			t.Errorf("a good value of %d bytes: got %v", size, err)
+			t.Errorf("valid value of %d bytes: got %v", size, err)
 		}
 		for _, other := range []place{{"order", 3, 12}, {"orders", 1, 12}, {"orders", 3, 1}, {"orders", 3, 13}} {
 			if err := Check(other.topic, other.partition, other.offset, good); !errors.Is(err, stamp.ErrForeign) {
-				t.Errorf("the value of %s at %s: got %v, want %v", at, other, err, stamp.ErrForeign)
+				t.Errorf("value of %s at %s: got %v, want %v", at, other, err, stamp.ErrForeign)
 			}
 		}
 		changed := bytes.Clone(good)
@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFile reads files of clients that got everything, and of clients that did not.
+// TestCheckFile checks files of clients that got all records, and of clients that did not.
 func TestCheckFile(t *testing.T) {
 	t.Parallel()
 	set := &Set{counts: map[string][]int64{"a": {2, 1}, "b": {1}, "empty": {0}}}

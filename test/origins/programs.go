@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// programTimeout bounds one program. A client that skipped records may wait for them without an end.
+// programTimeout bounds one program. A client that skipped records may wait for them forever.
 const programTimeout = 3 * time.Minute
 
 // Program is a client in test/clients. It reads all topics several times, with different fetch limits,
@@ -18,19 +18,19 @@ const programTimeout = 3 * time.Minute
 type Program struct {
 	Name   string
 	Folder string   // in test/clients
-	Needs  []string // commands that have to be installed
-	Env    []string // variables besides those of Set.Environment
+	Needs  []string // commands that must be installed
+	Env    []string // variables in addition to those of Set.Environment
 
-	install [][]string // commands that fetch the client's libraries into the folder
+	install [][]string // commands that download the client's libraries into the folder
 	command []string
 	clients []string // names of the files that it writes, without the limits
 }
 
-// Sarama, Segmentio and Confluent are tests of Go modules. Confluent is librdkafka, which needs a C compiler.
+// Sarama, Segmentio and Confluent are tests in separate Go modules. Confluent uses librdkafka and needs a C compiler.
 var (
 	Sarama    = module("sarama", "kafka-sarama", "TestOrigins", "CGO_ENABLED=0")
 	Segmentio = module("segmentio", "kafka-segmentio", "TestOrigins", "CGO_ENABLED=0")
-	Confluent = module("confluent", "confluent", "TestStreamOrigins", "CGO_ENABLED=1", "gcc")
+	Confluent = module("confluent", "confluent", "TestKafkaOrigins", "CGO_ENABLED=1", "gcc")
 )
 
 func module(name, folder, test, env string, needs ...string) Program {
@@ -40,7 +40,7 @@ func module(name, folder, test, env string, needs ...string) Program {
 	}
 }
 
-// Kcat is librdkafka as a command.
+// Kcat is the kcat command, which uses librdkafka.
 var Kcat = Program{
 	Name: "kcat", Needs: []string{"bash", "kcat"}, clients: []string{"kcat"},
 	command: []string{"bash", "-euo", "pipefail", "-c", `
@@ -56,7 +56,7 @@ var Kcat = Program{
 	`},
 }
 
-// Python is the clients confluent-kafka, kafka-python and aiokafka.
+// Python runs the clients confluent-kafka, kafka-python and aiokafka.
 var Python = Program{
 	Name: "python", Folder: "kafka-python", Needs: []string{"python3"},
 	clients: []string{"confluent-kafka", "kafka-python", "aiokafka"},
@@ -84,7 +84,7 @@ func (p *Program) Missing() string {
 	return ""
 }
 
-// Copy copies the program's folder of test/clients to target and fetches the client's libraries there, so that
+// Copy copies the program's folder of test/clients to target and downloads the client's libraries there, so that
 // they stay out of the source tree. It returns the folder to run the program in.
 func (p *Program) Copy(ctx context.Context, clients, target string) (string, error) {
 	source := filepath.Join(clients, p.Folder)
@@ -111,7 +111,7 @@ func (p *Program) Run(ctx context.Context, s *Set, folder, output string) error 
 }
 
 func execute(ctx context.Context, folder string, env, command []string) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // a constant
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // commands are constants
 	cmd.Dir, cmd.Env = folder, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", command[0], err, out)
@@ -119,7 +119,7 @@ func execute(ctx context.Context, folder string, env, command []string) error {
 	return nil
 }
 
-// Check checks the records that the program wrote to the output folder when it ran, and removes them.
+// Check checks the records that the program wrote to the output folder, and removes the files.
 func (p *Program) Check(s *Set, output string) error {
 	var failures []error
 	for _, client := range p.clients {
@@ -128,7 +128,7 @@ func (p *Program) Check(s *Set, output string) error {
 			if err := s.CheckFile(file); err != nil {
 				failures = append(failures, fmt.Errorf("%s with %s fetch limits: %w", client, limits, err))
 			}
-			_ = os.Remove(file) // the folder is a temporary one
+			_ = os.Remove(file) // the folder is temporary
 		}
 	}
 	return errors.Join(failures...)

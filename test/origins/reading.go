@@ -10,16 +10,16 @@ import (
 	"freshet/test/stamp"
 )
 
-// Reading counts what one consumer of all topics got. One goroutine may use it at a time.
+// Reading counts the records that one consumer of all topics got. It is not safe for concurrent use.
 type Reading struct {
 	set  *Set
-	next map[string][]int64 // the offset that has to come next in each partition, by topic
+	next map[string][]int64 // next expected offset of each partition, by topic
 
 	records, foreign, damaged, misplaced int64
 	first                                []error // the first few errors
 }
 
-// maxErrors bounds how many single errors a report shows.
+// maxErrors bounds the number of single errors in a report.
 const maxErrors = 5
 
 // NewReading returns a Reading of a consumer that starts at the earliest offsets.
@@ -31,12 +31,12 @@ func (s *Set) NewReading() *Reading {
 	return r
 }
 
-// Add checks a record. The consumer has to get the records of a partition in order, each of them once.
+// Add checks a record. The consumer must get the records of a partition in order, each of them once.
 func (r *Reading) Add(topic string, partition int32, offset int64, value []byte) {
 	r.records++
 	next := r.next[topic]
 	if int(partition) >= len(next) || partition < 0 {
-		r.count(&r.misplaced, fmt.Errorf("a record of topic %q partition %d, which does not exist", topic, partition))
+		r.count(&r.misplaced, fmt.Errorf("record of topic %q partition %d, which does not exist", topic, partition))
 		return
 	}
 	if offset != next[partition] {
@@ -59,7 +59,7 @@ func (r *Reading) count(counter *int64, err error) {
 	}
 }
 
-// Complete reports whether the consumer has got as many records as there are.
+// Complete reports whether the consumer has got as many records as the topics contain.
 func (r *Reading) Complete() bool { return r.records >= r.set.Records() }
 
 // Err returns an error unless the consumer got every record once, in order, unchanged and from the
@@ -88,12 +88,12 @@ func (s *Set) CheckFile(name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // read only
+	defer func() { _ = file.Close() }()
 	r := s.NewReading()
 	for in := bufio.NewReaderSize(file, 1<<20); err == nil; {
 		err = r.addFrom(in)
 	}
-	if errors.Is(err, io.EOF) { // a client that was stopped may have left half a record
+	if errors.Is(err, io.EOF) { // a client that was killed may have written half a record
 		err = nil
 	}
 	return errors.Join(err, r.Err())

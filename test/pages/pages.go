@@ -1,13 +1,13 @@
-// Package pages takes the commands out of pages of the documentation, so that
-// tests can run what readers are told to type. The tests that do are in e2e.
+// Package pages extracts the commands from pages of the documentation, so that the tests
+// in test/e2e can run them.
 package pages
 
 import "strings"
 
-// Commands returns the shell blocks of a page, one after the other.
+// Commands returns the concatenated shell blocks of a page.
 func Commands(page string) string { return strings.Join(Blocks(page, "sh"), "") }
 
-// Blocks returns the blocks of a page in a language; "" are those without one.
+// Blocks returns the code blocks of a page in a language; "" means blocks without one.
 func Blocks(page, language string) []string {
 	var blocks []string
 	inside, wanted := false, false

@@ -1,6 +1,6 @@
-// Package rawhttp is an HTTP client that costs little: it writes prepared bytes
-// and reads no more of a response than it has to. Benchmarks use it, so that
-// what they measure is the server.
+// Package rawhttp is an HTTP client with little overhead: it writes prepared bytes and
+// parses only the necessary parts of a response. Benchmarks use it so that they measure
+// the server and not the client.
 package rawhttp
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strconv"
 )
 
-// bufferBytes is the size of what a connection reads with at once.
+// bufferBytes is the size of a connection's read buffer.
 const bufferBytes = 8 << 10
 
-// Connection is one connection, for one request at a time.
+// Connection is one connection. It handles one request at a time.
 type Connection struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -33,18 +33,18 @@ func Dial(address string) (*Connection, error) {
 	return &Connection{conn: conn, in: in, text: textproto.NewReader(in)}, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Connection) Close() error { return c.conn.Close() }
 
-// Request is what Send takes. headers are whole lines.
+// Request returns the bytes of a request for Send. headers are complete lines.
 func Request(method, path, token, headers, body string) []byte {
 	return fmt.Appendf(nil,
 		"%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
 		method, path, token, headers, len(body), body)
 }
 
-// Send makes one request and returns its status and the value of a header. The
-// body has to have a Content-Length and is thrown away.
+// Send makes one request and returns its status and the value of a header. It discards
+// the body, which must have a Content-Length.
 func (c *Connection) Send(request []byte, header string) (status int, value string, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, "", err
@@ -54,7 +54,7 @@ func (c *Connection) Send(request []byte, header string) (status int, value stri
 		return 0, "", err
 	}
 	if len(line) < 12 {
-		return 0, "", fmt.Errorf("status line %q", line)
+		return 0, "", fmt.Errorf("malformed status line %q", line)
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, "", err

@@ -1,7 +1,7 @@
 // Package stamp makes the content of test messages. Each message names the topic that
 // its producer sent it to, the producer and a sequence number, and ends with a checksum
 // over all of that and over filler that differs for each message. A reader can
-// therefore tell, from one message alone, that the server delivered it under the name
+// therefore detect, from one message alone, that the server delivered it under the name
 // of another topic or partition (ErrForeign), or that its bytes changed (ErrDamaged).
 //
 // The content is text:
@@ -25,7 +25,7 @@ import (
 const AnyPartition = -1
 
 var (
-	// ErrDamaged reports content that is not what any producer made.
+	// ErrDamaged reports content that no producer made.
 	ErrDamaged = errors.New("content damaged")
 	// ErrForeign reports a message that was delivered under a topic or partition other
 	// than the one that it was sent to.
@@ -76,7 +76,7 @@ func (s Stamp) Value(size int) []byte {
 // fill writes text that depends on the stamp and does not compress.
 func (s Stamp) fill(text []byte) {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprintf(hash, "%s\t%d\t%s\t%d", s.Topic, s.Partition, s.Writer, s.Number) // it never fails
+	_, _ = fmt.Fprintf(hash, "%s\t%d\t%s\t%d", s.Topic, s.Partition, s.Writer, s.Number) // never fails
 	state := hash.Sum64() | 1
 	for len(text) > 0 {
 		state ^= state << 13 // xorshift

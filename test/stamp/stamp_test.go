@@ -32,22 +32,22 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestEachMessageDiffers: two messages of one writer share neither their filler nor
-// their ID, so that a record made of parts of two is damaged.
+// TestEachMessageDiffers checks that two messages of one writer have different filler and
+// IDs, so that a record made of parts of both is detected as damaged.
 func TestEachMessageDiffers(t *testing.T) {
 	t.Parallel()
 	one, two := stamp.Make("orders", "w", 1, 500), stamp.Make("orders", "w", 2, 500)
 	if bytes.Equal(one[100:400], two[100:400]) {
-		t.Error("filler of two messages: got the same, want others")
+		t.Error("filler of two messages: got the same, want different")
 	}
 	first, err1 := stamp.Parse(one)
 	second, err2 := stamp.Parse(two)
 	if err := errors.Join(err1, err2); err != nil || first.ID() == second.ID() {
-		t.Errorf("IDs: got %s and %s, %v; want two", first.ID(), second.ID(), err)
+		t.Errorf("IDs: got %s and %s, %v; want different ones", first.ID(), second.ID(), err)
 	}
 	mixed := append(bytes.Clone(one[:250]), two[250:]...)
 	if _, err := stamp.Parse(mixed); !errors.Is(err, stamp.ErrDamaged) {
-		t.Errorf("half of one and half of another: got %v, want ErrDamaged", err)
+		t.Errorf("halves of two messages: got %v, want ErrDamaged", err)
 	}
 }
 

@@ -1,8 +1,6 @@
-// Package tally writes down what tests that attack the system, or break
-// something under it, tried and what came of it. `make test-attack` and
-// `make test-faults` run those tests by their names (TestAttack…, TestFault…),
-// wherever they stand, and hack/tally.sh makes one table of the lines written
-// here.
+// Package tally records the results of tests that attack the system or inject faults.
+// `make test-attack` and `make test-faults` run those tests, in all packages, by their
+// names (TestAttack…, TestFault…); hack/tally.sh collects the logged lines in one table.
 package tally
 
 import (
@@ -11,12 +9,12 @@ import (
 	"time"
 )
 
-// Long says whether tests should try for minutes what they otherwise try for
-// seconds: the two make targets ask for that, the whole suite does not.
+// Long reports whether tests should run for minutes instead of seconds. The two make
+// targets set FRESHET_LONG; make test does not.
 func Long() bool { return os.Getenv("FRESHET_LONG") != "" }
 
-// Attack records how often something forbidden was attempted and how often it
-// succeeded. The test fails if it ever did, or if nothing was attempted.
+// Attack records how often something forbidden was attempted and how often it succeeded.
+// The test fails if an attempt succeeded or if nothing was attempted.
 func Attack(t testing.TB, name string, attempts, successes int) {
 	t.Helper()
 	t.Logf("tally attack | %s | %d | %d", name, attempts, successes)
@@ -28,19 +26,19 @@ func Attack(t testing.TB, name string, attempts, successes int) {
 	}
 }
 
-// A Fault is something that was broken under a running system, and the damage.
+// A Fault is a fault that was injected into a running system, and its damage.
 type Fault struct {
 	Name     string
 	Injected int           // how often
-	Checked  int           // acknowledged operations whose effect was looked for afterwards
-	Lost     int           // of these, not found
-	Foreign  int           // messages that were delivered under the name of another topic or partition
-	Wrong    int           // answers that were neither right nor an honest error
-	Recovery time.Duration // the longest time from the end of the fault to the first right answer
+	Checked  int           // acknowledged operations whose effect was checked afterwards
+	Lost     int           // of these, missing
+	Foreign  int           // messages delivered under the name of another topic or partition
+	Wrong    int           // responses that were neither correct nor an error
+	Recovery time.Duration // longest time from the end of a fault to the first correct response
 }
 
-// Record writes a fault down. The test fails if anything was lost, foreign or wrong,
-// or if nothing was injected or checked.
+// Record logs a fault. The test fails if anything was lost, foreign or wrong, or if
+// nothing was injected or checked.
 func (f Fault) Record(t testing.TB) {
 	t.Helper()
 	t.Logf("tally fault | %s | %d | %d | %d | %d | %d | %s",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package that starts servers by itself, and ends the
-// process. binary is set before the first test.
+// Main runs the tests of a package that starts its own servers, and exits the process.
+// It sets binary before the first test.
 func Main(m interface{ Run() int }, binary *string) {
 	code, err := withBinary(binary, m.Run)
 	if err != nil {
@@ -20,8 +20,8 @@ func Main(m interface{ Run() int }, binary *string) {
 	os.Exit(code)
 }
 
-// MainServer is Main for a package whose tests and examples share one server, which the
-// environment tells examples of: FRESHET_URL, FRESHET_TOKEN_FILE,
+// MainServer is Main for a package whose tests and examples share one server. Examples
+// find it through the environment: FRESHET_URL, FRESHET_TOKEN_FILE and
 // FRESHET_CREDENTIALS_FILE.
 func MainServer(m interface{ Run() int }, binary *string, server **Server, options Options) {
 	Main(runner(func() int {
@@ -36,7 +36,7 @@ func MainServer(m interface{ Run() int }, binary *string, server **Server, optio
 
 type runner func() int
 
-// Run implements what Main runs.
+// Run calls the function.
 func (r runner) Run() int { return r() }
 
 func withServer(m interface{ Run() int }, binary string, server **Server, options Options) (code int, err error) {

@@ -1,6 +1,6 @@
-// Package testserver starts the real freshet binary for tests: with a data
-// directory of its own, on free ports, waited for until it is ready. It knows
-// the command line and nothing of what the server does; contract and e2e tests
+// Package testserver starts the real freshet binary for tests, with its own data
+// directory and free ports, and waits until the server is ready. It uses only the command
+// line, /readyz and the administrator's credential files. Contract and end-to-end tests
 // share it.
 package testserver
 
@@ -22,17 +22,17 @@ import (
 	"freshet/test/freeport"
 )
 
-// Server is a running process.
+// Server is a running server process.
 type Server struct {
-	// URL is the HTTP base URL, HTTPS the other one, Ops that of the metrics.
+	// URL and HTTPS are the base URLs of the API, Ops is that of the metrics and profiles.
 	URL, HTTPS, Ops string
-	// Stream and StreamTLS are the addresses of the stream protocol; "" unless
-	// Options asked for it.
+	// Stream and StreamTLS are the addresses of the Kafka listeners; "" unless
+	// Options.Stream is set.
 	Stream, StreamTLS string
 	// DataDir is the process's data directory.
 	DataDir string
-	// Token is the system administrator's, ClientID and ClientSecret what its
-	// service account asks for others with.
+	// Token is the system administrator's token. ClientID and ClientSecret are the
+	// credentials of its service account.
 	Token, ClientID, ClientSecret string
 
 	process *exec.Cmd
@@ -41,33 +41,33 @@ type Server struct {
 	exitErr error
 }
 
-// Options changes how a server is started. The zero value is a fresh one.
+// Options configures a server. The zero value starts one with a new data directory.
 type Options struct {
-	// DataDir is used instead of a new one, and then outlives the server.
+	// DataDir is an existing data directory to use; it outlives the server.
 	DataDir string
-	// Stream has clients of the stream protocol served.
+	// Stream enables the Kafka listeners.
 	Stream bool
-	// Addresses are used instead of free ones: of HTTP, HTTPS, the metrics, the
-	// stream protocol, and the same with TLS.
+	// Addresses replaces the free addresses: HTTP, HTTPS, metrics, Kafka, and Kafka
+	// with TLS.
 	Addresses []string
-	// Args are further arguments of serve.
+	// Args are additional arguments of serve.
 	Args []string
-	// Env are further environment variables.
+	// Env are additional environment variables.
 	Env []string
-	// Ready is how long the server may take; a minute when zero.
+	// Ready is the timeout for becoming ready; zero means one minute.
 	Ready time.Duration
-	// Unready takes a server that has started, ready or not.
+	// Unready returns the server as soon as it has started, ready or not.
 	Unready bool
-	// Launched, when not nil, is told the id of the process before it is ready.
+	// Launched, if not nil, is called with the process id before the server is ready.
 	Launched func(pid int)
 }
 
-// kubeVersion is what the Makefile sets too: kubectl asks the server for the
-// version of its Kubernetes libraries and wants to understand the answer.
+// kubeVersion repeats a setting of the Makefile: kubectl queries the version of the
+// server's Kubernetes libraries and must be able to parse it.
 const kubeVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.2" +
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 
-// Binary returns the path of the freshet binary: FRESHET_BIN, or one built now
+// Binary returns the path of the freshet binary: FRESHET_BIN, or a binary that it builds
 // into dir.
 func Binary(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv("FRESHET_BIN"); path != "" {
@@ -82,13 +82,13 @@ func Binary(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// Start runs `binary serve` in a folder under dir and returns once it is ready.
-// The caller has to stop it.
+// Start runs `binary serve` with files below dir and returns when the server is ready.
+// The caller must stop it.
 func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
 	for attempt := 1; ; attempt++ {
 		s, err := start(ctx, binary, dir, o)
-		// Between the moment in which a port is found free and the start somebody
-		// else may have taken it.
+		// Another process may have taken a port between the check that it is free and the
+		// start of the server.
 		if err == nil || attempt == 5 || !strings.Contains(err.Error(), "address already in use") {
 			return s, err
 		}
@@ -126,7 +126,7 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		"serve", "--data-dir", o.DataDir, "--http", addresses[0], "--https", addresses[1], "--ops", addresses[2],
 		"--stream", plain, "--stream-tls", secured,
 	}, o.Args...)
-	// Not CommandContext: the caller's context bounds the start, not the life.
+	// Not CommandContext: the caller's context bounds the start, not the server's lifetime.
 	s.process = exec.Command(binary, args...)
 	s.process.Env = append(os.Environ(), o.Env...)
 	if err := s.launch(); err != nil {
@@ -178,7 +178,7 @@ func (s *Server) launch() error {
 	}
 	go func() {
 		s.exitErr = s.process.Wait()
-		_ = log.Close() // the process had its own handle
+		_ = log.Close() // the process had its own descriptor
 		close(s.exited)
 	}()
 	return nil
@@ -195,16 +195,16 @@ func (s *Server) awaitReady(ctx context.Context, timeout time.Duration, unready 
 		}
 		select {
 		case <-s.exited:
-			return fmt.Errorf("the server ended before it was ready: %w", s.exitErr)
+			return fmt.Errorf("server exited before it was ready: %w", s.exitErr)
 		case <-ctx.Done():
-			return fmt.Errorf("the server was not ready after %s: %w",
+			return fmt.Errorf("server was not ready after %s: %w",
 				time.Since(began).Round(time.Millisecond), ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// readiness is the answer of /readyz, 0 when there is none.
+// readiness returns the response of /readyz; status 0 means that there was none.
 func readiness(ctx context.Context, base string) (status int, text string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", http.NoBody)
 	if err != nil {
@@ -221,11 +221,11 @@ func readiness(ctx context.Context, base string) (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// PID is the process's id.
+// PID returns the process id.
 func (s *Server) PID() int { return s.process.Process.Pid }
 
-// Stop asks the server to end and waits until it has. An error means that it
-// had to be killed or ended badly.
+// Stop sends SIGTERM to the server and waits until it exits. It returns an error if the
+// server failed or had to be killed.
 func (s *Server) Stop(timeout time.Duration) error {
 	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -233,31 +233,31 @@ func (s *Server) Stop(timeout time.Duration) error {
 	select {
 	case <-s.exited:
 		if s.exitErr != nil {
-			return fmt.Errorf("the server ended badly: %w\n%s", s.exitErr, s.Log())
+			return fmt.Errorf("server exited with an error: %w\n%s", s.exitErr, s.Log())
 		}
 		return nil
 	case <-time.After(timeout):
 		s.Kill()
-		return fmt.Errorf("the server did not end within %s\n%s", timeout, s.Log())
+		return fmt.Errorf("server did not exit within %s and was killed\n%s", timeout, s.Log())
 	}
 }
 
-// Kill ends the process without warning, as a crash would.
+// Kill kills the process without warning, as a crash would.
 func (s *Server) Kill() {
-	_ = s.process.Process.Kill() // it may be gone already
+	_ = s.process.Process.Kill() // it may have exited already
 	<-s.exited
 }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has exited.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
-// LogFile is where everything that the server writes goes.
+// LogFile returns the path of the file with the server's output.
 func (s *Server) LogFile() string { return s.log }
 
-// maxLog is how much of the log is shown.
+// maxLog bounds the part of the log that Log returns.
 const maxLog = 8 << 10
 
-// Log returns the end of what the server wrote.
+// Log returns the end of the server's output.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {

@@ -1,48 +1,19 @@
-// Avro in the browser: the binary encoding, read and written by a schema, as far as
-// showing and sending messages needs it. Values are plain: a union is the value of its
-// branch, bytes are a string of one character per byte, longs past 2^53 are BigInts.
-const primitives = new Set(['null', 'boolean', 'int', 'long', 'float', 'double', 'bytes', 'string'])
-const mostSteps = 200000, deepest = 200
+// The binary encoding of Avro, to show and to send messages. Values are plain: a union is
+// the value of its branch, bytes are a string with one character per byte, and longs
+// beyond 2^53 are BigInts.
+const maxSteps = 200000
+const maxDepth = 200
 
-/** A schema made ready: every name resolved. @param {string} text @param {string[]} references texts that define further names, in their order */
-export function parseSchema(text, references = []) {
-  const names = new Map()
-  for (const r of references) resolve(parseText(r), '', names)
-  return resolve(parseText(text), '', names)
-}
-
-const parseText = text => { try { return JSON.parse(text) } catch { if (/^\s*[\w.]+\s*$/.test(text)) return text.trim(); throw new Error('The schema is not JSON.') } }
-
-function resolve(s, space, names) {
-  if (typeof s === 'string') {
-    if (primitives.has(s)) return { type: s }
-    const found = names.get(s.includes('.') || !space ? s : `${space}.${s}`) ?? names.get(s)
-    if (!found) throw new Error(`The schema names the type ${s}, which it does not define.`)
-    return found
-  }
-  if (Array.isArray(s)) return { type: 'union', branches: s.map(b => resolve(b, space, names)) }
-  if (s === null || typeof s !== 'object') throw new Error('The schema has something that is no type.')
-  if (typeof s.type !== 'string') return resolve(s.type, space, names)
-  if (primitives.has(s.type)) return { type: s.type, logical: s.logicalType }
-  if (s.type === 'array') return { type: 'array', items: resolve(s.items, space, names) }
-  if (s.type === 'map') return { type: 'map', values: resolve(s.values, space, names) }
-  if (!['record', 'error', 'enum', 'fixed'].includes(s.type)) return resolve(s.type, space, names)
-  const full = s.name.includes('.') ? s.name : [s.namespace ?? space, s.name].filter(Boolean).join('.')
-  const own = full.includes('.') ? full.slice(0, full.lastIndexOf('.')) : ''
-  const out = { type: s.type === 'error' ? 'record' : s.type, name: full, symbols: s.symbols, size: s.size }
-  names.set(full, out)
-  if (out.type === 'record') out.fields = s.fields.map(f => ({ name: f.name, type: resolve(f.type, own, names), default: f.default, hasDefault: 'default' in f }))
-  return out
-}
-
-/** Reads one datum. @returns {{value: any, rest: number}} the value and how many bytes are left over */
+/** Decodes one value. @returns {{value: any, rest: number}} the value and the number of bytes after it */
 export function decode(schema, data) {
-  const r = { data, view: new DataView(data.buffer, data.byteOffset, data.byteLength), at: 0, steps: 0 }
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const r = { data, view, at: 0, steps: 0 }
   const value = read(schema, r, 0)
   return { value, rest: data.length - r.at }
 }
 
-function take(r, n) {
+/** Advances by n bytes and returns the position before them. */
+function skip(r, n) {
   if (n < 0 || r.at + n > r.data.length) throw new Error('The payload ends too early for its schema.')
   r.at += n
   return r.at - n
@@ -51,49 +22,87 @@ function take(r, n) {
 function readLong(r) {
   let out = 0n
   for (let shift = 0n; shift < 70n; shift += 7n) {
-    const b = r.data[take(r, 1)]
+    const b = r.data[skip(r, 1)]
     out |= BigInt(b & 127) << shift
     if (b < 128) {
       out = BigInt.asIntN(64, (out >> 1n) ^ -(out & 1n))
       return Number.isSafeInteger(Number(out)) ? Number(out) : out
     }
   }
-  throw new Error('The payload has a number that is too long.')
+  throw new Error('The payload contains a number with too many bytes.')
 }
 
-const latin = bytes => Array.from(bytes, b => String.fromCharCode(b)).join('')
-const readBytes = r => { const n = Number(readLong(r)); const i = take(r, n); return r.data.subarray(i, i + n) }
+const toLatin1 = bytes => Array.from(bytes, b => String.fromCharCode(b)).join('')
 
-function blocks(r, one) {
+function take(r, n) {
+  const at = skip(r, n)
+  return r.data.subarray(at, at + n)
+}
+
+const readBytes = r => take(r, Number(readLong(r)))
+
+/** Calls readItem for every item in the blocks of an array or a map. */
+function readBlocks(r, readItem) {
   for (;;) {
     let n = Number(readLong(r))
     if (n === 0) return
-    if (n < 0) { n = -n; readLong(r) }
-    for (let i = 0; i < n; i++) one()
+    if (n < 0) { // the size of the block in bytes follows
+      n = -n
+      readLong(r)
+    }
+    for (let i = 0; i < n; i++) readItem()
   }
+}
+
+const readers = {
+  null: () => null,
+  boolean: (s, r) => r.data[skip(r, 1)] !== 0,
+  int: (s, r) => readLong(r),
+  long: (s, r) => readLong(r),
+  float: (s, r) => Number(r.view.getFloat32(skip(r, 4), true).toPrecision(8)),
+  double: (s, r) => r.view.getFloat64(skip(r, 8), true),
+  bytes: (s, r) => toLatin1(readBytes(r)),
+  string: (s, r) => new TextDecoder('utf-8', { fatal: true }).decode(readBytes(r)),
+  fixed: (s, r) => toLatin1(take(r, s.size)),
+  enum: (s, r) => {
+    const i = readLong(r)
+    if (s.symbols[i] === undefined) throw new Error(`The enum ${s.name} has no symbol number ${i}.`)
+    return s.symbols[i]
+  },
+  union: (s, r, depth) => {
+    const i = readLong(r)
+    if (!s.branches[i]) throw new Error(`The union has no branch number ${i}.`)
+    return read(s.branches[i], r, depth)
+  },
+  array: (s, r, depth) => {
+    const out = []
+    readBlocks(r, () => out.push(read(s.items, r, depth)))
+    return out
+  },
+  map: (s, r, depth) => {
+    const out = Object.create(null)
+    readBlocks(r, () => {
+      const key = new TextDecoder().decode(readBytes(r))
+      out[key] = read(s.values, r, depth)
+    })
+    return out
+  },
+  record: (s, r, depth) => {
+    const out = Object.create(null)
+    for (const f of s.fields) out[f.name] = read(f.type, r, depth)
+    return out
+  },
 }
 
 function read(s, r, depth) {
-  if (depth > deepest || ++r.steps > mostSteps) throw new Error('The payload is nested too deeply or too long to be shown.')
-  switch (s.type) {
-    case 'null': return null
-    case 'boolean': return r.data[take(r, 1)] !== 0
-    case 'int': case 'long': return readLong(r)
-    case 'float': return Number(r.view.getFloat32(take(r, 4), true).toPrecision(8))
-    case 'double': return r.view.getFloat64(take(r, 8), true)
-    case 'bytes': return latin(readBytes(r))
-    case 'string': return new TextDecoder('utf-8', { fatal: true }).decode(readBytes(r))
-    case 'fixed': { const i = take(r, s.size); return latin(r.data.subarray(i, i + s.size)) }
-    case 'enum': { const i = readLong(r); if (s.symbols[i] === undefined) throw new Error(`The enum ${s.name} has no symbol number ${i}.`); return s.symbols[i] }
-    case 'union': { const i = readLong(r); if (!s.branches[i]) throw new Error(`The union has no branch number ${i}.`); return read(s.branches[i], r, depth + 1) }
-    case 'array': { const out = []; blocks(r, () => out.push(read(s.items, r, depth + 1))); return out }
-    case 'map': { const out = Object.create(null); blocks(r, () => { const k = new TextDecoder().decode(readBytes(r)); out[k] = read(s.values, r, depth + 1) }); return out }
-    case 'record': { const out = Object.create(null); for (const f of s.fields) out[f.name] = read(f.type, r, depth + 1); return out }
+  if (depth > maxDepth || ++r.steps > maxSteps) {
+    throw new Error('The payload is nested too deeply or is too long to be shown.')
   }
-  throw new Error(`The type ${s.type} is not known.`)
+  if (!Object.hasOwn(readers, s.type)) throw new Error(`The type ${s.type} is unknown.`)
+  return readers[s.type](s, r, depth + 1)
 }
 
-/** Writes a value. A member that is left out takes its default; unions take the plain value or {"branch": value}. */
+/** Encodes a value. A missing field gets its default; a union takes the plain value or {"branch": value}. */
 export function encode(schema, value) {
   const out = []
   write(schema, value, out, '')
@@ -102,89 +111,131 @@ export function encode(schema, value) {
 
 function writeLong(n, out) {
   let z = BigInt.asUintN(64, (BigInt(n) << 1n) ^ (BigInt(n) >> 63n))
-  while (z > 127n) { out.push(Number(z & 127n) | 128); z >>= 7n }
+  while (z > 127n) {
+    out.push(Number(z & 127n) | 128)
+    z >>= 7n
+  }
   out.push(Number(z))
 }
-const writeBytes = (bytes, out) => { writeLong(bytes.length, out); for (const b of bytes) out.push(b) }
-const kindOf = v => v === null ? 'null' : Array.isArray(v) ? 'an array' : typeof v === 'object' ? 'an object' : typeof v
-const word = s => s.name ?? s.type
 
-/** Whether a value can be one of a type, without looking into it. */
-function fits(s, v) {
-  switch (s.type) {
-    case 'null': return v === null
-    case 'boolean': return typeof v === 'boolean'
-    case 'int': return Number.isInteger(v) && v >= -(2 ** 31) && v < 2 ** 31
-    case 'long': return typeof v === 'bigint' || Number.isSafeInteger(v)
-    case 'float': case 'double': return typeof v === 'number'
-    case 'string': return typeof v === 'string'
-    case 'bytes': return typeof v === 'string' && /^[\0-\xff]*$/.test(v)
-    case 'fixed': return typeof v === 'string' && v.length === s.size && /^[\0-\xff]*$/.test(v)
-    case 'enum': return s.symbols.includes(v)
-    case 'array': return Array.isArray(v)
-    case 'union': return s.branches.some(b => fits(b, v))
-    case 'record': return kindOf(v) === 'an object' && s.fields.every(f => Object.hasOwn(v, f.name) || f.hasDefault)
-    case 'map': return kindOf(v) === 'an object'
+function writeBytes(bytes, out) {
+  writeLong(bytes.length, out)
+  for (const b of bytes) out.push(b)
+}
+
+function describe(v) {
+  if (v === null) return 'null'
+  if (Array.isArray(v)) return 'an array'
+  return typeof v === 'object' ? 'an object' : typeof v
+}
+
+const isObject = v => describe(v) === 'an object'
+const isBinary = v => typeof v === 'string' && /^[\0-\xff]*$/.test(v)
+const typeName = s => s.name ?? s.type
+
+const tests = {
+  null: (s, v) => v === null,
+  boolean: (s, v) => typeof v === 'boolean',
+  int: (s, v) => Number.isInteger(v) && v >= -(2 ** 31) && v < 2 ** 31,
+  long: (s, v) => typeof v === 'bigint' || Number.isSafeInteger(v),
+  float: (s, v) => typeof v === 'number',
+  double: (s, v) => typeof v === 'number',
+  string: (s, v) => typeof v === 'string',
+  bytes: (s, v) => isBinary(v),
+  fixed: (s, v) => isBinary(v) && v.length === s.size,
+  enum: (s, v) => s.symbols.includes(v),
+  array: (s, v) => Array.isArray(v),
+  union: (s, v) => s.branches.some(b => fits(b, v)),
+  record: (s, v) => isObject(v) && s.fields.every(f => Object.hasOwn(v, f.name) || f.hasDefault),
+  map: (s, v) => isObject(v),
+}
+
+/** Whether a value can be of a type. Items and values of nested types are not checked. */
+const fits = (s, v) => Object.hasOwn(tests, s.type) && tests[s.type](s, v)
+
+function mismatch(s, v, path) {
+  const value = typeof v === 'string' || typeof v === 'number' ? ` ${JSON.stringify(v)}` : ''
+  const reason = s.type === 'enum'
+    ? `is not a symbol of ${s.name}: ${s.symbols.join(', ')}`
+    : `is not of type ${typeName(s)}`
+  return new Error(`${path || 'the value'}: ${describe(v)}${value} ${reason}.`)
+}
+
+function writeUnion(s, v, out, path) {
+  let i = s.branches.findIndex(b => fits(b, v))
+  const keys = v !== null && typeof v === 'object' ? Object.keys(v) : []
+  // {"branch": value} names the branch, unless the object is itself a value of a branch.
+  const named = keys.length === 1
+    ? s.branches.findIndex(b => typeName(b) === keys[0] || b.name?.split('.').at(-1) === keys[0])
+    : -1
+  const inner = v?.[keys[0]]
+  if (named >= 0 && (i < 0 || s.branches[i].type === 'map' ||
+      !Object.hasOwn(s.branches[i].fields ?? {}, keys[0]) && fits(s.branches[named], inner))) {
+    i = named
+    v = inner
   }
-  return false
+  if (i < 0) {
+    const branches = s.branches.map(typeName).join(', ')
+    throw new Error(`${path || 'the value'}: ${describe(v)} is none of ${branches}.`)
+  }
+  writeLong(i, out)
+  write(s.branches[i], v, out, path)
+}
+
+function writeRecord(s, v, out, path) {
+  if (!isObject(v)) throw new Error(`${path || 'the value'}: ${describe(v)}, but ${s.name} is a record.`)
+  const prefix = path ? path + '.' : ''
+  for (const k of Object.keys(v)) {
+    if (!s.fields.some(f => f.name === k)) throw new Error(`${prefix}${k}: ${s.name} has no such field.`)
+  }
+  for (const f of s.fields) {
+    const present = Object.hasOwn(v, f.name)
+    if (!present && !f.hasDefault) throw new Error(`${prefix}${f.name}: the field is missing and has no default.`)
+    write(f.type, present ? v[f.name] : f.default, out, prefix + f.name)
+  }
+}
+
+const writers = {
+  null: () => {},
+  boolean: (s, v, out) => out.push(v ? 1 : 0),
+  int: (s, v, out) => writeLong(v, out),
+  long: (s, v, out) => writeLong(v, out),
+  float: (s, v, out) => out.push(...new Uint8Array(new Float32Array([v]).buffer)),
+  double: (s, v, out) => out.push(...new Uint8Array(new Float64Array([v]).buffer)),
+  string: (s, v, out) => writeBytes(new TextEncoder().encode(v), out),
+  bytes: (s, v, out) => writeBytes(Array.from(v, c => c.charCodeAt(0)), out),
+  fixed: (s, v, out) => {
+    for (const c of v) out.push(c.charCodeAt(0))
+  },
+  enum: (s, v, out) => writeLong(s.symbols.indexOf(v), out),
+  array: (s, v, out, path) => {
+    if (v.length) {
+      writeLong(v.length, out)
+      v.forEach((x, i) => write(s.items, x, out, `${path}[${i}]`))
+    }
+    out.push(0)
+  },
+  map: (s, v, out, path) => {
+    const keys = Object.keys(v)
+    if (keys.length) {
+      writeLong(keys.length, out)
+      for (const k of keys) {
+        writeBytes(new TextEncoder().encode(k), out)
+        write(s.values, v[k], out, `${path}{${k}}`)
+      }
+    }
+    out.push(0)
+  },
 }
 
 function write(s, v, out, path) {
   if (s.type === 'union') {
-    let i = s.branches.findIndex(b => fits(b, v))
-    const keys = v !== null && typeof v === 'object' ? Object.keys(v) : []
-    const named = keys.length === 1 ? s.branches.findIndex(b => word(b) === keys[0] || b.name?.split('.').at(-1) === keys[0]) : -1
-    if (named >= 0 && (i < 0 || s.branches[i].type === 'map' || !Object.hasOwn(s.branches[i].fields ?? {}, keys[0]) && fits(s.branches[named], v[keys[0]]))) { i = named; v = v[keys[0]] }
-    if (i < 0) throw new Error(`${path || 'the value'}: ${kindOf(v)} is none of ${s.branches.map(word).join(', ')}.`)
-    writeLong(i, out)
-    return write(s.branches[i], v, out, path)
+    writeUnion(s, v, out, path)
+  } else if (s.type === 'record') {
+    writeRecord(s, v, out, path)
+  } else if (!fits(s, v)) {
+    throw mismatch(s, v, path)
+  } else {
+    writers[s.type](s, v, out, path)
   }
-  if (s.type === 'record') {
-    if (kindOf(v) !== 'an object') throw new Error(`${path || 'the value'}: ${kindOf(v)}, but ${s.name} is a record.`)
-    for (const k of Object.keys(v)) if (!s.fields.some(f => f.name === k)) throw new Error(`${path ? path + '.' : ''}${k}: ${s.name} has no such field.`)
-    for (const f of s.fields) {
-      const where = `${path ? path + '.' : ''}${f.name}`
-      if (!Object.hasOwn(v, f.name) && !f.hasDefault) throw new Error(`${where}: it is missing and has no default.`)
-      write(f.type, Object.hasOwn(v, f.name) ? v[f.name] : f.default, out, where)
-    }
-    return
-  }
-  if (!fits(s, v)) throw new Error(`${path || 'the value'}: ${kindOf(v)}${typeof v === 'string' || typeof v === 'number' ? ` ${JSON.stringify(v)}` : ''} is no ${s.type === 'enum' ? `symbol of ${s.name}: ${s.symbols.join(', ')}` : word(s)}.`)
-  switch (s.type) {
-    case 'null': return
-    case 'boolean': out.push(v ? 1 : 0); return
-    case 'int': case 'long': writeLong(v, out); return
-    case 'float': out.push(...new Uint8Array(new Float32Array([v]).buffer)); return
-    case 'double': out.push(...new Uint8Array(new Float64Array([v]).buffer)); return
-    case 'string': writeBytes(new TextEncoder().encode(v), out); return
-    case 'bytes': writeBytes(Array.from(v, c => c.charCodeAt(0)), out); return
-    case 'fixed': for (const c of v) out.push(c.charCodeAt(0)); return
-    case 'enum': writeLong(s.symbols.indexOf(v), out); return
-    case 'array':
-      if (v.length) { writeLong(v.length, out); v.forEach((x, i) => write(s.items, x, out, `${path}[${i}]`)) }
-      out.push(0)
-      return
-    case 'map': {
-      const keys = Object.keys(v)
-      if (keys.length) { writeLong(keys.length, out); for (const k of keys) { writeBytes(new TextEncoder().encode(k), out); write(s.values, v[k], out, `${path}{${k}}`) } }
-      out.push(0)
-    }
-  }
-}
-
-/** A value to begin with. */
-export function sample(s, depth = 0) {
-  switch (s.type) {
-    case 'null': return null
-    case 'boolean': return false
-    case 'int': case 'long': return s.logical === 'timestamp-millis' ? Date.now() : 0
-    case 'float': case 'double': return 0
-    case 'enum': return s.symbols[0]
-    case 'fixed': return '\0'.repeat(s.size)
-    case 'array': return depth > 4 ? [] : [sample(s.items, depth + 1)]
-    case 'map': return {}
-    case 'union': return sample(s.branches[0], depth)
-    case 'record': return depth > 6 ? {} : Object.fromEntries(s.fields.map(f => [f.name, f.hasDefault ? f.default : sample(f.type, depth + 1)]))
-  }
-  return ''
 }

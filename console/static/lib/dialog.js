@@ -1,62 +1,134 @@
-// Dialogs are the browser's own: focus stays inside, Escape closes, what is behind
-// cannot be reached.
+// Dialogs use the dialog element of the browser, which keeps the focus inside, closes on
+// Escape, and blocks the page behind it.
 import { html, render, nothing } from './html.js'
 import { on, emit } from './store.js'
 import { icon } from './icons.js'
+import { failure } from './widgets.js'
 
 /**
- * Shows a dialog until ctl.close(value) is called or it is dismissed (undefined).
- * view(ctl) is rendered again whenever the page is, or by ctl.update().
+ * Shows a dialog until ctl.close(value) is called or the user dismisses it (undefined).
+ * view(ctl) is rendered again with the page, and by ctl.update().
  * @param {(ctl: {close: (v?: any) => void, update: () => void, signal: AbortSignal}) => any} view
  */
 export function modal(view, { className = '', dismissable = true } = {}) {
   return new Promise(resolve => {
-    const d = document.createElement('dialog')
-    const ending = new AbortController()
-    d.className = className
-    d.tabIndex = -1
+    const dialog = document.createElement('dialog')
+    const closing = new AbortController()
+    dialog.className = className
+    dialog.tabIndex = -1
     const ctl = {
-      signal: ending.signal,
-      update: () => { if (!ending.signal.aborted) render(view(ctl), d) },
-      close: value => { if (ending.signal.aborted) return; ending.abort(); d.close(); d.remove(); resolve(value) },
+      signal: closing.signal,
+      update: () => {
+        if (!closing.signal.aborted) render(view(ctl), dialog)
+      },
+      close: value => {
+        if (closing.signal.aborted) return
+        closing.abort()
+        dialog.close()
+        dialog.remove()
+        resolve(value)
+      },
     }
-    d.addEventListener('cancel', e => { e.preventDefault(); if (dismissable) ctl.close() })
-    d.addEventListener('mousedown', e => { if (e.target === d && dismissable) ctl.close() })
-    document.body.append(d)
+    dialog.addEventListener('cancel', e => {
+      e.preventDefault()
+      if (dismissable) ctl.close()
+    })
+    dialog.addEventListener('mousedown', e => {
+      if (e.target === dialog && dismissable) ctl.close()
+    })
+    document.body.append(dialog)
     ctl.update()
-    d.showModal()
-    ;(d.querySelector('[autofocus]') ?? d.querySelector('.modal-body :is(input, select, textarea):not(:disabled)') ?? d).focus()
-    on('drawn', ctl.update, ending.signal)
-    on('signedout', () => ctl.close(), ending.signal)
+    dialog.showModal()
+    const first = dialog.querySelector('[autofocus]') ??
+      dialog.querySelector('.modal-body :is(input, select, textarea):not(:disabled)') ?? dialog
+    first.focus()
+    on('drawn', ctl.update, closing.signal)
+    on('signedout', () => ctl.close(), closing.signal)
   })
 }
 
-/** The usual frame: title, body, buttons at the foot. */
-export const frame = (ctl, title, body, foot, o = {}) => html`
-  <form class="modal" method="dialog" @submit=${e => { e.preventDefault(); o.submit?.(e) }}>
-    <header><h2>${title}</h2><button type="button" class="ghost square" aria-label="Close" @click=${() => ctl.close()}>${icon('x')}</button></header>
-    <div class="modal-body">${body}</div>
-    ${foot && foot !== nothing ? html`<footer>${foot}</footer>` : nothing}
-  </form>`
+/** The frame of a dialog: title, body, and buttons in the footer. */
+export function frame(ctl, title, body, footer, o = {}) {
+  const submit = e => {
+    e.preventDefault()
+    o.submit?.(e)
+  }
+  return html`
+    <form class="modal" method="dialog" @submit=${submit}>
+      <header>
+        <h2>${title}</h2>
+        <button type="button" class="ghost square" aria-label="Close" @click=${() => ctl.close()}>${icon('x')}</button>
+      </header>
+      <div class="modal-body">${body}</div>
+      ${footer && footer !== nothing ? html`<footer>${footer}</footer>` : nothing}
+    </form>`
+}
 
-/** Asks for a yes, by typing the name where it cannot be undone. */
+const cancelButton = ctl => html`<button type="button" @click=${() => ctl.close()}>Cancel</button>`
+
+/** Asks for a confirmation. If name is given, the user has to type it. */
 export function confirm({ title, text, action = 'Delete', name = '', run }) {
-  let typed = '', busy = false, error = null
-  return modal(ctl => frame(ctl, title, html`
-    <div class="stack">${typeof text === 'string' ? html`<p>${text}</p>` : text}
-    ${name ? html`<label class="field"><span>Type <b class="mono">${name}</b> to confirm</span>
-      <input autofocus autocomplete="off" spellcheck="false" @input=${e => { typed = e.target.value; ctl.update() }}></label>` : nothing}
-    ${error ? html`<p class="callout bad" role="alert"><b>${error.message}</b> ${error.advice ?? ''}</p>` : nothing}</div>`,
-  html`<button type="button" @click=${() => ctl.close()}>Cancel</button>
-    <button class="danger" ?disabled=${busy || (name && typed !== name)}>${busy ? 'Working…' : action}</button>`,
-  { submit: async () => {
+  let typed = ''
+  let busy = false
+  let error = null
+  const submit = async ctl => {
     if (name && typed !== name) return
     busy = true
     error = null
     ctl.update()
-    try { await run?.(); ctl.close(true) } catch (e) { error = e; busy = false; ctl.update() }
-  } }))
+    try {
+      await run?.()
+      ctl.close(true)
+    } catch (e) {
+      error = e
+      busy = false
+      ctl.update()
+    }
+  }
+  const nameField = ctl => html`
+    <label class="field">
+      <span>Type <b class="mono">${name}</b> to confirm</span>
+      <input autofocus autocomplete="off" spellcheck="false" @input=${e => {
+        typed = e.target.value
+        ctl.update()
+      }}>
+    </label>`
+  const body = ctl => html`
+    <div class="stack">
+      ${typeof text === 'string' ? html`<p>${text}</p>` : text}
+      ${name ? nameField(ctl) : nothing}
+      ${error ? html`<p class="callout bad" role="alert"><b>${error.message}</b> ${error.advice ?? ''}</p>` : nothing}
+    </div>`
+  const buttons = ctl => html`
+    ${cancelButton(ctl)}
+    <button class="danger" ?disabled=${busy || (name && typed !== name)}>${busy ? 'Working…' : action}</button>`
+  return modal(ctl => frame(ctl, title, body(ctl), buttons(ctl), { submit: () => submit(ctl) }))
 }
 
-/** A line that goes by itself; errors stay a little longer. */
+/** A form in a dialog. If run(values) throws, the error is shown and the dialog stays open. */
+export function formDialog({ title, values = {}, view, run, action = 'Create', kind = 'primary', wide }) {
+  let busy = false
+  let error = null
+  const submit = async (e, ctl) => {
+    if (!e.target.reportValidity()) return
+    busy = true
+    error = null
+    ctl.update()
+    try {
+      ctl.close((await run(values)) ?? true)
+    } catch (err) {
+      error = err
+      busy = false
+      ctl.update()
+    }
+  }
+  const body = ctl => html`<div class="stack">${failure(error)}${view(values, ctl)}</div>`
+  const buttons = ctl => html`
+    ${cancelButton(ctl)}
+    <button class=${kind} ?disabled=${busy}>${busy ? 'Working…' : action}</button>`
+  return modal(ctl => frame(ctl, title, body(ctl), buttons(ctl), { submit: e => submit(e, ctl) }),
+    { className: wide ? 'wide-box' : '' })
+}
+
+/** Shows a short message that disappears; errors stay longer. */
 export const toast = (text, kind = 'ok') => emit('toast', { text, kind })

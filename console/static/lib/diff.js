@@ -1,4 +1,4 @@
-// Line by line, what changes between two texts; long stretches without change are folded.
+// The lines that differ between two texts. Long parts without changes are folded.
 import { html } from './html.js'
 
 let library
@@ -8,15 +8,18 @@ export async function textDiff(before, after, context = 3) {
   await (library ??= import('../vendor/diff.min.js'))
   const out = []
   const parts = globalThis.Diff.diffLines(before.replace(/\n?$/, '\n'), after.replace(/\n?$/, '\n'))
-  parts.forEach((p, i) => {
-    const list = p.value.replace(/\n$/, '').split('\n')
-    const kind = p.added ? 'add' : p.removed ? 'del' : 'same'
-    const head = i === 0 ? 0 : context, tail = i === parts.length - 1 ? 0 : context
-    if (kind === 'same' && list.length > head + tail + 1) {
-      out.push(...list.slice(0, head).map(text => ({ kind, text })), { kind: 'gap', text: `${list.length - head - tail} unchanged lines` },
-        ...(tail ? list.slice(-tail) : []).map(text => ({ kind, text })))
+  parts.forEach((part, i) => {
+    const lines = part.value.replace(/\n$/, '').split('\n')
+    const kind = part.added ? 'add' : part.removed ? 'del' : 'same'
+    const list = lines.map(text => ({ kind, text }))
+    const head = i === 0 ? 0 : context
+    const tail = i === parts.length - 1 ? 0 : context
+    const folded = list.length - head - tail
+    if (kind === 'same' && folded > 1) {
+      const gap = { kind: 'gap', text: `${folded} unchanged lines` }
+      out.push(...list.slice(0, head), gap, ...list.slice(list.length - tail))
     } else {
-      out.push(...list.map(text => ({ kind, text })))
+      out.push(...list)
     }
   })
   return out
@@ -24,4 +27,8 @@ export async function textDiff(before, after, context = 3) {
 
 export const changed = list => list.some(l => l.kind === 'add' || l.kind === 'del')
 
-export const diffView = list => html`<div class="diff" tabindex="0" role="region" aria-label="Changes">${list.map(l => html`<div class=${l.kind}>${{ add: '+ ', del: '− ', gap: '⋯ ' }[l.kind] ?? '  '}${l.text}</div>`)}</div>`
+const signs = { add: '+ ', del: '− ', gap: '⋯ ' }
+const lineView = l => html`<div class=${l.kind}>${signs[l.kind] ?? '  '}${l.text}</div>`
+
+export const diffView = list => html`
+  <div class="diff" tabindex="0" role="region" aria-label="Changes">${list.map(lineView)}</div>`

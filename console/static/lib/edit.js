@@ -1,77 +1,147 @@
-// A change of an object: by a form of what people change, or as YAML. The server says
-// what it would make of it before anything is saved.
+// Editing an object, with a form or as YAML. The server validates the change in a dry
+// run, and its result is reviewed before it is saved.
 import { html, nothing } from './html.js'
 import { call, get, resource } from './api.js'
 import { changed, diffView, textDiff } from './diff.js'
 import { frame, modal, toast } from './dialog.js'
-import { withoutBookkeeping } from './format.js'
+import { choice } from './fields.js'
+import { withoutManagedFields } from './format.js'
 import { forms, labelsField, labelsOf, writeLabels } from './forms.js'
 import { mergePatch } from './patch.js'
-import { choice } from './plane.js'
 import { failure, loading } from './widgets.js'
 
 const yaml = 'application/yaml'
 const patchType = 'application/merge-patch+json'
 
 export async function edit(org, plural, name) {
-  const path = resource(org, plural, name), kind = forms[plural]
-  let way = kind ? 'form' : 'yaml', step = 'load', error = null, diff = null
-  let before = '', text = '', object = null, values = null, known = null
+  const path = resource(org, plural, name)
+  const form = forms[plural]
+  /** step: load, write, check (the dry run), review, save. */
+  const s = {
+    mode: form ? 'form' : 'yaml', step: 'load', error: null, diff: null,
+    before: '', text: '', object: null, values: null, choices: null,
+  }
+
   const load = async ctl => {
     try {
-      [before, object, known] = await Promise.all([get(path, { accept: yaml, background: true }).then(t => withoutBookkeeping(t, false)), get(path), kind?.known?.(org)])
-      text = before
-      if (kind) values = { ...kind.read(object), labels: labelsOf(object) }
-      step = 'write'
-    } catch (e) { error = e }
+      [s.before, s.object, s.choices] = await Promise.all([
+        get(path, { accept: yaml, background: true }).then(text => withoutManagedFields(text, false)),
+        get(path),
+        form?.choices?.(org),
+      ])
+      s.text = s.before
+      if (form) s.values = { ...form.read(s.object), labels: labelsOf(s.object) }
+      s.step = 'write'
+    } catch (e) {
+      s.error = e
+    }
     ctl.update()
     ctl.focus()
   }
-  /** What is sent: the whole text, or what the form changes and the version that it was read at. */
+
+  /** The request as [method, body, content type]; undefined if the form changes nothing. */
   const request = () => {
-    if (way === 'yaml') return ['PUT', text, yaml]
-    const after = structuredClone(object)
-    kind.write(values, after)
-    writeLabels(values.labels, after)
-    const patch = mergePatch(object, after)
-    return patch && ['PATCH', { ...patch, metadata: { ...patch.metadata, resourceVersion: object.metadata.resourceVersion } }, patchType]
+    if (s.mode === 'yaml') return ['PUT', s.text, yaml]
+    const after = structuredClone(s.object)
+    form.write(s.values, after)
+    writeLabels(s.values.labels, after)
+    const patch = mergePatch(s.object, after)
+    if (!patch) return undefined
+    const { resourceVersion } = s.object.metadata // a concurrent change is a conflict
+    return ['PATCH', { ...patch, metadata: { ...patch.metadata, resourceVersion } }, patchType]
   }
-  const send = (dry, o = {}) => {
+  const send = (dryRun, o = {}) => {
     const [method, body, contentType] = request()
-    return call(method, `${path}?${dry ? 'dryRun=All&' : ''}fieldManager=freshet-console&fieldValidation=Strict`, { body, contentType, ...o })
+    const query = `${dryRun ? 'dryRun=All&' : ''}fieldManager=freshet-console&fieldValidation=Strict`
+    return call(method, `${path}?${query}`, { body, contentType, ...o })
   }
-  const doing = async (ctl, now, otherwise, run) => {
-    error = null
-    step = now
+
+  /** Runs a step; after an error the user can change the object again. */
+  const runStep = async (ctl, step, run) => {
+    s.error = null
+    s.step = step
     ctl.update()
-    try { await run() } catch (e) { error = e; step = otherwise }
+    try {
+      await run()
+    } catch (e) {
+      s.error = e
+      s.step = 'write'
+    }
     ctl.update()
   }
-  const review = ctl => doing(ctl, 'asking', 'write', async () => {
-    diff = request() ? await textDiff(before, withoutBookkeeping((await send(true, { accept: yaml })).data, false)) : []
-    step = 'review'
+  const review = ctl => runStep(ctl, 'check', async () => {
+    s.diff = []
+    if (request()) {
+      const { data } = await send(true, { accept: yaml })
+      s.diff = await textDiff(s.before, withoutManagedFields(data, false))
+    }
+    s.step = 'review'
   })
-  const save = ctl => doing(ctl, 'saving', 'write', async () => {
+  const save = ctl => runStep(ctl, 'save', async () => {
     await send(false)
-    toast(`${name} is saved.`)
+    toast(`${name} was saved.`)
     ctl.close(true)
   })
-  let begun = false
+
+  const setMode = (mode, ctl) => {
+    s.mode = mode
+    s.error = null
+    ctl.update()
+    ctl.focus()
+  }
+  const modeChoice = ctl => html`
+    <div class="cluster">
+      ${choice(s.mode, [['form', 'Form'], ['yaml', 'YAML']], mode => setMode(mode, ctl), 'Edit as')}
+      <span class="muted small">The server validates the change, and you review it before it is saved.</span>
+    </div>`
+  const yamlEditor = () => html`
+    <textarea autofocus rows="22" spellcheck="false" aria-label="YAML" .value=${s.text}
+      @input=${e => { s.text = e.target.value }}></textarea>`
+  const writeView = ctl => html`
+    ${form ? modeChoice(ctl) : nothing}
+    ${s.mode === 'form'
+      ? html`${form.view(s.values, ctl, s.choices)}${labelsField(s.values, plural === 'serviceaccounts')}`
+      : yamlEditor()}`
+  const reviewView = () => changed(s.diff)
+    ? html`
+      <p class="muted">The server would store this object, with its defaults and computed fields.</p>
+      ${diffView(s.diff)}`
+    : html`<p class="callout">Nothing would change.</p>`
+
+  const writeButtons = ctl => html`
+    <button type="button" @click=${() => ctl.close()}>Cancel</button>
+    <button class="primary" ?disabled=${s.step !== 'write'}>
+      ${s.step === 'check' ? 'Checking…' : 'Review the change'}
+    </button>`
+  const back = ctl => {
+    s.step = 'write'
+    ctl.update()
+  }
+  const reviewButtons = ctl => html`
+    <button type="button" @click=${() => back(ctl)}>Back</button>
+    <button type="button" class="primary" ?disabled=${s.step === 'save' || !changed(s.diff)}
+      @click=${() => save(ctl)}>${s.step === 'save' ? 'Saving…' : 'Save'}</button>`
+
+  let started = false
   return modal(ctl => {
     ctl.focus = () => document.querySelector('dialog[open] .modal-body :is(input, select, textarea)')?.focus()
-    if (!begun) { begun = true; load(ctl) }
-    const reviewing = step === 'review' || step === 'saving'
-    return frame(ctl, reviewing ? `Review the change of ${name}` : `Edit ${name}`, html`<div class="stack">
-      ${failure(error)}
-      ${step === 'load' && !error ? loading(6) : nothing}
-      ${step === 'write' || step === 'asking' ? html`
-        ${kind ? html`<div class="cluster">${choice(way, [['form', 'Form'], ['yaml', 'YAML']], w => { way = w; error = null; ctl.update(); ctl.focus() }, 'Edit as')}<span class="muted small">The server shows what it would store before anything is saved.</span></div>` : nothing}
-        ${way === 'form' ? html`${kind.view(values, ctl, known)}${labelsField(values, plural === 'serviceaccounts')}`
-          : html`<textarea autofocus rows="22" spellcheck="false" aria-label="YAML" .value=${text} @input=${e => { text = e.target.value }}></textarea>`}` : nothing}
-      ${reviewing ? changed(diff) ? html`<p class="muted">This is what the server would store, with its defaults and computed fields.</p>${diffView(diff)}` : html`<p class="callout">Nothing would change.</p>` : nothing}</div>`,
-    reviewing
-      ? html`<button type="button" @click=${() => { step = 'write'; ctl.update() }}>Back</button><button type="button" class="primary" ?disabled=${step === 'saving' || !changed(diff)} @click=${() => save(ctl)}>${step === 'saving' ? 'Saving…' : 'Save'}</button>`
-      : html`<button type="button" @click=${() => ctl.close()}>Cancel</button><button class="primary" ?disabled=${step !== 'write'}>${step === 'asking' ? 'Asking the server…' : 'Review the change'}</button>`,
-    { submit: e => { if (step === 'write' && e.target.reportValidity()) review(ctl) } })
+    if (!started) {
+      started = true
+      load(ctl)
+    }
+    const reviewing = s.step === 'review' || s.step === 'save'
+    const writing = s.step === 'write' || s.step === 'check'
+    const title = reviewing ? `Review the change of ${name}` : `Edit ${name}`
+    const body = html`
+      <div class="stack">
+        ${failure(s.error)}
+        ${s.step === 'load' && !s.error ? loading(6) : nothing}
+        ${writing ? writeView(ctl) : nothing}
+        ${reviewing ? reviewView() : nothing}
+      </div>`
+    const submit = e => {
+      if (s.step === 'write' && e.target.reportValidity()) review(ctl)
+    }
+    return frame(ctl, title, body, reviewing ? reviewButtons(ctl) : writeButtons(ctl), { submit })
   }, { className: 'wide-box' })
 }

@@ -1,13 +1,16 @@
-// How values are written. No page formats by itself.
+// Formatting and parsing of values. Pages use these functions and have no formats of their own.
 const units = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']]
 
-/** A span of seconds in one or two units: 3d 4h, 12m, 5s. */
-export function span(seconds) {
+/** A duration in one or two units: 3d 4h, 12m, 5s. */
+export function duration(seconds) {
   let s = Math.max(0, Math.floor(seconds))
   if (s > 400 * 86400) return `${Math.floor(s / 31557600)}y`
   const parts = []
   for (const [size, name] of units) {
-    if (s < size && !(size === 1 && !parts.length)) { if (parts.length) break; continue }
+    if (s < size && !(size === 1 && !parts.length)) {
+      if (parts.length) break
+      continue
+    }
     parts.push(`${Math.floor(s / size)}${name}`)
     s %= size
     if (parts.length === 2 || seconds >= 10 * size) break
@@ -19,22 +22,24 @@ export function span(seconds) {
 export function relative(time, now = Date.now()) {
   const t = typeof time === 'number' ? time : Date.parse(time)
   if (Number.isNaN(t)) return '–'
-  const d = (now - t) / 1000
-  if (Math.abs(d) < 1) return 'now'
-  return d >= 0 ? `${span(d)} ago` : `in ${span(-d)}`
+  const age = (now - t) / 1000
+  if (Math.abs(age) < 1) return 'now'
+  return age >= 0 ? `${duration(age)} ago` : `in ${duration(-age)}`
 }
 
-/** A time as the reader wants it: local, or UTC. */
+/** A date and time, in the local time zone or in UTC. */
 export function absolute(time, utc = false) {
   const t = new Date(time)
   if (Number.isNaN(t.getTime())) return '–'
   if (utc) return t.toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')
-  const p = n => String(n).padStart(2, '0')
-  return `${t.getFullYear()}-${p(t.getMonth() + 1)}-${p(t.getDate())} ${p(t.getHours())}:${p(t.getMinutes())}:${p(t.getSeconds())}`
+  const two = n => String(n).padStart(2, '0')
+  const date = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`
+  return `${date} ${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`
 }
 
 /** 1234567 as 1,234,567. */
-export const count = n => n == null || Number.isNaN(+n) ? '–' : (+n).toLocaleString('en-US', { maximumFractionDigits: 2 })
+export const count = n =>
+  n == null || Number.isNaN(+n) ? '–' : (+n).toLocaleString('en-US', { maximumFractionDigits: 2 })
 
 /** A number in three digits: 1.2k, 34M. */
 export function short(n) {
@@ -48,50 +53,73 @@ export function short(n) {
 
 const trim = n => String(+n.toPrecision(Math.abs(n) >= 100 ? 3 : 2))
 
-/** Bytes: 1.5 KiB. */
+/** A number of bytes: 1.5 KiB. */
 export function bytes(n) {
   if (n == null || Number.isNaN(+n)) return '–'
   n = +n
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   let i = 0
-  while (Math.abs(n) >= 1024 && i < names.length - 1) { n /= 1024; i++ }
+  while (Math.abs(n) >= 1024 && i < names.length - 1) {
+    n /= 1024
+    i++
+  }
   return `${i ? n.toFixed(n < 10 ? 1 : 0) : n} ${names[i]}`
 }
 
 const suffixes = { m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 }
 
-/** The number that a Kubernetes quantity means: 50k, 1Gi, 198159060Ki. */
+/** The number of a Kubernetes quantity: 50k, 1Gi, 198159060Ki. */
 export function quantity(text) {
   const m = /^([+-]?[\d.]+(?:e\d+)?)([a-zA-Z]*)$/.exec(String(text ?? ''))
   return m ? +m[1] * (m[2] ? suffixes[m[2]] ?? NaN : 1) : NaN
 }
 
-/** Bytes to hex with a text column, for payloads that are no text. */
-export function hexdump(data, most = 4096) {
+/** Bytes in hex with a text column, for binary payloads. */
+export function hexdump(data, limit = 4096) {
   const lines = []
-  for (let i = 0; i < Math.min(data.length, most); i += 16) {
+  for (let i = 0; i < Math.min(data.length, limit); i += 16) {
     const row = [...data.subarray(i, i + 16)]
     const hex = row.map(b => b.toString(16).padStart(2, '0')).join(' ')
-    lines.push(`${i.toString(16).padStart(6, '0')}  ${hex.padEnd(47)}  ${row.map(b => b > 31 && b < 127 ? String.fromCharCode(b) : '.').join('')}`)
+    const text = row.map(b => b > 31 && b < 127 ? String.fromCharCode(b) : '.').join('')
+    lines.push(`${i.toString(16).padStart(6, '0')}  ${hex.padEnd(47)}  ${text}`)
   }
   return lines.join('\n')
 }
 
-/** Base64 (also of URLs) to bytes, and back. */
-export const fromBase64 = text => Uint8Array.from(atob(String(text).replace(/-/g, '+').replace(/_/g, '/').replace(/\s/g, '')), c => c.charCodeAt(0))
+/** Decodes base64 or base64url into bytes. */
+export function fromBase64(text) {
+  const standard = String(text).replace(/-/g, '+').replace(/_/g, '/').replace(/\s/g, '')
+  return Uint8Array.from(atob(standard), c => c.charCodeAt(0))
+}
+
 export const toBase64 = data => btoa(Array.from(new Uint8Array(data), b => String.fromCharCode(b)).join(''))
 export const toBase64URL = data => toBase64(data).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '')
 
-/** YAML of an object without the bookkeeping that no person reads. */
-export function withoutBookkeeping(yaml, status = true) {
+/** JSON with indentation; other text unchanged. */
+export function indentJSON(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
+/** The YAML of an object without managedFields, and on request without its status. */
+export function withoutManagedFields(yaml, keepStatus = true) {
   const out = []
-  let skip = -1
+  let skip = -1 // indentation of the key whose value is left out
   for (const line of yaml.split('\n')) {
     const indent = line.search(/\S/)
     if (skip >= 0 && (indent > skip || indent === skip && line[indent] === '-' || indent < 0)) continue
     skip = -1
-    if (/^ {2}managedFields:/.test(line)) { skip = 2; continue }
-    if (!status && /^status:/.test(line)) { skip = 0; continue }
+    if (/^ {2}managedFields:/.test(line)) {
+      skip = 2
+      continue
+    }
+    if (!keepStatus && /^status:/.test(line)) {
+      skip = 0
+      continue
+    }
     out.push(line)
   }
   return out.join('\n')

@@ -1,83 +1,96 @@
-// What every object of the resource API has: its YAML, its deletion, and its form when it
-// is new. Changes are in edit.js.
+// What the pages of all kinds of the resource API share: YAML, events, creation and
+// deletion. Changes of existing objects are in edit.js.
 import { html, nothing } from './html.js'
-import { call, del, get, resource } from './api.js'
-import { confirm, frame, modal, toast } from './dialog.js'
-import { withoutBookkeeping } from './format.js'
-import { kindOf } from './snippets.js'
-import { badge, button, codeBlock, failure, loading } from './widgets.js'
+import { call, del, get, patch, resource } from './api.js'
+import { codeBlock } from './copy.js'
+import { confirm, formDialog, toast } from './dialog.js'
+import { withoutManagedFields } from './format.js'
+import { kindOf } from './requests.js'
+import { isProtected, protectedBy } from './status.js'
+import { button, loading } from './widgets.js'
 import { LiveList } from './watch.js'
 import { update } from './store.js'
 import { go, link } from './router.js'
 
 const yaml = 'application/yaml'
-export const protectedBy = 'cloud.vendor.io/destroy-protected'
-export const isProtected = o => (o.metadata.annotations?.[protectedBy] ?? 'false') !== 'false'
 
-/** The steps that the service took with an object, from the organization's events. */
+/** Returns a function that lists the events of an object, from the organization's events. */
 export function eventsOf(ctx) {
   const list = new LiveList(`/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(ctx.org)}/events`, ctx.signal)
   return o => o ? list.items.filter(e => e.regarding?.uid === o.metadata.uid) : []
 }
 
-/** The text as the server has it, read only. */
+const shownYAML = { key: '', text: '' }
+
+/** The YAML of an object as the server returns it, read-only. */
 export function yamlView(o) {
-  const state = yamlView.state ??= { key: '', text: '' }
   const key = o.metadata.uid + o.metadata.resourceVersion
-  if (state.key !== key) {
-    state.key = key
-    get(o.path, { accept: yaml, background: true }).then(t => { state.text = withoutBookkeeping(t); update() }).catch(e => { state.text = e.message; update() })
+  if (shownYAML.key !== key) {
+    shownYAML.key = key
+    get(o.path, { accept: yaml, background: true })
+      .then(withoutManagedFields, e => e.message)
+      .then(text => {
+        shownYAML.text = text
+        update()
+      })
   }
-  return state.text ? codeBlock(state.text, 'YAML', 'tall') : loading(6)
+  return shownYAML.text ? codeBlock(shownYAML.text, 'YAML', 'tall') : loading(6)
 }
 
-/** Deletes an object after its name was typed, and goes to the list. */
+/** Deletes an object after the user has typed its name, and opens the list. */
 export function remove(o, plural, page, { text, query = '' } = {}) {
-  const name = o.metadata.name, org = o.metadata.namespace
+  const { name, namespace: org, uid } = o.metadata
   return confirm({
-    title: `Delete ${name}?`, name, action: 'Delete', text: text ?? 'It cannot be undone.',
+    title: `Delete ${name}?`,
+    name,
+    action: 'Delete',
+    text: text ?? 'You cannot undo this.',
     run: async () => {
-      await del(resource(org, plural, name) + query, { body: { preconditions: { uid: o.metadata.uid } }, contentType: 'application/json' })
+      const body = { preconditions: { uid } }
+      await del(resource(org, plural, name) + query, { body, contentType: 'application/json' })
       toast(`${name} is being deleted.`)
       if (page) go(link(org, page))
     },
   })
 }
 
-/** The buttons of every detail page. */
-export const usualActions = (o, plural, page, more = {}) => html`
-  ${more.before ?? nothing}
-  ${button('Edit', { icon: 'edit', permission: `cloud.${plural}.update`, onclick: async () => (await import('./edit.js')).edit(o.metadata.namespace, plural, o.metadata.name) })}
-  ${button('Delete', { icon: 'trash', kind: 'danger', permission: `cloud.${plural}.delete`, disabled: !!o.metadata.deletionTimestamp, onclick: () => remove(o, plural, page, more.removal) })}`
-
-export const protection = o => isProtected(o) ? badge('info', 'Protected', `The annotation ${protectedBy} refuses its deletion`) : nothing
-
-/**
- * A form in a dialog. build(values) gives the object to create; checked by the server,
- * whose causes are shown. @returns {Promise<any>} the object that was created
- */
-export function create({ title, org, plural, values, view, build, action = 'Create', wide }) {
-  let busy = false, error = null
-  return modal(ctl => frame(ctl, title, html`<div class="stack">${failure(error)}${view(values, ctl)}</div>`,
-    html`<button type="button" @click=${() => ctl.close()}>Cancel</button><button class="primary" ?disabled=${busy}>${busy ? 'Working…' : action}</button>`,
-    { submit: async e => {
-      if (!e.target.reportValidity()) return
-      busy = true
-      error = null
-      ctl.update()
-      try {
-        const body = build(values)
-        const made = await call('POST', `${resource(org, plural)}?fieldManager=freshet-console`, { body: { apiVersion: 'cloud.vendor.io/v1alpha1', kind: kindOf(plural), ...body } })
-        toast(`${made.data.metadata.name} is created.`)
-        ctl.close(made.data)
-      } catch (err) { error = err; busy = false; ctl.update() }
-    } }), { className: wide ? 'wide-box' : '' })
+/** The buttons of every detail page: more.before, Edit and Delete. */
+export function objectActions(o, plural, page, more = {}) {
+  const { name, namespace, deletionTimestamp } = o.metadata
+  const edit = async () => (await import('./edit.js')).edit(namespace, plural, name)
+  return html`
+    ${more.before ?? nothing}
+    ${button('Edit', { icon: 'edit', permission: `cloud.${plural}.update`, onclick: edit })}
+    ${button('Delete', {
+      icon: 'trash',
+      kind: 'danger',
+      permission: `cloud.${plural}.delete`,
+      disabled: !!deletionTimestamp,
+      onclick: () => remove(o, plural, page, more.removal),
+    })}`
 }
 
-/** An input bound to a key of values. */
-export const input = (values, key, ctl, o = {}) => html`<input name=${key} .value=${values[key] ?? ''} ?required=${o.required} pattern=${o.pattern ?? nothing} type=${o.type ?? 'text'} min=${o.min ?? nothing} max=${o.max ?? nothing} maxlength=${o.maxlength ?? nothing} placeholder=${o.placeholder ?? nothing}
-  ?autofocus=${o.autofocus} autocomplete="off" spellcheck="false" title=${o.title ?? nothing} @input=${e => { values[key] = e.target.value; ctl.update() }}>`
-export const select = (values, key, ctl, options) => html`<select name=${key} @change=${e => { values[key] = e.target.value; ctl.update() }}>${options.map(([id, text]) => html`<option value=${id} ?selected=${values[key] === id}>${text ?? id}</option>`)}</select>`
+/** The button that protects an object from deletion, or removes the protection. */
+export const protectButton = (o, plural) => button(isProtected(o) ? 'Unprotect' : 'Protect', {
+  icon: 'lock',
+  permission: `cloud.${plural}.update`,
+  onclick: () => patch(o.path, { metadata: { annotations: { [protectedBy]: isProtected(o) ? null : 'true' } } }),
+})
 
-export const namePattern = '[a-z0-9]([a-z0-9.\\-]*[a-z0-9])?'
-export const nameTitle = 'Small letters, digits and dashes; it begins and ends with a letter or digit'
+/**
+ * A form in a dialog that creates an object. build(values) returns the object, without
+ * apiVersion and kind. @returns {Promise<any>} the created object
+ */
+export const create = ({ title, org, plural, values, view, build, action = 'Create', wide }) => formDialog({
+  title,
+  values,
+  view,
+  action,
+  wide,
+  run: async () => {
+    const body = { apiVersion: 'cloud.vendor.io/v1alpha1', kind: kindOf(plural), ...build(values) }
+    const { data } = await call('POST', `${resource(org, plural)}?fieldManager=freshet-console`, { body })
+    toast(`${data.metadata.name} was created.`)
+    return data
+  },
+})

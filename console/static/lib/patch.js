@@ -1,27 +1,33 @@
-// What changes between two objects, and how to change a copy of one.
-const plain = x => x !== null && typeof x === 'object' && !Array.isArray(x)
+// Differences between two objects, and changes of a copy.
+const isObject = x => x !== null && typeof x === 'object' && !Array.isArray(x)
 
-/** The merge patch (RFC 7396) that makes b of a; undefined when nothing changes. */
+/** Returns the merge patch (RFC 7396) that turns a into b; undefined if they are equal. */
 export function mergePatch(a, b) {
   const out = {}
   for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
-    if (!(key in b)) out[key] = null
-    else if (plain(a[key]) && plain(b[key])) {
+    if (!(key in b)) {
+      out[key] = null
+    } else if (isObject(a[key]) && isObject(b[key])) {
       const inner = mergePatch(a[key], b[key])
       if (inner) out[key] = inner
-    } else if (JSON.stringify(a[key]) !== JSON.stringify(b[key])) out[key] = b[key]
+    } else if (JSON.stringify(a[key]) !== JSON.stringify(b[key])) {
+      out[key] = b[key]
+    }
   }
   return Object.keys(out).length ? out : undefined
 }
 
-/** Sets a value at a path, or takes it away; what is empty then goes too. */
-export function put(o, path, value) {
+/** Sets a value at a path, or removes it if it is empty. Objects that become empty are removed too. */
+export function setPath(o, path, value) {
   const [key, ...rest] = path
   if (rest.length) {
-    const inner = put(plain(o[key]) ? o[key] : {}, rest, value)
+    const inner = setPath(isObject(o[key]) ? o[key] : {}, rest, value)
     if (Object.keys(inner).length) o[key] = inner
     else delete o[key]
-  } else if (value === undefined || value === '') delete o[key]
-  else o[key] = value
+  } else if (value === undefined || value === '') {
+    delete o[key]
+  } else {
+    o[key] = value
+  }
   return o
 }

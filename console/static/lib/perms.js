@@ -1,44 +1,47 @@
-// What the caller may do, from the server's own answer. It only greys out: the
-// server decides every call anyway.
+// The caller's permissions, as the server reports them. The console only disables
+// controls with them: the server authorizes every request.
 import { post } from './api.js'
 import { on, update } from './store.js'
 
-/** @type {Map<string, {all: Set<string>, rules: any[]} | null>} by organization; null while it is asked for */
-const known = new Map()
-on('signedin', () => known.clear())
-on('signedout', () => known.clear())
+/** @type {Map<string, {all: Set<string>, rules: any[]} | null>} by organization; null while they are loaded */
+const cache = new Map()
+on('signedin', () => cache.clear())
+on('signedout', () => cache.clear())
+
+const reviewURL = '/apis/authorization.vendor.io/v1alpha1/selfsubjectrulesreviews'
 
 async function load(org) {
-  known.set(org, null)
+  cache.set(org, null)
   try {
-    const { status } = await post('/apis/authorization.vendor.io/v1alpha1/selfsubjectrulesreviews', { spec: { namespace: org } }, { background: true })
-    known.set(org, { all: new Set(status.rules?.flatMap(r => r.permissions ?? []) ?? []), rules: status.rules ?? [] })
+    const { status } = await post(reviewURL, { spec: { namespace: org } }, { background: true })
+    const rules = status.rules ?? []
+    cache.set(org, { all: new Set(rules.flatMap(r => r.permissions ?? [])), rules })
   } catch {
-    known.set(org, { all: new Set(), rules: [], failed: true })
-    setTimeout(() => known.delete(org), 5000)
+    cache.set(org, { all: new Set(), rules: [], failed: true })
+    setTimeout(() => cache.delete(org), 5000)
   }
   update()
 }
 
-/** The rules that hold for us in an organization; null while they are not known. */
+/** The caller's rules in an organization; null until they are loaded. */
 export function rulesIn(org) {
-  if (!known.has(org)) load(org)
-  return known.get(org)
+  if (!cache.has(org)) load(org)
+  return cache.get(org)
 }
 
-/** Asks again, after roles were changed. */
-export const forget = () => known.clear()
+/** Loads the permissions again, after roles were changed. */
+export const clearPermissions = () => cache.clear()
 
 /**
- * Whether a permission is held anywhere in the organization. Where is not looked at:
- * a binding may be narrower, and then the server says so. True while unknown, so that
- * nothing flickers grey.
+ * Whether the caller has a permission anywhere in the organization. A binding may be
+ * restricted to some resources; then the server denies the request. Returns true until
+ * the rules are loaded, so that controls do not flicker.
  */
 export function can(org, permission) {
-  const mine = rulesIn(org)
-  return !mine || mine.failed || permission.split(' or ').some(p => mine.all.has(p))
+  const held = rulesIn(org)
+  return !held || held.failed || permission.split(' or ').some(p => held.all.has(p))
 }
 
-/** "" when allowed, else why not, in words for a tooltip. */
-export const missing = (org, permission) =>
+/** "" if the permission is held, else the reason, for a tooltip. */
+export const missingPermission = (org, permission) =>
   can(org, permission) ? '' : `Your role does not have the permission ${permission} in ${org}.`

@@ -1,64 +1,34 @@
-// Protobuf in the browser: enough of the language to name the fields of a message, and
-// the wire format. The registry's text is canonical: no comments, one declaration a line.
-const scalar = { double: 1, float: 5, int32: 0, int64: 0, uint32: 0, uint64: 0, sint32: 0, sint64: 0, fixed32: 5, fixed64: 1, sfixed32: 5, sfixed64: 1, bool: 0, string: 2, bytes: 2 }
-const deepest = 100, mostSteps = 100000
+// The wire format of Protobuf, to show messages.
+import { findType, parseProto } from './protoschema.js'
 
-/** Messages and enums of a file by full name, and the messages at the top in their order. */
-export function parseProto(text, types = new Map()) {
-  const tokens = text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, ' ').match(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w.]+|[^\s]/g) ?? []
-  let i = 0, space = ''
-  const skip = () => { for (let depth = 0; i < tokens.length; i++) { if (tokens[i] === '{' || tokens[i] === '[') depth++; else if (tokens[i] === '}' || tokens[i] === ']') { if (--depth === 0 && tokens[i] === '}') { i++; return } } else if (tokens[i] === ';' && depth === 0) { i++; return } } }
-  const enumeration = scope => {
-    const e = { kind: 'enum', values: new Map() }
-    types.set([scope, tokens[i]].filter(Boolean).join('.'), e)
-    for (i += 2; i < tokens.length && tokens[i] !== '}';) {
-      if (tokens[i + 1] === '=') { const sign = tokens[i + 2] === '-'; e.values.set(Number((sign ? '-' : '') + tokens[i + (sign ? 3 : 2)]), tokens[i]) }
-      skip()
-    }
-    i++
-  }
-  const body = (m, scope) => {
-    while (i < tokens.length && tokens[i] !== '}') {
-      const t = tokens[i]
-      if (t === 'message' || t === 'enum') { i++; t === 'message' ? message(scope, m.nested) : enumeration(scope); continue }
-      if (t === 'oneof' && tokens[i + 2] === '{') { i += 3; body(m, scope); i++; continue }
-      if (['option', 'reserved', 'extensions', 'extend', ';'].includes(t)) { skip(); continue }
-      let repeated = false
-      if (['optional', 'required', 'repeated'].includes(t) && tokens[i + 2] !== '=') { repeated = t === 'repeated'; i++ }
-      if (tokens[i] === 'map' && tokens[i + 1] === '<') {
-        m.fields.set(Number(tokens[i + 8]), { name: tokens[i + 6], map: [tokens[i + 2], tokens[i + 4]], scope })
-      } else m.fields.set(Number(tokens[i + 3]), { name: tokens[i + 1], type: tokens[i], repeated, scope })
-      skip()
-    }
-  }
-  const message = (scope, into) => {
-    const full = [scope, tokens[i]].filter(Boolean).join('.')
-    const m = { kind: 'message', name: full, fields: new Map(), nested: [] }
-    types.set(full, m)
-    into.push(m)
-    i += 2
-    body(m, full)
-    i++
-  }
-  const top = []
-  while (i < tokens.length) {
-    const t = tokens[i++]
-    if (t === 'package') { space = tokens[i]; skip() } else if (t === 'message') message(space, top)
-    else if (t === 'enum') enumeration(space)
-    else { i--; skip() }
-  }
-  return { top, types }
+const maxDepth = 100
+const maxSteps = 100000
+
+// Wire types.
+const varintType = 0
+const wideType = 1 // eight bytes
+const lengthType = 2 // a length, then so many bytes
+const narrowType = 5 // four bytes
+
+const scalars = {
+  double: wideType,
+  float: narrowType,
+  int32: varintType,
+  int64: varintType,
+  uint32: varintType,
+  uint64: varintType,
+  sint32: varintType,
+  sint64: varintType,
+  fixed32: narrowType,
+  fixed64: wideType,
+  sfixed32: narrowType,
+  sfixed64: wideType,
+  bool: varintType,
+  string: lengthType,
+  bytes: lengthType,
 }
 
-function find(types, name, scope) {
-  if (name.startsWith('.')) return types.get(name.slice(1))
-  for (let s = scope; ; s = s.includes('.') ? s.slice(0, s.lastIndexOf('.')) : '') {
-    const found = types.get(s ? `${s}.${name}` : name)
-    if (found || !s) return found
-  }
-}
-
-function varint(r) {
+function readVarint(r) {
   let out = 0n
   for (let shift = 0n; shift < 70n; shift += 7n) {
     if (r.at >= r.data.length) throw new Error('The payload ends too early.')
@@ -66,84 +36,155 @@ function varint(r) {
     out |= BigInt(b & 127) << shift
     if (b < 128) return BigInt.asUintN(64, out)
   }
-  throw new Error('The payload has a number that is too long.')
+  throw new Error('The payload contains a number with too many bytes.')
 }
 
-const small = n => Number.isSafeInteger(Number(n)) ? Number(n) : n
+/** A BigInt as a number, if a number can represent it. */
+const toNumber = n => Number.isSafeInteger(Number(n)) ? Number(n) : n
+const zigzag = n => (n >> 1n) ^ -(n & 1n)
 
-function numberOf(type, raw) {
+function varintValue(type, raw) {
   switch (type) {
-    case 'bool': return raw !== 0n
-    case 'int32': case 'int64': return small(BigInt.asIntN(64, raw))
-    case 'sint32': case 'sint64': return small((raw >> 1n) ^ -(raw & 1n))
-    default: return small(raw)
+    case 'bool':
+      return raw !== 0n
+    case 'int32':
+    case 'int64':
+      return toNumber(BigInt.asIntN(64, raw))
+    case 'sint32':
+    case 'sint64':
+      return toNumber(zigzag(raw))
+    default:
+      return toNumber(raw)
   }
 }
 
-function fixed(type, data, wide) {
+function fixedValue(type, data, wide) {
   const v = new DataView(data.buffer, data.byteOffset, data.byteLength)
   if (type === 'double') return v.getFloat64(0, true)
   if (type === 'float') return Number(v.getFloat32(0, true).toPrecision(8))
-  if (wide) return small(type === 'sfixed64' ? v.getBigInt64(0, true) : v.getBigUint64(0, true))
+  if (wide) return toNumber(type === 'sfixed64' ? v.getBigInt64(0, true) : v.getBigUint64(0, true))
   return type === 'sfixed32' ? v.getInt32(0, true) : v.getUint32(0, true)
 }
 
-/** @param {string[]} texts the schema, then what it refers to @param {Uint8Array} data with the index of the message in front */
+/**
+ * Decodes a message that begins with the index of its type, as serializers of the
+ * Confluent Schema Registry write it.
+ * @param {string[]} texts the schema, then the schemas that it refers to
+ * @param {Uint8Array} data
+ */
 export function decodeProto(texts, data) {
   const types = new Map()
-  texts.slice(1).forEach(t => parseProto(t, types))
+  texts.slice(1).forEach(text => parseProto(text, types))
   const { top } = parseProto(texts[0], types)
   const r = { data, at: 0, steps: 0, types }
-  const zigzag = () => { const n = varint(r); return Number((n >> 1n) ^ -(n & 1n)) }
-  const n = zigzag()
-  if (n < 0 || n > 64) throw new Error('The index of the message is not valid.')
-  let m = null, list = top
-  for (const i of n === 0 ? [0] : Array.from({ length: n }, zigzag)) { m = list[i]; if (!m) throw new Error('The schema has no such message.'); list = m.nested }
-  return readMessage(m, r, data.length, 0)
+  return readMessage(readMessageIndex(r, top), r, data.length, 0)
 }
 
-function readMessage(m, r, end, depth) {
-  if (depth > deepest) throw new Error('The payload is nested too deeply.')
+/** Reads the path to a message type: its number among the top-level messages, then among nested ones. */
+function readMessageIndex(r, top) {
+  const readNumber = () => Number(zigzag(readVarint(r)))
+  const n = readNumber()
+  if (n < 0 || n > 64) throw new Error('The message index of the payload is invalid.')
+  let message = null
+  let list = top
+  for (const i of n === 0 ? [0] : Array.from({ length: n }, readNumber)) {
+    message = list[i]
+    if (!message) throw new Error('The schema has no such message.')
+    list = message.nested
+  }
+  return message
+}
+
+/** Reads one field: its number and its value, a varint (raw) or bytes (part). */
+function readField(r, end) {
+  const tag = Number(readVarint(r))
+  const number = Math.floor(tag / 8)
+  const wire = tag % 8
+  if (wire === varintType) return { number, wire, raw: readVarint(r) }
+  if (wire !== wideType && wire !== narrowType && wire !== lengthType) {
+    throw new Error(`The payload has the unknown wire type ${wire}.`)
+  }
+  const n = wire === wideType ? 8 : wire === narrowType ? 4 : Number(readVarint(r))
+  if (r.at + n > end) throw new Error('The payload ends too early.')
+  const part = r.data.subarray(r.at, r.at + n)
+  r.at += n
+  return { number, wire, part }
+}
+
+function readMessage(message, r, end, depth) {
+  if (depth > maxDepth) throw new Error('The payload is nested too deeply.')
   const out = Object.create(null)
   while (r.at < end) {
-    if (++r.steps > mostSteps) throw new Error('The payload is too long to be shown.')
-    const tag = Number(varint(r)), number = Math.floor(tag / 8), wire = tag % 8
-    const f = m?.fields.get(number)
-    const name = f?.name ?? `#${number}`
-    let part = null, raw = null
-    if (wire === 0) raw = varint(r)
-    else if (wire === 1 || wire === 5 || wire === 2) {
-      const n = wire === 1 ? 8 : wire === 5 ? 4 : Number(varint(r))
-      if (r.at + n > end) throw new Error('The payload ends too early.')
-      part = r.data.subarray(r.at, r.at + n)
-      r.at += n
-    } else throw new Error(`Wire type ${wire} is not known.`)
-    const type = f?.type, named = f && !f.map && scalar[type] === undefined ? find(r.types, type, f.scope) : null
-    const inner = (t, d) => readMessage(t, { ...r, data: d, at: 0 }, d.length, depth + 1)
-    if (f?.map) {
-      const entry = { fields: new Map([[1, { name: 'key', type: f.map[0], scope: f.scope }], [2, { name: 'value', type: f.map[1], scope: f.scope }]]) }
-      const pair = inner(entry, part)
-      ;(out[name] ??= Object.create(null))[String(pair.key ?? '')] = pair.value ?? null
-      continue
+    if (++r.steps > maxSteps) throw new Error('The payload is too long to be shown.')
+    const value = readField(r, end)
+    const field = message?.fields.get(value.number)
+    const name = field?.name ?? `#${value.number}`
+    if (field?.map) {
+      const [key, entry] = mapEntry(field, value.part, r, depth)
+      out[name] ??= Object.create(null)
+      out[name][key] = entry
+    } else if (isPacked(field, value, r)) {
+      out[name] ??= []
+      readPacked(field, value.part, r, out[name])
+    } else if (field?.repeated) {
+      out[name] ??= []
+      out[name].push(fieldValue(field, value, r, depth))
+    } else {
+      out[name] = fieldValue(field, value, r, depth)
     }
-    const value = () => {
-      if (wire === 0) return named?.kind === 'enum' ? named.values.get(Number(BigInt.asIntN(32, raw))) ?? small(raw) : numberOf(type, raw)
-      if (wire !== 2) return fixed(type ?? '', part, wire === 1)
-      if (named?.kind === 'message') return inner(named, part)
-      if (type === 'string') return new TextDecoder().decode(part)
-      return Array.from(part, b => b.toString(16).padStart(2, '0')).join('')
-    }
-    const packed = f?.repeated && wire === 2 && (named?.kind === 'enum' || scalar[type] !== undefined && scalar[type] !== 2)
-    if (packed) {
-      const list = out[name] ??= [], inside = { ...r, data: part, at: 0 }
-      while (inside.at < part.length && list.length < mostSteps) {
-        if (scalar[type] === 1 || scalar[type] === 5) { const w = scalar[type] === 1 ? 8 : 4; if (inside.at + w > part.length) break; list.push(fixed(type, part.subarray(inside.at, inside.at + w), w === 8)); inside.at += w } else {
-          const n = varint(inside)
-          list.push(named ? named.values.get(Number(n)) ?? small(n) : numberOf(type, n))
-        }
-      }
-    } else if (f?.repeated) (out[name] ??= []).push(value())
-    else out[name] = value()
   }
   return out
+}
+
+const readInner = (message, part, r, depth) =>
+  readMessage(message, { ...r, data: part, at: 0 }, part.length, depth + 1)
+
+/** The enum or message of a field; null for scalars and unknown fields. */
+function namedType(field, r) {
+  if (!field || field.map || scalars[field.type] !== undefined) return null
+  return findType(r.types, field.type, field.scope)
+}
+
+/** A map is encoded as messages with the fields key and value. */
+function mapEntry({ map, scope }, part, r, depth) {
+  const fields = new Map([[1, { name: 'key', type: map[0], scope }], [2, { name: 'value', type: map[1], scope }]])
+  const pair = readInner({ fields }, part, r, depth)
+  return [String(pair.key ?? ''), pair.value ?? null]
+}
+
+function fieldValue(field, { wire, raw, part }, r, depth) {
+  const type = field?.type
+  const named = namedType(field, r)
+  if (wire === varintType) {
+    if (named?.kind !== 'enum') return varintValue(type, raw)
+    return named.values.get(Number(BigInt.asIntN(32, raw))) ?? toNumber(raw)
+  }
+  if (wire !== lengthType) return fixedValue(type ?? '', part, wire === wideType)
+  if (named?.kind === 'message') return readInner(named, part, r, depth)
+  if (type === 'string') return new TextDecoder().decode(part)
+  return Array.from(part, b => b.toString(16).padStart(2, '0')).join('')
+}
+
+/** Whether the bytes of a repeated field are all its numbers, one after the other. */
+function isPacked(field, { wire }, r) {
+  if (!field?.repeated || wire !== lengthType) return false
+  const scalar = scalars[field.type]
+  return namedType(field, r)?.kind === 'enum' || scalar !== undefined && scalar !== lengthType
+}
+
+function readPacked(field, part, r, list) {
+  const { type } = field
+  const named = namedType(field, r)
+  const inner = { ...r, data: part, at: 0 }
+  const width = { [wideType]: 8, [narrowType]: 4 }[scalars[type]]
+  while (inner.at < part.length && list.length < maxSteps) {
+    if (width) {
+      if (inner.at + width > part.length) break
+      list.push(fixedValue(type, part.subarray(inner.at, inner.at + width), width === 8))
+      inner.at += width
+    } else {
+      const n = readVarint(inner)
+      list.push(named ? named.values.get(Number(n)) ?? toNumber(n) : varintValue(type, n))
+    }
+  }
 }

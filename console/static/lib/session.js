@@ -1,117 +1,127 @@
-// Who is signed in. Tokens are in memory; only when asked for ("keep for this tab")
-// what is needed to go on after a reload is in sessionStorage, never elsewhere.
+// The session of the signed-in caller. Tokens are in memory only. If the user chooses
+// "Keep for this tab", the credentials that a reload needs are in sessionStorage and in
+// no other storage.
 import { emit, update } from './store.js'
 import { toBase64URL } from './format.js'
 
 const clientID = 'freshet-console'
-const kept = 'freshet.session'
-const inFlight = 'freshet.signin'
-const tried = 'freshet.tried' // asking silently, in vain: not again in this tab
-const redirect = () => location.origin + '/console/'
+// Keys in sessionStorage.
+const savedSession = 'freshet.session'
+const pendingSignIn = 'freshet.signin'
+const triedSilently = 'freshet.tried' // a silent sign-in is tried once per tab
+const redirectURL = () => location.origin + '/console/'
 
 /**
- * kind: token (as it is), client (id and secret), person (signed in at the server).
+ * kind: token (a given token), client (client ID and secret), user (signed in on the server's pages).
  * @type {{kind: string, keep: boolean, token?: string, id?: string, secret?: string, refresh?: string} | null}
  */
 let current = null
 /** @type {Map<string, {token: string, expires: number}>} by audience; "" is the resource API */
 let tokens = new Map()
-/** @type {Map<string, Promise<string>>} */
-const asking = new Map()
+/** @type {Map<string, Promise<string>>} token requests in progress, by audience */
+const pending = new Map()
 let renewal = 0
 
 export const session = {
-  /** What the server said about us: {principal, users, administrator, systemAdministrator}. */
-  who: null,
-  /** True while the page stays and somebody has to sign in again. */
+  /** The caller as the server reports it: {principal, users, administrator, systemAdministrator}. */
+  identity: null,
+  /** True while the page stays open and the user has to sign in again. */
   expired: false,
   get active() { return current != null },
   get kind() { return current?.kind },
-  get kept() { return !!current?.keep },
-  /** When the token of the resource API ends, in ms; Infinity when nobody knows. */
-  get ends() { return tokens.get('')?.expires ?? (current?.kind === 'token' ? Infinity : 0) },
+  get saved() { return !!current?.keep },
+  /** When the token of the resource API expires, in ms; Infinity if that is unknown. */
+  get expiresAt() { return tokens.get('')?.expires ?? (current?.kind === 'token' ? Infinity : 0) },
 }
 
 export class SignInError extends Error {}
 
-async function tokenCall(fields) {
-  let answer
+async function postToken(fields) {
+  let response
   try {
-    answer = await fetch('/oauth/token', {
-      method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
-      body: new URLSearchParams(fields), credentials: 'omit', cache: 'no-store',
+    response = await fetch('/oauth/token', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
+      body: new URLSearchParams(fields),
+      credentials: 'omit',
+      cache: 'no-store',
     })
   } catch {
-    throw new TypeError('The server cannot be reached.')
+    throw new TypeError('The server is unreachable.')
   }
-  const body = await answer.json().catch(() => ({}))
-  if (answer.ok && body.access_token) return body
-  const wait = answer.headers.get('Retry-After')
-  const text = body.error_description || body.error || `the token endpoint answered ${answer.status}`
-  if (answer.status >= 500 || answer.status === 429) throw new TypeError(text + (wait ? ` (try again in ${wait} s)` : ''))
+  const body = await response.json().catch(() => ({}))
+  if (response.ok && body.access_token) return body
+  const retryAfter = response.headers.get('Retry-After')
+  const text = body.error_description || body.error || `the token endpoint returned status ${response.status}`
+  if (response.status >= 500 || response.status === 429) {
+    throw new TypeError(text + (retryAfter ? ` (try again in ${retryAfter} s)` : ''))
+  }
   throw new SignInError(text)
 }
 
-/** A token for an audience, asked for or from memory. */
+/** Returns a token for an audience, from memory or from the token endpoint. */
 export async function tokenFor(audience = '') {
   if (!current) throw new SignInError('You are not signed in.')
   if (current.kind === 'token') return current.token
-  if (current.kind === 'person') audience = '' // one token is good everywhere, and a refresh token once
-  const have = tokens.get(audience)
-  if (have && have.expires > Date.now() + 5000) return have.token
-  if (!asking.has(audience)) {
-    asking.set(audience, ask(current, audience).finally(() => asking.delete(audience)))
+  if (current.kind === 'user') audience = '' // a user's token is valid everywhere, and a refresh token works once
+  const known = tokens.get(audience)
+  if (known && known.expires > Date.now() + 5000) return known.token
+  if (!pending.has(audience)) {
+    pending.set(audience, requestToken(current, audience).finally(() => pending.delete(audience)))
   }
-  return asking.get(audience)
+  return pending.get(audience)
 }
 
-async function ask(who, audience) {
-  const fields = who.kind === 'client'
-    ? { grant_type: 'client_credentials', client_id: who.id, client_secret: who.secret }
-    : { grant_type: 'refresh_token', client_id: clientID, refresh_token: who.refresh ?? '' }
+async function requestToken(credentials, audience) {
+  const fields = credentials.kind === 'client'
+    ? { grant_type: 'client_credentials', client_id: credentials.id, client_secret: credentials.secret }
+    : { grant_type: 'refresh_token', client_id: clientID, refresh_token: credentials.refresh ?? '' }
   if (audience) fields.audience = audience
-  const body = await tokenCall(fields)
-  if (who !== current) throw new SignInError('You signed out.')
-  if (body.refresh_token) who.refresh = body.refresh_token
-  return take(audience, body)
+  const body = await postToken(fields)
+  if (credentials !== current) throw new SignInError('You signed out.')
+  if (body.refresh_token) credentials.refresh = body.refresh_token
+  return storeToken(audience, body)
 }
 
-function take(audience, body) {
-  const life = (body.expires_in ?? 3600) * 1000
-  tokens.set(audience, { token: body.access_token, expires: Date.now() + life })
+function storeToken(audience, body) {
+  const lifetime = (body.expires_in ?? 3600) * 1000
+  tokens.set(audience, { token: body.access_token, expires: Date.now() + lifetime })
   if (audience === '') {
+    // Renew a fifth of the lifetime before the end, at least ten seconds. Timers are limited to 24 days.
+    const delay = Math.max(1000, lifetime - Math.max(10000, lifetime / 5))
     clearTimeout(renewal)
-    // a fifth of its life before the end, at least ten seconds; timers hold 24 days
-    renewal = setTimeout(renew, Math.min(2 ** 31 - 1, Math.max(1000, life - Math.max(10000, life / 5))))
+    renewal = setTimeout(renew, Math.min(2 ** 31 - 1, delay))
   }
   update()
   return body.access_token
 }
 
-/** Asks for a new token before the old one ends; what fails is tried until then. */
+/** Requests a new token before the old one expires, and retries until then. */
 async function renew() {
-  const who = current
-  if (!who || who.kind === 'token') return
+  const credentials = current
+  if (!credentials || credentials.kind === 'token') return
   try {
-    await ask(who, '')
+    await requestToken(credentials, '')
   } catch (e) {
-    if (who !== current) return
-    if (e instanceof SignInError) return expire()
-    if (session.ends <= Date.now()) return expire()
+    if (credentials !== current) return
+    if (e instanceof SignInError || session.expiresAt <= Date.now()) {
+      expire()
+      return
+    }
     renewal = setTimeout(renew, 5000)
   }
 }
 
-/** Another token for a request that was answered 401, or false when there is none. */
-export async function replaced(token, audience) {
+/** After a 401 response: returns whether a different token is available for a second attempt. */
+export async function replaceToken(token, audience) {
   if (!current) return false
   if (current.kind === 'token') {
-    // A cluster's services do not take every token that the resource API takes: it is
-    // that one's word that ends the session.
+    // A cluster may reject a token that the resource API accepts. Only a 401 of the
+    // resource API ends the session.
     if (token === current.token && !audience) expire()
     return current?.token !== token && !session.expired
   }
-  if (current.kind === 'person') audience = ''
+  if (current.kind === 'user') audience = ''
   if (tokens.get(audience)?.token === token) tokens.delete(audience)
   try {
     return (await tokenFor(audience)) !== token
@@ -121,122 +131,160 @@ export async function replaced(token, audience) {
   }
 }
 
-/** The page stays as it is, and the sign-in is asked for above it. */
+/** Marks the session as expired: the page stays, and the sign-in is shown above it. */
 export function expire() {
-  if (session.expired || !current || !session.who) return // without a page there is nothing to keep
+  if (session.expired || !current || !session.identity) return // no page is open yet
   session.expired = true
   emit('expired')
   update()
 }
 
-async function begin(next, audienceBody) {
+async function startSession(credentials, tokenBody) {
   const before = [current, tokens]
-  current = next
+  current = credentials
   tokens = new Map()
   try {
-    if (audienceBody) take('', audienceBody)
-    else if (next.kind !== 'token') await tokenFor('')
+    if (tokenBody) storeToken('', tokenBody)
+    else if (credentials.kind !== 'token') await tokenFor('')
   } catch (e) {
     [current, tokens] = before
     throw e
   }
-  remember()
+  saveSession()
   session.expired = false
   emit('signedin')
   update()
 }
 
-function remember() {
+function saveSession() {
   try {
-    // Of a person nothing: the server's own cookie, which only its sign-in pages get, lets them in again.
-    if (current?.keep && current.kind !== 'person') sessionStorage.setItem(kept, JSON.stringify(current))
-    else sessionStorage.removeItem(kept)
-  } catch { /* no storage: nothing is kept */ }
+    // Nothing of a user is stored: the server's cookie for its sign-in pages signs them in again.
+    if (current?.keep && current.kind !== 'user') sessionStorage.setItem(savedSession, JSON.stringify(current))
+    else sessionStorage.removeItem(savedSession)
+  } catch { /* there is no storage, so nothing is kept */ }
 }
 
-/** Signs in with a token as it is. */
-export const withToken = (token, keep) => begin({ kind: 'token', token: token.trim(), keep })
+/** Signs in with a given token. */
+export const signInWithToken = (token, keep) => startSession({ kind: 'token', token: token.trim(), keep })
 /** Signs in a service account. */
-export const withClient = (id, secret, keep) => begin({ kind: 'client', id: id.trim(), secret: secret.trim(), keep })
+export const signInWithClient = (id, secret, keep) =>
+  startSession({ kind: 'client', id: id.trim(), secret: secret.trim(), keep })
 
-/** Goes to the server's sign-in page and comes back to where we are; silently, only if it need not ask. */
-export async function withServer(silently = false) {
+/**
+ * Redirects to the server's sign-in page, which redirects back to the current view. With
+ * silently, the page returns at once unless the browser already has a session there.
+ */
+export async function signInAtServer(silently = false) {
   const random = n => toBase64URL(crypto.getRandomValues(new Uint8Array(n)))
-  const verifier = random(48), state = random(16)
+  const verifier = random(48)
+  const state = random(16)
   const challenge = toBase64URL(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)))
-  sessionStorage.setItem(inFlight, JSON.stringify({ verifier, state, silently, back: location.pathname + location.search }))
+  const back = location.pathname + location.search
+  sessionStorage.setItem(pendingSignIn, JSON.stringify({ verifier, state, silently, back }))
   location.assign('/oauth/authorize?' + new URLSearchParams({
-    response_type: 'code', client_id: clientID, redirect_uri: redirect(), scope: 'openid profile email', state,
-    code_challenge: challenge, code_challenge_method: 'S256', ...(silently && { prompt: 'none' }),
+    response_type: 'code',
+    client_id: clientID,
+    redirect_uri: redirectURL(),
+    scope: 'openid profile email',
+    state,
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+    ...(silently && { prompt: 'none' }),
   }))
-  return new Promise(() => {}) // the page is being left
+  return new Promise(() => {}) // the browser leaves the page
 }
 
-/** Takes up a session at the start: the way back from the sign-in page, or one kept. */
-export async function resume() {
-  const query = new URLSearchParams(location.search)
-  let flight = null
+function readStorage(key) {
   try {
-    flight = JSON.parse(sessionStorage.getItem(inFlight))
-    if (query.has('state')) sessionStorage.removeItem(inFlight)
-  } catch { /* none */ }
-  if (query.has('state') && (query.has('code') || query.has('error'))) {
-    history.replaceState(null, '', flight?.back ?? '/console/')
-    emit('url')
-    if (!flight || flight.state !== query.get('state')) throw new SignInError('The sign-in was not begun in this tab. Try again.')
-    if (query.has('error')) {
-      throw new SignInError(flight.silently ? '' : query.get('error_description') || query.get('error'))
-    }
-    const body = await tokenCall({
-      grant_type: 'authorization_code', client_id: clientID, code: query.get('code'), redirect_uri: redirect(), code_verifier: flight.verifier,
+    return JSON.parse(sessionStorage.getItem(key))
+  } catch {
+    return null
+  }
+}
+
+/** Resumes a session when the page starts: after the sign-in page, or a saved one. */
+export async function resumeSession() {
+  const query = new URLSearchParams(location.search)
+  if (query.has('state') && (query.has('code') || query.has('error'))) return finishSignIn(query)
+  const saved = readStorage(savedSession)
+  if (saved?.kind) {
+    return startSession(saved).catch(e => {
+      if (e instanceof SignInError) signOut()
+      throw e
     })
-    sessionStorage.removeItem(tried)
-    return begin({ kind: 'person', refresh: body.refresh_token, keep: false }, body)
   }
-  let saved = null
-  try { saved = JSON.parse(sessionStorage.getItem(kept)) } catch { /* none */ }
-  if (saved?.kind) return begin(saved).catch(e => { if (e instanceof SignInError) signOut(); throw e })
-  // Whoever has signed in on the server's pages need not do it again here. Only at an
-  // address that the server knows as its own: elsewhere it sends nobody back.
-  const found = await peopleSignIn()
-  if (found && isSecureContext && ours(found.authorization_endpoint) && !sessionStorage.getItem(tried)) {
-    sessionStorage.setItem(tried, '1')
-    return withServer(true)
+  // A user who is signed in on the server's pages is signed in here without asking. This
+  // works only at an address that the server knows: it does not redirect to others.
+  const provider = await userSignIn()
+  if (provider && isSecureContext && isThisServer(provider.authorization_endpoint) &&
+      !sessionStorage.getItem(triedSilently)) {
+    sessionStorage.setItem(triedSilently, '1')
+    return signInAtServer(true)
   }
 }
 
-const own = host => /^(localhost|127\.0\.0\.1|\[::1\])$/.test(host)
-/** Whether an address of the server is where we are, by whatever name of the own machine. */
-function ours(address) {
+/** Exchanges the code that the sign-in page has put into the URL for tokens. */
+async function finishSignIn(query) {
+  const started = readStorage(pendingSignIn)
+  try {
+    sessionStorage.removeItem(pendingSignIn)
+  } catch { /* there is no storage */ }
+  history.replaceState(null, '', started?.back ?? '/console/')
+  emit('url')
+  if (!started || started.state !== query.get('state')) {
+    throw new SignInError('The sign-in was not started in this tab. Try again.')
+  }
+  if (query.has('error')) {
+    throw new SignInError(started.silently ? '' : query.get('error_description') || query.get('error'))
+  }
+  const body = await postToken({
+    grant_type: 'authorization_code',
+    client_id: clientID,
+    code: query.get('code'),
+    redirect_uri: redirectURL(),
+    code_verifier: started.verifier,
+  })
+  sessionStorage.removeItem(triedSilently)
+  return startSession({ kind: 'user', refresh: body.refresh_token, keep: false }, body)
+}
+
+const isLoopback = host => /^(localhost|127\.0\.0\.1|\[::1\])$/.test(host)
+
+/** Whether an address of the server is the origin of this page; all loopback names are equal. */
+function isThisServer(address) {
   const u = new URL(address)
-  return u.origin === location.origin || own(u.hostname) && own(location.hostname) && u.port === location.port && u.protocol === location.protocol
+  if (u.origin === location.origin) return true
+  return isLoopback(u.hostname) && isLoopback(location.hostname) &&
+    u.port === location.port && u.protocol === location.protocol
 }
 
-/** Forgets everything, and has the server forget what can be renewed. */
+/** Ends the session, and revokes its refresh token. */
 export async function signOut() {
-  const was = current
+  const ended = current
   current = null
   tokens = new Map()
   clearTimeout(renewal)
-  session.who = null
+  session.identity = null
   session.expired = false
-  remember()
-  try { sessionStorage.setItem(tried, '1') } catch { /* no storage */ }
+  saveSession()
+  try {
+    sessionStorage.setItem(triedSilently, '1')
+  } catch { /* there is no storage */ }
   emit('signedout')
   update()
-  if (was?.refresh) {
-    await fetch('/oauth/revoke', {
-      method: 'POST', credentials: 'omit', body: new URLSearchParams({ token: was.refresh, token_type_hint: 'refresh_token', client_id: clientID }),
-    }).catch(() => {})
+  if (ended?.refresh) {
+    const fields = { token: ended.refresh, token_type_hint: 'refresh_token', client_id: clientID }
+    await fetch('/oauth/revoke', { method: 'POST', credentials: 'omit', body: new URLSearchParams(fields) })
+      .catch(() => {})
   }
 }
 
-/** How the server lets people in; null when it lets in service accounts only. */
-export async function peopleSignIn() {
+/** The server's OpenID configuration if users can sign in; null if only service accounts can. */
+export async function userSignIn() {
   try {
-    const answer = await fetch('/.well-known/openid-configuration', { credentials: 'omit' })
-    const found = await answer.json()
-    return found.response_types_supported?.includes('code') ? found : null
+    const response = await fetch('/.well-known/openid-configuration', { credentials: 'omit' })
+    const configuration = await response.json()
+    return configuration.response_types_supported?.includes('code') ? configuration : null
   } catch {
     return null
   }

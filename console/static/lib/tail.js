@@ -1,13 +1,16 @@
-// Messages of a topic as they come, without any subscription noticing: server-sent
-// events over fetch, so the token stays in a header. What is kept is bounded.
+// The messages of a topic as they are produced, without a subscription. Server-sent
+// events are read with fetch, so that the token stays in a header. The number of kept
+// messages is limited.
 import { lines } from './watch.js'
 import { fromBase64 } from './format.js'
 import { update } from './store.js'
 
-export const mostRows = 1000, perSecond = 100, previewBytes = 65536
-const idle = 15 * 60 * 1000
+export const maxRows = 1000
+export const previewBytes = 65536
+const maxRate = 100 // messages per second
+const backgroundLimit = 15 * 60 * 1000
 
-/** Events out of lines: {event, data, id}. */
+/** Parses lines of an event stream into events {event, data, id}. */
 export async function* events(source) {
   let e = { event: 'message', data: '', id: '' }
   for await (const raw of source) {
@@ -23,20 +26,39 @@ export async function* events(source) {
   }
 }
 
-/** A message of the API as the pages have it. */
+function payloadOf({ payload, encoding }) {
+  if (encoding === 'base64') return fromBase64(payload ?? '')
+  return new TextEncoder().encode(encoding === 'json' ? JSON.stringify(payload) : payload ?? '')
+}
+
+/** Converts a message of the API into the form that the pages use. */
 export function received(m, now = Date.now()) {
-  const bytes = m.encoding === 'base64' ? fromBase64(m.payload ?? '') : new TextEncoder().encode(m.encoding === 'json' ? JSON.stringify(m.payload) : m.payload ?? '')
+  const bytes = payloadOf(m)
   return {
-    id: m.messageId, name: m.messageStringId, bytes, size: m.payloadSize ?? bytes.length, cut: m.payloadSize != null, isNull: !!m.nullValue,
-    key: m.key, keyEncoding: m.keyEncoding, properties: m.properties ?? {}, headers: m.headers, publishTime: m.publishTime, eventTime: m.eventTime, producer: m.producerName,
-    sequence: m.sequenceId, schemaVersion: m.schemaVersion, schemaId: m.schemaId, at: now,
+    id: m.messageId,
+    name: m.messageStringId,
+    bytes,
+    size: m.payloadSize ?? bytes.length,
+    cut: m.payloadSize != null,
+    isNull: !!m.nullValue,
+    key: m.key,
+    keyEncoding: m.keyEncoding,
+    properties: m.properties ?? {},
+    headers: m.headers,
+    publishTime: m.publishTime,
+    eventTime: m.eventTime,
+    producer: m.producerName,
+    sequence: m.sequenceId,
+    schemaVersion: m.schemaVersion,
+    schemaId: m.schemaId,
+    at: now,
   }
 }
 
 /**
- * The rows that are kept: at most 1,000, newest first. More than 100 a second, beyond
- * what fits at once, are counted and not shown; so is what comes while it is paused and
- * does not fit either.
+ * The last 1,000 messages, newest first. A token bucket limits them to 100 per second
+ * with bursts of 1,000; messages beyond it are only counted. While the ring is paused,
+ * messages are held back, and those that do not fit are counted too.
  */
 export class Ring {
   constructor(now = Date.now) {
@@ -45,102 +67,169 @@ export class Ring {
   }
 
   clear() {
-    Object.assign(this, { rows: [], held: [], seen: 0, skipped: 0, other: 0, paused: false, budget: mostRows, filled: this.now() })
+    this.rows = []
+    this.held = []
+    this.seen = 0
+    this.skipped = 0
+    this.filtered = 0
+    this.paused = false
+    this.tokens = maxRows
+    this.refilledAt = this.now()
   }
 
-  add(m, wanted = () => true) {
+  add(m, matches = () => true) {
     this.seen++
     const now = this.now()
-    this.budget = Math.min(mostRows, this.budget + (now - this.filled) / 1000 * perSecond)
-    this.filled = now
-    if (!wanted(m)) { this.other++; return }
-    if (this.budget < 1) { this.skipped++; return }
-    this.budget--
+    this.tokens = Math.min(maxRows, this.tokens + (now - this.refilledAt) / 1000 * maxRate)
+    this.refilledAt = now
+    if (!matches(m)) {
+      this.filtered++
+      return
+    }
+    if (this.tokens < 1) {
+      this.skipped++
+      return
+    }
+    this.tokens--
     const list = this.paused ? this.held : this.rows
     list.unshift(m)
-    if (list.length > mostRows) { list.pop(); if (this.paused) this.skipped++ }
+    if (list.length > maxRows) {
+      list.pop()
+      if (this.paused) this.skipped++
+    }
   }
 
   pause() { this.paused = true }
 
   resume() {
     this.paused = false
-    this.rows = [...this.held, ...this.rows].slice(0, mostRows)
+    this.rows = [...this.held, ...this.rows].slice(0, maxRows)
     this.held = []
   }
 }
 
-/** What the columns of a message say, for the filter: key=…, name=value, payload. */
-export const words = m => `${m.name} key=${m.key ?? ''} ${Object.entries(m.properties).map(([k, v]) => `${k}=${v}`).join(' ')}`
+/** The text of a message that the filter searches: its id, key=…, name=value. */
+export function searchText(m) {
+  const properties = Object.entries(m.properties).map(([k, v]) => `${k}=${v}`)
+  return `${m.name} key=${m.key ?? ''} ${properties.join(' ')}`
+}
 
+/** Reads the tail of a topic, and reconnects after errors. state: stopped, connecting, live or waiting. */
 export class Tail {
-  /** @param {{call: Function}} at @param {string} url of the topic's tail */
-  constructor(at, url, signal, wanted) {
-    Object.assign(this, { at, url, wanted, ring: new Ring(), state: 'stopped', error: null, last: '', since: 0, rows: [], ending: null })
+  /** @param {{call: Function}} client @param {string} url of the topic's tail */
+  constructor(client, url, signal, matches) {
+    this.client = client
+    this.url = url
+    this.matches = matches
+    this.ring = new Ring()
+    this.state = 'stopped'
+    this.error = null
+    this.why = '' // why it was stopped, if not by the user
+    this.lastId = ''
+    this.since = 0
+    this.rows = []
+    this.connection = null
+    this.scheduled = false
     signal.addEventListener('abort', () => this.stop())
-    let hidden = 0
+    let timer = 0
     document.addEventListener('visibilitychange', () => {
-      clearTimeout(hidden)
-      if (document.hidden) hidden = setTimeout(() => { if (this.running) this.stop('It was stopped after 15 minutes that nobody looked.') }, idle)
+      clearTimeout(timer)
+      if (!document.hidden) return
+      timer = setTimeout(() => {
+        if (this.running) this.stop('The tail was stopped after 15 minutes in a background tab.')
+      }, backgroundLimit)
     }, { signal })
   }
 
   get running() { return this.state === 'live' || this.state === 'connecting' || this.state === 'waiting' }
 
-  changed() { this.rows = [...this.ring.rows]; update() }
+  changed() {
+    this.rows = [...this.ring.rows]
+    update()
+  }
 
-  stop(why = '') {
-    this.ending?.abort()
-    this.state = 'stopped'
-    this.why = why
+  setState(state) {
+    this.state = state
     this.changed()
   }
 
-  pause() { this.ring.pause(); this.changed() }
-  resume() { this.ring.resume(); this.changed() }
-  clear() { this.ring.clear(); this.changed() }
+  stop(why = '') {
+    this.connection?.abort()
+    this.why = why
+    this.setState('stopped')
+  }
 
-  /** Starts anew. @param {object} query from, since */
+  pause() {
+    this.ring.pause()
+    this.changed()
+  }
+
+  resume() {
+    this.ring.resume()
+    this.changed()
+  }
+
+  clear() {
+    this.ring.clear()
+    this.changed()
+  }
+
+  /** Starts at a position. @param {object} query from or since */
   async start(query) {
     this.stop()
     this.ring.clear()
-    this.last = ''
+    this.lastId = ''
     this.since = Date.now()
-    const ending = this.ending = new AbortController()
+    this.connection = new AbortController()
+    const { signal } = this.connection
     let delay = 1000
-    while (!ending.signal.aborted) {
-      this.state = this.state === 'live' ? 'waiting' : 'connecting'
+    const onmessage = () => { delay = 1000 }
+    while (!signal.aborted) {
       this.error = null
-      this.changed()
+      this.setState(this.state === 'live' ? 'waiting' : 'connecting')
       try {
-        const q = new URLSearchParams({ ...(this.last ? { after: this.last } : query), payloadLimit: String(previewBytes) })
-        const { response } = await this.at.call('GET', `${this.url}?${q}`, { stream: true, accept: 'text/event-stream', signal: ending.signal, background: !!this.last })
-        this.state = 'live'
-        this.changed()
-        for await (const e of events(lines(response.body))) {
-          if (ending.signal.aborted) return
-          if (e.event === 'error') throw Object.assign(new Error(JSON.parse(e.data).reason), { status: JSON.parse(e.data).status })
-          this.last = e.id
-          this.ring.add(received(JSON.parse(e.data)), this.wanted)
-          delay = 1000
-          this.soon()
-        }
+        await this.read(query, signal, onmessage)
+        if (signal.aborted) return
       } catch (e) {
-        if (e.name === 'AbortError' || ending.signal.aborted) return
+        if (e.name === 'AbortError' || signal.aborted) return
         this.error = e
-        if (e.status >= 400 && e.status < 500 && e.status !== 429) { this.state = 'stopped'; this.changed(); return }
+        if (e.status >= 400 && e.status < 500 && e.status !== 429) {
+          this.setState('stopped')
+          return
+        }
       }
-      this.state = 'waiting'
-      this.changed()
-      await new Promise(r => setTimeout(r, delay))
+      this.setState('waiting')
+      await new Promise(resolve => setTimeout(resolve, delay))
       delay = Math.min(delay * 2, 15000)
     }
   }
 
-  /** Many messages at once are one change of the page. */
-  soon() {
-    if (this.asked) return
-    this.asked = true
-    setTimeout(() => { this.asked = false; this.changed() }, 50)
+  /** Reads messages until the connection ends. */
+  async read(query, signal, onmessage) {
+    const position = this.lastId ? { after: this.lastId } : query
+    const q = new URLSearchParams({ ...position, payloadLimit: String(previewBytes) })
+    const { response } = await this.client.call('GET', `${this.url}?${q}`, {
+      stream: true, accept: 'text/event-stream', signal, background: !!this.lastId,
+    })
+    this.setState('live')
+    for await (const e of events(lines(response.body))) {
+      if (signal.aborted) return
+      const data = JSON.parse(e.data)
+      if (e.event === 'error') throw Object.assign(new Error(data.reason), { status: data.status })
+      this.lastId = e.id
+      this.ring.add(received(data), this.matches)
+      onmessage()
+      this.scheduleChange()
+    }
+  }
+
+  /** Updates the page once for many messages. */
+  scheduleChange() {
+    if (this.scheduled) return
+    this.scheduled = true
+    setTimeout(() => {
+      this.scheduled = false
+      this.changed()
+    }, 50)
   }
 }

@@ -1,93 +1,201 @@
-// Instances: what clusters belong to, and what decides how callers prove who they are.
+// Instances: clusters belong to them, and tokens and API keys are issued for them.
 import { html } from '../lib/html.js'
-import { patch, resource } from '../lib/api.js'
+import { resource } from '../lib/api.js'
+import { copyField, copyId } from '../lib/copy.js'
+import { field, input, namePattern, nameTitle, select } from '../lib/fields.js'
 import { LiveList } from '../lib/watch.js'
+import { create, eventsOf, objectActions, protectButton, yamlView } from '../lib/objects.js'
 import { go, link } from '../lib/router.js'
+import { protectionBadge, stateBadge, stateOf, timeline } from '../lib/status.js'
 import { table } from '../lib/table.js'
-import { ago, button, copyField, copyId, denied, empty, facts, field, heading, listed, liveMark, loading, state, stateOf, tabOf, tabs, timeline } from '../lib/widgets.js'
-import { create, eventsOf, input, isProtected, namePattern, nameTitle, protectedBy, protection, select, usualActions, yamlView } from '../lib/objects.js'
+import { ago } from '../lib/timeago.js'
+import { button, empty, facts, heading, listView, liveIndicator, missingObject, tabOf, tabs } from '../lib/widgets.js'
 import { newCluster } from './clusters.js'
 
 const plural = 'messaginginstances'
-const accepts = i => [i.spec.auth?.apikey && 'API keys', 'access tokens'].filter(Boolean).join(' and ')
+const credentialsOf = i => [i.spec.auth?.apikey && 'API keys', 'access tokens'].filter(Boolean).join(' and ')
 
 export default ctx => ctx.names[0] ? detail(ctx) : list(ctx)
 
 function list(ctx) {
   const instances = new LiveList(resource(ctx.org, plural), ctx.signal)
   const clusters = new LiveList(resource(ctx.org, 'messagingclusters'), ctx.signal)
-  const mine = i => clusters.items.filter(c => c.spec.instanceName === i.metadata.name)
-  const add = () => newInstance(ctx.org)
+  const clusterCount = i => clusters.items.filter(c => c.spec.instanceName === i.metadata.name).length
+  const addButton = () => button('New instance', {
+    kind: 'primary',
+    icon: 'plus',
+    permission: 'cloud.messaginginstances.create',
+    onclick: () => newInstance(ctx.org),
+  })
+  const columns = [
+    { title: 'Name', text: i => i.metadata.name },
+    { title: 'State', text: i => stateOf(i)[1], cell: stateBadge, width: '150px' },
+    { title: 'Type', text: i => i.spec.type, width: '120px' },
+    { title: 'Availability', text: i => i.spec.availabilityMode, width: '120px', wide: true },
+    { title: 'Accepts', text: credentialsOf, width: 'minmax(0,1fr)' },
+    { title: 'Clusters', text: clusterCount, width: '80px', num: true, wide: true },
+    {
+      title: 'Age',
+      text: i => i.metadata.creationTimestamp,
+      cell: i => ago(i.metadata.creationTimestamp),
+      width: '96px',
+      wide: true,
+    },
+  ]
+  const instanceTable = rows => table({
+    rows,
+    columns,
+    noun: rows.length === 1 ? 'instance' : 'instances',
+    label: 'Instances',
+    href: i => link(ctx.org, 'instances', [i.metadata.name]),
+  })
+  const noInstances = () => empty({
+    icon: 'instances',
+    title: 'No instance yet',
+    text: 'Create an instance first: clusters belong to an instance, and API keys are valid for one.',
+    action: addButton(),
+    command: `kubectl get messaginginstances -n ${ctx.org}`,
+  })
   return () => html`
     ${heading({
-      title: 'Instances', badge: liveMark(instances), sub: 'An instance holds clusters, and is what tokens and API keys are made for.',
-      actions: button('New instance', { kind: 'primary', icon: 'plus', permission: 'cloud.messaginginstances.create', onclick: add }),
+      title: 'Instances',
+      badge: liveIndicator(instances),
+      sub: 'Clusters belong to an instance. Tokens and API keys are issued for an instance.',
+      actions: addButton(),
     })}
-    ${listed(instances, 'instances', 'cloud.messaginginstances.list', rows => rows.length ? table({
-      rows, noun: rows.length === 1 ? 'instance' : 'instances', label: 'Instances', href: i => link(ctx.org, 'instances', [i.metadata.name]),
-      columns: [
-        { title: 'Name', text: i => i.metadata.name },
-        { title: 'State', text: i => stateOf(i)[1], cell: state, width: '150px' },
-        { title: 'Type', text: i => i.spec.type, width: '120px' },
-        { title: 'Availability', text: i => i.spec.availabilityMode, width: '120px', wide: true },
-        { title: 'Accepts', text: accepts, width: 'minmax(0,1fr)' },
-        { title: 'Clusters', text: i => mine(i).length, width: '80px', num: true, wide: true },
-        { title: 'Age', text: i => i.metadata.creationTimestamp, cell: i => ago(i.metadata.creationTimestamp), width: '96px', wide: true },
-      ],
-    }) : empty({
-      icon: 'instances', title: 'No instance yet', text: 'An instance is the first thing to make: clusters belong to one, and API keys are good for one.',
-      action: button('New instance', { kind: 'primary', icon: 'plus', permission: 'cloud.messaginginstances.create', onclick: add }), command: `kubectl get messaginginstances -n ${ctx.org}`,
-    }))}`
+    ${listView(instances, 'instances', 'cloud.messaginginstances.list', rows =>
+      rows.length ? instanceTable(rows) : noInstances())}`
 }
+
+const types = ['standard', 'dedicated', 'serverless', 'byoc', 'byoc-pro', 'free']
 
 async function newInstance(org) {
-  const made = await create({
-    title: 'New instance', org, plural, values: { name: '', type: 'standard', mode: 'zonal', keys: true },
+  const nameOptions = { required: true, autofocus: true, pattern: namePattern, title: nameTitle }
+  const created = await create({
+    title: 'New instance',
+    org,
+    plural,
+    values: { name: '', type: 'standard', mode: 'zonal', keys: true },
     view: (v, ctl) => html`
-      ${field('Name', input(v, 'name', ctl, { required: true, autofocus: true, pattern: namePattern, title: nameTitle }))}
-      <div class="fields">${field('Type', select(v, 'type', ctl, ['standard', 'dedicated', 'serverless', 'byoc', 'byoc-pro', 'free'].map(x => [x])))}${field('Availability', select(v, 'mode', ctl, [['zonal'], ['regional']]))}</div>
-      <label class="check"><input type="checkbox" .checked=${v.keys} @change=${e => { v.keys = e.target.checked }}> Accept API keys <small>access tokens are accepted anyway</small></label>`,
-    build: v => ({ metadata: { name: v.name }, spec: { type: v.type, availabilityMode: v.mode, auth: v.keys ? { apikey: {} } : { oauth2: {} } } }),
+      ${field('Name', input(v, 'name', ctl, nameOptions))}
+      <div class="fields">
+        ${field('Type', select(v, 'type', ctl, types.map(t => [t])))}
+        ${field('Availability', select(v, 'mode', ctl, [['zonal'], ['regional']]))}
+      </div>
+      <label class="check">
+        <input type="checkbox" .checked=${v.keys} @change=${e => { v.keys = e.target.checked }}>
+        Accept API keys <small>access tokens are always accepted</small>
+      </label>`,
+    build: v => ({
+      metadata: { name: v.name },
+      spec: { type: v.type, availabilityMode: v.mode, auth: v.keys ? { apikey: {} } : { oauth2: {} } },
+    }),
   })
-  if (made) go(link(org, 'instances', [made.metadata.name]))
+  if (created) go(link(org, 'instances', [created.metadata.name]))
 }
 
+const views = [['overview', 'Overview'], ['yaml', 'YAML']]
+
 function detail(ctx) {
+  const { org, signal } = ctx
   const name = ctx.names[0]
-  const found = new LiveList(resource(ctx.org, plural), ctx.signal, { selector: `metadata.name=${name}` })
-  const clusters = new LiveList(resource(ctx.org, 'messagingclusters'), ctx.signal, { selector: `spec.instanceName=${name}` })
+  const instances = new LiveList(resource(org, plural), signal, { selector: `metadata.name=${name}` })
+  const clusters = new LiveList(resource(org, 'messagingclusters'), signal, { selector: `spec.instanceName=${name}` })
   const events = eventsOf(ctx)
-  const views = [['overview', 'Overview'], ['yaml', 'YAML']]
-  const crumbs = [['Instances', link(ctx.org, 'instances')]]
+  const crumbs = [['Instances', link(org, 'instances')]]
+  const missing = () => missingObject(instances, {
+    title: name,
+    crumbs,
+    denied: 'this instance',
+    permission: 'cloud.messaginginstances.describe',
+    empty: {
+      icon: 'instances',
+      title: 'The instance does not exist',
+      text: 'It may have been deleted.',
+      href: link(org, 'instances'),
+      more: 'All instances',
+    },
+  })
   return () => {
-    const i = found.items[0]
-    if (!i) {
-      if (found.state === 'denied') return html`${heading({ title: name, crumbs })}${denied('this instance', found.error, 'cloud.messaginginstances.describe')}`
-      if (found.state === 'loading') return html`${heading({ title: name, crumbs })}${loading()}`
-      return html`${heading({ title: name, crumbs })}${empty({ icon: 'instances', title: 'There is no such instance', text: 'It may have been deleted.', href: link(ctx.org, 'instances'), more: 'All instances' })}`
-    }
-    i.path = resource(ctx.org, plural, name)
-    const many = clusters.items.length
+    const i = instances.items[0]
+    if (!i) return missing()
+    i.path = resource(org, plural, name)
     return html`
       ${heading({
-        title: name, crumbs, badge: html`${state(i)}${protection(i)}`,
-        actions: usualActions(i, plural, 'instances', {
-          before: button(isProtected(i) ? 'Unprotect' : 'Protect', { icon: 'lock', permission: 'cloud.messaginginstances.update', onclick: () => patch(i.path, { metadata: { annotations: { [protectedBy]: isProtected(i) ? null : 'true' } } }) }),
-          removal: {
-            query: many ? '?propagationPolicy=Foreground' : '',
-            text: many ? html`<p>Its ${many === 1 ? 'cluster goes' : `${many} clusters go`} with it, and so do their topics, messages and schemas: ${clusters.items.map(c => html`<code>${c.metadata.name}</code> `)}</p><p>It cannot be undone.</p>` : 'The API keys that are good for it alone go with it. It cannot be undone.',
-          },
+        title: name,
+        crumbs,
+        badge: html`${stateBadge(i)}${protectionBadge(i)}`,
+        actions: objectActions(i, plural, 'instances', {
+          before: protectButton(i, plural),
+          removal: removal(clusters.items),
         }),
       })}
       ${tabs(views)}
-      ${tabOf(views) === 'yaml' ? yamlView(i) : html`<div class="grid">
-        <div class="c7 stack">
-          <section class="card"><h2>Tokens</h2>${i.status?.auth ? html`<div class="endpoints">
-            <div><span class="muted">Issuer</span>${copyField(i.status.auth.oauth2?.issuerURL ?? '')}</div><div><span class="muted">Audience</span>${copyField(i.status.auth.oauth2?.audience ?? '')}</div></div>` : html`<p class="muted">Known in a moment.</p>`}</section>
-          <section class="card"><header><h2>Clusters</h2><span class="actions">${button('New cluster', { icon: 'plus', permission: 'cloud.messagingclusters.create', onclick: () => newCluster(ctx.org, name) })}</span></header>
-            ${many ? html`<div class="rows-list">${clusters.items.map(c => html`<div><a href=${link(ctx.org, 'clusters', [c.metadata.name])}>${c.metadata.name}</a><span class="spacer"></span>${state(c)}</div>`)}</div>` : html`<p class="muted">No cluster yet.</p>`}</section>
-          <section class="card"><h2>Specification</h2>${facts([['Type', i.spec.type], ['Availability', i.spec.availabilityMode], ['Accepts', accepts(i)], ['Pool', i.spec.poolRef?.name], i.spec.auth?.oauth2 && ['Token lifetime', `${i.spec.auth.oauth2.tokenLifetimeSeconds} s`], ['Created', ago(i.metadata.creationTimestamp)], ['UID', copyId(i.metadata.uid)]])}</section>
-        </div>
-        <section class="card c5"><h2>Timeline</h2>${timeline(i, events(i))}</section></div>`}`
+      ${tabOf(views) === 'yaml' ? yamlView(i) : overview(org, i, clusters.items, events(i))}`
   }
+}
+
+/** Query and warning of the deletion. Foreground deletion deletes the clusters first. */
+function removal(clusters) {
+  if (!clusters.length) {
+    return { text: 'API keys that are valid for this instance only are deleted with it. You cannot undo this.' }
+  }
+  const names = clusters.map(c => html`<code>${c.metadata.name}</code> `)
+  return {
+    query: '?propagationPolicy=Foreground',
+    text: html`
+      <p>
+        ${clusters.length === 1 ? 'Its cluster is' : `Its ${clusters.length} clusters are`} deleted with it, and so are
+        their topics, messages and schemas: ${names}
+      </p>
+      <p>You cannot undo this.</p>`,
+  }
+}
+
+const tokenView = auth => auth
+  ? html`
+    <div class="endpoints">
+      <div><span class="muted">Issuer</span>${copyField(auth.oauth2?.issuerURL ?? '')}</div>
+      <div><span class="muted">Audience</span>${copyField(auth.oauth2?.audience ?? '')}</div>
+    </div>`
+  : html`<p class="muted">Not available yet.</p>`
+
+const clusterList = (org, clusters) => clusters.length
+  ? html`
+    <div class="rows-list">${clusters.map(c => html`
+      <div>
+        <a href=${link(org, 'clusters', [c.metadata.name])}>${c.metadata.name}</a>
+        <span class="spacer"></span>
+        ${stateBadge(c)}
+      </div>`)}</div>`
+  : html`<p class="muted">No cluster yet.</p>`
+
+const specification = i => facts([
+  ['Type', i.spec.type],
+  ['Availability', i.spec.availabilityMode],
+  ['Accepts', credentialsOf(i)],
+  ['Pool', i.spec.poolRef?.name],
+  i.spec.auth?.oauth2 && ['Token lifetime', `${i.spec.auth.oauth2.tokenLifetimeSeconds} s`],
+  ['Created', ago(i.metadata.creationTimestamp)],
+  ['UID', copyId(i.metadata.uid)],
+])
+
+function overview(org, i, clusters, events) {
+  const addCluster = button('New cluster', {
+    icon: 'plus',
+    permission: 'cloud.messagingclusters.create',
+    onclick: () => newCluster(org, i.metadata.name),
+  })
+  return html`
+    <div class="grid">
+      <div class="c7 stack">
+        <section class="card"><h2>Tokens</h2>${tokenView(i.status?.auth)}</section>
+        <section class="card">
+          <header><h2>Clusters</h2><span class="actions">${addCluster}</span></header>
+          ${clusterList(org, clusters)}
+        </section>
+        <section class="card"><h2>Specification</h2>${specification(i)}</section>
+      </div>
+      <section class="card c5"><h2>Timeline</h2>${timeline(i, events)}</section>
+    </div>`
 }

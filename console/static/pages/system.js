@@ -91,7 +91,7 @@ const members = (g, error) => html`<div class="stack">${failure(error)}
     ],
   })}
   ${g.shards?.length ? html`<h2>Shards</h2>${shards(g.shards)}` : nothing}
-  <p class="muted small">As ${g.self} sees it. On a machine of the group, <code>freshet cluster status</code> says the same.</p></div>`
+  <p class="muted small">As ${g.self} sees it. On a machine of the group, <code>freshet ensemble status</code> says the same.</p></div>`
 
 const metrics = s => s.ready && s.times.length > 2 ? html`<div class="grid">
   ${[['Messages in', 'freshet_namespace_produced_messages_total', '/s'], ['Messages out', 'freshet_namespace_delivered_messages_total', '/s'], ['Acknowledged', 'freshet_namespace_acknowledgements_total', '/s'], ['Bytes in', 'freshet_namespace_produced_bytes_total', 'B/s'], ['Backlog', 'freshet_namespace_backlog_messages', ''], ['Stored', 'freshet_namespace_stored_bytes', 'B']]

@@ -1,14 +1,13 @@
-// Package cleanclose writes down which files a store consists of when it is
-// closed in good order, and finds out before it is opened again whether they are
-// still the same.
+// Package cleanclose records the files of a store with their checksums when the store is closed
+// cleanly, and verifies them before the store is opened again.
 //
-// A log that ends early looks like one that a crash cut short, and a store that
-// trusts it forgets what it acknowledged. After an orderly close nothing may be
-// missing, so there the difference can be told. After a crash there is no record,
-// and the store has to judge by itself.
+// A truncated log looks like a log that a crash left incomplete, and a store that accepts it
+// loses acknowledged writes. After a clean close no file may have changed, so the record
+// distinguishes the two cases. After a crash there is no record, and the store has to detect
+// damage itself.
 //
-// It knows nothing of what is in the files. engine/pebble and resources/etcd use
-// it, each for its own folder and its own file system.
+// The package does not interpret the files. storage/pebble and controlplane/etcd use it, each
+// for its own directory and file system. It has no locks.
 package cleanclose
 
 import (
@@ -22,31 +21,31 @@ import (
 	"strings"
 )
 
-// Name is the file that the record is kept in, beside the files it is about.
+// Name is the name of the record file, which is in the same directory as the files.
 const Name = "CLOSED"
 
-// heading is the first line of a record: what it is, and its format.
+// heading is the first line of a record: its purpose and format version.
 const heading = "files of a store that was closed in good order, format 1"
 
-// maxSummed is how large a file is read to be compared; of a larger one only the
-// size is.
+// maxSummed is the size up to which files are compared by checksum; larger files are compared
+// by size only.
 const maxSummed = 1 << 30
 
-// ErrChanged says that a file is not as it was when the store was closed.
+// ErrChanged means that a file has changed since the store was closed.
 var ErrChanged = errors.New("files are not as they were when the store was closed")
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// FS is a folder of files. Names are relative to it.
+// FS is a directory. File names are relative to it.
 type FS interface {
 	Open(name string) (io.ReadCloser, error)
-	// Write makes a file, whole or not at all, and returns when it is durable.
+	// Write creates or replaces a file atomically and returns when it is durable.
 	Write(name string, data []byte) error
-	// Remove removes a file for good.
+	// Remove removes a file durably.
 	Remove(name string) error
 }
 
-// Write notes the files as they are.
+// Write records the sizes and checksums of the files.
 func Write(folder FS, names []string) error {
 	slices.Sort(names)
 	var out bytes.Buffer
@@ -54,19 +53,19 @@ func Write(folder FS, names []string) error {
 	for _, name := range names {
 		size, sum, err := read(folder, name)
 		if err != nil {
-			return fmt.Errorf("noting the files of a closed store: %w", err)
+			return fmt.Errorf("recording the files of a closed store: %w", err)
 		}
 		fmt.Fprintf(&out, "%d %08x %s\n", size, sum, name)
 	}
 	fmt.Fprintf(&out, "sum %08x\n", crc32.Checksum(out.Bytes(), table))
 	if err := folder.Write(Name, out.Bytes()); err != nil {
-		return fmt.Errorf("noting the files of a closed store: %w", err)
+		return fmt.Errorf("recording the files of a closed store: %w", err)
 	}
 	return nil
 }
 
-// Verify compares the files with the record. It says whether there is one that
-// can be trusted: one that is damaged itself counts as none.
+// Verify compares the files with the record and returns the differences as an error. It reports
+// whether there is a valid record; a damaged record counts as none.
 func Verify(folder FS) (known bool, err error) {
 	data, err := whole(folder, Name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,15 +87,15 @@ func Verify(folder FS) (known bool, err error) {
 	return true, errors.Join(problems...)
 }
 
-// Forget removes the record, before anything is written to the store.
+// Forget removes the record. It must be called before anything is written to the store.
 func Forget(folder FS) error {
 	if err := folder.Remove(Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the note of the last close: %w", err)
+		return fmt.Errorf("removing the record of the last clean close: %w", err)
 	}
 	return nil
 }
 
-// line is what is noted of a file.
+// line is the record of one file.
 type line struct {
 	size int64
 	sum  uint32
@@ -118,7 +117,7 @@ func (l line) verify(folder FS) error {
 	return nil
 }
 
-// parse reads a record, and says whether it is whole.
+// parse decodes a record and reports whether it is valid.
 func parse(data []byte) (lines []line, ok bool) {
 	at := bytes.LastIndex(data, []byte("sum "))
 	if at < 0 {
@@ -146,7 +145,7 @@ func parse(data []byte) (lines []line, ok bool) {
 	return lines, true
 }
 
-// read returns the size of a file and its checksum, 0 for one that is too large.
+// read returns the size of a file and its checksum, 0 for a file larger than maxSummed.
 func read(folder FS, name string) (size int64, sum uint32, err error) {
 	file, err := folder.Open(name)
 	if err != nil {

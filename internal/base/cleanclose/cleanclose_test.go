@@ -10,8 +10,7 @@ import (
 	"freshet/internal/base/cleanclose"
 )
 
-// TestEveryChangeIsFound changes the files of a closed store in every way there
-// is.
+// TestEveryChangeIsFound checks that every kind of change of a closed store's files is detected.
 func TestEveryChangeIsFound(t *testing.T) {
 	t.Parallel()
 	const file = "sub/the log"
@@ -62,7 +61,7 @@ func TestEveryChangeIsFound(t *testing.T) {
 				}
 			}
 			if known, err := cleanclose.Verify(cleanclose.Dir(dir)); known || err != nil {
-				t.Errorf("after it was forgotten: got %v, %v; want no record", known, err)
+				t.Errorf("verify after the record was removed: got %v, %v; want no record", known, err)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Dir is a folder of the operating system's file system.
+// Dir is a directory of the operating system's file system.
 type Dir string
 
 // Open implements FS.
@@ -19,7 +19,7 @@ func (d Dir) Write(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // gone already when all went well
+	defer func() { _ = os.Remove(temp.Name()) }() // fails after the rename below has succeeded
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err

@@ -1,12 +1,11 @@
-// Package errs is the closed set of error kinds that Freshet's domains speak.
+// Package errs defines the closed set of error kinds of Freshet's domains.
 //
-// A domain exports sentinels made with New, wraps them with %w and a verb
-// phrase, and never thinks about status codes. Each HTTP surface owns one
-// table from kind or sentinel to its wire form (Status, {reason},
-// {error_code, message}, RFC 6749). An error of no known kind is Internal:
-// the outside sees a fixed text and a request id, the cause goes to the log.
+// A domain exports sentinels made with New and wraps them with %w and a verb phrase; it does not
+// know status codes. Each surface has one table that maps a kind or sentinel to its wire form
+// (Status, {reason}, {error_code, message}, RFC 6749, Kafka error codes). An error without a
+// kind is Internal: clients get a fixed text and a request id, and the cause is logged.
 //
-// errs imports the standard library only.
+// errs imports only the standard library and has no locks.
 package errs
 
 import (
@@ -14,25 +13,25 @@ import (
 	"fmt"
 )
 
-// Kind says what sort of failure an error is, in words every surface can map.
+// Kind classifies an error, so that every surface can map it to its wire form.
 type Kind uint8
 
-// The kinds. Internal is the zero value: what nobody classified is internal.
+// The kinds. Internal is the zero value, so that an error without a kind is internal.
 const (
-	Internal        Kind = iota // a fault of ours; details go to the log only
-	Invalid                     // the request is malformed or breaks a rule
-	Unauthenticated             // we do not know who is calling
-	Denied                      // we know who is calling, and they may not
-	NotFound                    // the thing named does not exist
-	Conflict                    // the request fights with the present state
-	Precondition                // the state the caller demanded does not hold
-	TooLarge                    // a body, name or list is over its limit
+	Internal        Kind = iota // a bug or failure of the server; details are only logged
+	Invalid                     // the request is malformed or violates a rule
+	Unauthenticated             // the caller is not authenticated
+	Denied                      // the caller is authenticated but lacks the permission
+	NotFound                    // the named object does not exist
+	Conflict                    // the request conflicts with the current state
+	Precondition                // a precondition of the request does not hold
+	TooLarge                    // a body, name or list exceeds its limit
 	Unavailable                 // try again later: overload, disk full, shutting down
-	Exhausted                   // the caller's organization has no room left: a quota is used up
-	Throttled                   // the caller's organization calls too fast: try again a little later
+	Exhausted                   // a quota of the caller's organization is exhausted
+	Throttled                   // the rate limit of the caller's organization is exceeded; try again later
 
-	// KindCount is how many kinds there are: a surface ranges over it to test
-	// that it maps them all.
+	// KindCount is the number of kinds. The tests of a surface range over it to check that
+	// the surface maps all of them.
 	KindCount
 )
 
@@ -50,7 +49,7 @@ var kindNames = [KindCount]string{
 	Throttled:       "throttled",
 }
 
-// String returns the kind in lower-case words, for logs.
+// String returns the name of the kind in lower case, for logs.
 func (k Kind) String() string {
 	if k < KindCount {
 		return kindNames[k]
@@ -58,29 +57,29 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Error is an error with a kind. Its text is meant for the caller: write it so
-// that a person can act on it, and put nothing secret in it.
+// Error is an error with a kind. Its text is sent to the client: it should help a person to
+// solve the problem, and must not contain secrets.
 type Error struct {
 	kind  Kind
 	text  string
 	cause error
 }
 
-// New makes a sentinel of the given kind.
+// New returns a sentinel error of a kind.
 func New(kind Kind, text string) *Error {
 	return &Error{kind: kind, text: text}
 }
 
-// Newf makes an error of the given kind. As with fmt.Errorf, %w keeps a cause.
+// Newf returns an error of a kind. As with fmt.Errorf, %w wraps a cause.
 func Newf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{kind: kind, text: err.Error(), cause: err}
 }
 
-// Error returns the text for the caller.
+// Error returns the text for the client.
 func (e *Error) Error() string { return e.text }
 
-// Unwrap returns what Newf wrapped, if anything.
+// Unwrap returns the wrapped error of Newf, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // KindOf returns the kind of the outermost Error in err's chain, or Internal.

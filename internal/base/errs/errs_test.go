@@ -38,7 +38,7 @@ func TestReclassifiedErrorKeepsItsCause(t *testing.T) {
 	sentinel := errs.New(errs.NotFound, "topic does not exist")
 	err := errs.Newf(errs.Conflict, "delete: %w", sentinel)
 	if !errors.Is(err, sentinel) {
-		t.Error("the sentinel is lost")
+		t.Error("errors.Is with the wrapped sentinel: got false, want true")
 	}
 	if got, want := err.Error(), "delete: topic does not exist"; got != want {
 		t.Errorf("text = %q, want %q", got, want)
@@ -49,7 +49,7 @@ func TestEveryKindHasAName(t *testing.T) {
 	t.Parallel()
 	for k := range errs.KindCount {
 		if k.String() == "" || strings.HasPrefix(k.String(), "kind(") {
-			t.Errorf("kind %d is called %q, want a name", k, k.String())
+			t.Errorf("name of kind %d: got %q, want one in kindNames", k, k.String())
 		}
 	}
 }

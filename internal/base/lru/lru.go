@@ -1,24 +1,25 @@
-// Package lru owns the one cache of bounded size that forgets what was used
-// longest ago.
+// Package lru implements a cache with a size limit that evicts the least recently used entries.
 //
-// It does not expire entries by time and does not compute missing values:
-// callers ask with Get, make the value without a lock held, and hand it over
-// with Add. The token cache of package identity is not built on it: a hit there
-// must not write to memory that other cores share.
+// It does not expire entries by time and does not compute missing values: callers look up with
+// Get, compute the value without a lock, and store it with Add. The token cache of package
+// identity does not use it, because a hit there must not write to memory that other cores
+// share.
+//
+// Cache.mu is the only lock of the package. It protects all fields of a Cache, and is a leaf: no
+// callback runs under it.
 package lru
 
 import "sync"
 
-// Cache maps keys to values and keeps the sum of their costs within a limit;
-// the least recently used entries leave first. It may be used from several
-// goroutines at once: mu guards everything, and no callback runs under it.
+// Cache maps keys to values and keeps the sum of their costs within a limit by evicting the
+// least recently used entries. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	limit   int64
 	cost    int64 // of all entries
 	entries map[K]*entry[K, V]
-	// ring closes the list of entries into a circle: next is the most recently
-	// used entry, prev the least recently used one.
+	// ring is the sentinel of a circular list of the entries: next is the most recently used
+	// entry, prev the least recently used one.
 	ring entry[K, V]
 }
 
@@ -29,15 +30,15 @@ type entry[K comparable, V any] struct {
 	prev, next *entry[K, V]
 }
 
-// New makes a cache that holds entries up to a sum of costs. Where every entry
-// costs 1 the limit is a number of entries.
+// New returns a cache with a limit for the sum of its entries' costs. When every entry costs 1,
+// the limit is a number of entries.
 func New[K comparable, V any](limit int64) *Cache[K, V] {
 	c := &Cache[K, V]{limit: limit, entries: make(map[K]*entry[K, V])}
 	c.ring.prev, c.ring.next = &c.ring, &c.ring
 	return c
 }
 
-// Get returns the value of a key and counts as a use of it.
+// Get returns the value of a key and marks it as the most recently used.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,10 +51,9 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 	return e.value, true
 }
 
-// Add puts in a value under a key that has none and returns it. Where somebody
-// else was faster it returns the value that is there, so that all users of a
-// key share one. A value that costs more than the whole limit is returned and
-// not kept. A cost below 1 counts as 1.
+// Add stores a value for a key that has none, and returns it. When the key has a value already,
+// Add returns that value, so that all users of a key share one. A value that costs more than
+// the limit is returned and not stored. A cost below 1 counts as 1.
 func (c *Cache[K, V]) Add(key K, value V, cost int64) V {
 	cost = max(cost, 1)
 	c.mu.Lock()
@@ -75,13 +75,13 @@ func (c *Cache[K, V]) Add(key K, value V, cost int64) V {
 	return value
 }
 
-// touchLocked makes e the most recently used entry.
+// touchLocked makes e the most recently used entry. The caller holds mu.
 func (c *Cache[K, V]) touchLocked(e *entry[K, V]) {
 	e.prev.next, e.next.prev = e.next, e.prev
 	c.insertLocked(e)
 }
 
-// insertLocked links e, which is not in the list, to its front.
+// insertLocked inserts e, which is not in the list, at its front. The caller holds mu.
 func (c *Cache[K, V]) insertLocked(e *entry[K, V]) {
 	e.prev, e.next = &c.ring, c.ring.next
 	e.prev.next, e.next.prev = e, e

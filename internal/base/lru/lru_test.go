@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// keys lists the keys, the most recently used first.
+// keys returns the keys, the most recently used first.
 func keys[K comparable, V any](c *Cache[K, V]) []K {
 	var list []K
 	for e := c.ring.next; e != &c.ring; e = e.next {
@@ -40,7 +40,7 @@ func TestCountLimit(t *testing.T) {
 	c.Add("d", 3, 1)
 	wantKeys(t, c, "d", "a", "c")
 	if got, ok := c.Get("b"); got != 0 || ok {
-		t.Errorf("Get(b), which had to leave: got %d, %v, want 0, false", got, ok)
+		t.Errorf("Get(b), which was evicted: got %d, %v, want 0, false", got, ok)
 	}
 }
 
@@ -51,18 +51,18 @@ func TestCostLimit(t *testing.T) {
 	c.Add("b", 2, 4)
 	c.Add("c", 3, 2)
 	wantKeys(t, c, "c", "b", "a")
-	c.Add("d", 4, 5) // as much as a and b together hold, less one
+	c.Add("d", 4, 5) // evicts both a and b, which cost 4 each
 	wantKeys(t, c, "d", "c")
 	if c.cost != 7 {
 		t.Errorf("cost: got %d, want 7", c.cost)
 	}
 	if got := c.Add("huge", 5, 11); got != 5 {
-		t.Errorf("Add of what does not fit: got %d, want 5", got)
+		t.Errorf("Add with a cost over the limit: got %d, want 5", got)
 	}
 	wantKeys(t, c, "d", "c")
 	c.Add("free", 6, -3)
 	if c.cost != 8 {
-		t.Errorf("cost after an entry below 1: got %d, want 8", c.cost)
+		t.Errorf("cost after an entry with a cost below 1: got %d, want 8", c.cost)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestNoRoom(t *testing.T) {
 	wantKeys(t, c)
 }
 
-// TestAgainstModel compares the cache with a slice that does the same slowly.
+// TestAgainstModel compares the cache with a simple model based on a slice.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	const limit = 40
@@ -140,7 +140,7 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse: all who add one key at once share one value.
+// TestConcurrentUse checks that concurrent calls of Add for one key return the same value.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	c := New[string, int](100)

@@ -1,9 +1,8 @@
-// Package names parses and prints what things are called on the wire: tenants,
-// namespaces, topics and their partitions, subscriptions, registry subjects
-// and message ids. It also decides which partition a key belongs to, since
-// that is a property of the name and not of any store.
+// Package names parses and formats names on the wire: tenants, namespaces, topics and their
+// partitions, subscriptions, registry subjects and message ids. It also maps a message key to a
+// partition, because that depends only on the key and not on the store.
 //
-// It owns syntax only. Whether a thing exists is the business of messaging and
-// schemas, and what bytes are kept under a name that of engine. It imports the
-// standard library alone, and no input can make it panic.
+// It owns syntax only. Packages broker/messaging and registry/schemas know which objects exist,
+// and package engine stores their data. names imports only the standard library, has no locks,
+// and does not panic on any input.
 package names

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Bounds of names, in bytes. They keep every name usable as a file-system
-// independent key and as a path segment.
+// Maximum lengths of names in bytes. They keep every name usable as a key and as a path segment.
 const (
 	MaxEntity  = 255 // tenant, namespace, subscription
 	MaxLocal   = 512 // local name of a topic
 	MaxSubject = 249 // registry subject, docs/spec/registry.md#subjects
 )
 
-// The namespace that every cluster has from the start.
+// The tenant and namespace that every cluster has from the start.
 const (
 	DefaultTenant    = "public"
 	DefaultNamespace = "default"
@@ -28,8 +27,7 @@ func CheckTenant(s string) error {
 	if err := checkEntity("tenant", s); err != nil {
 		return err
 	}
-	// Both are legal first segments of a message path, where they mean the
-	// topic's domain.
+	// In the first segment of a message path these words are the topic's domain.
 	if s == string(Persistent) || s == string(NonPersistent) {
 		return fmt.Errorf("%w: tenant %q is a reserved word", ErrName, s)
 	}
@@ -39,7 +37,7 @@ func CheckTenant(s string) error {
 // CheckSubscription reports why s cannot be a subscription's name.
 func CheckSubscription(s string) error { return checkEntity("subscription", s) }
 
-// checkEntity holds s against ^[-=:.\w]+$, the rule of Pulsar's named entities.
+// checkEntity checks s against ^[-=:.\w]+$, the rule of Pulsar's named entities.
 func checkEntity(kind, s string) error {
 	switch {
 	case s == "":
@@ -51,7 +49,7 @@ func checkEntity(kind, s string) error {
 	}
 	for i := range len(s) {
 		if !entityByte(s[i]) {
-			return fmt.Errorf("%w: %s name %q may hold only letters, digits and - = : . _", ErrName, kind, s)
+			return fmt.Errorf("%w: %s name %q may contain only letters, digits and - = : . _", ErrName, kind, s)
 		}
 	}
 	return nil
@@ -65,16 +63,16 @@ func entityByte(c byte) bool {
 	return c == '-' || c == '=' || c == ':' || c == '.' || c == '_'
 }
 
-// Namespace names a namespace of a tenant.
+// Namespace is the name of a tenant's namespace.
 type Namespace struct {
 	Tenant string
 	Name   string
 }
 
-// PublicDefault is the namespace of bare topic names.
+// PublicDefault is the namespace of topic names without tenant and namespace.
 var PublicDefault = Namespace{Tenant: DefaultTenant, Name: DefaultNamespace}
 
-// NewNamespace checks both parts.
+// NewNamespace returns a namespace after checking both parts.
 func NewNamespace(tenant, name string) (Namespace, error) {
 	ns := Namespace{Tenant: tenant, Name: name}
 	if err := CheckTenant(tenant); err != nil {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// MessageID is the outward name of a message. Ledger is the incarnation number
-// of the topic, Entry the place in its partition.
+// MessageID is the id of a message as clients see it. Ledger is the incarnation number of the
+// topic, Entry the position in its partition.
 //
-// It has two forms: four numbers with colons between (the string form of
-// docs/spec/messages.md#message-ids), and the base64 of a Pulsar MessageIdData,
-// see AppendBase64. Redeliveries travels only in the second, as a private field
-// that Pulsar's own decoders skip.
+// It has two forms: four numbers separated by colons (the string form of
+// docs/spec/messages.md#message-ids), and the base64 of a Pulsar MessageIdData, see
+// AppendBase64. Only the second form contains Redeliveries, in a private field that Pulsar's
+// decoders skip.
 type MessageID struct {
 	Ledger       int64
 	Entry        int64
 	Partition    int32 // -1 when the topic is not partitioned
-	Batch        int32 // index in a batch; 0 for ours, -1 in ids of unbatched Pulsar messages
-	BatchSize    int32 // 1 for ours
+	Batch        int32 // index in a batch; 0 in Freshet's ids, -1 in ids of unbatched Pulsar messages
+	BatchSize    int32 // 1 in Freshet's ids
 	Redeliveries uint32
 }
 
-// Two ids that name places and not messages.
+// Two ids that are positions and not messages.
 var (
 	EarliestID = MessageID{Ledger: -1, Entry: -1, Partition: -1, Batch: -1}
 	LatestID   = MessageID{Ledger: math.MaxInt64, Entry: math.MaxInt64, Partition: -1, Batch: -1}
@@ -38,7 +38,7 @@ func (id MessageID) IsEarliest() bool {
 	return id.Ledger == EarliestID.Ledger && id.Entry == EarliestID.Entry
 }
 
-// IsLatest reports whether id means the place behind the last message.
+// IsLatest reports whether id means the position after the last message.
 func (id MessageID) IsLatest() bool {
 	return id.Ledger == LatestID.Ledger && id.Entry == LatestID.Entry
 }
@@ -97,8 +97,8 @@ func ParseMessageID(s string) (MessageID, error) {
 	return id, nil
 }
 
-// parseNumber takes what AppendInt makes and nothing else: no plus sign, no
-// leading zeros, so that an id has one spelling.
+// parseNumber accepts only the output of strconv.AppendInt: no plus sign and no leading zeros,
+// so that every id has exactly one string form.
 func parseNumber(s string, bits int) (int64, error) {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || digits[0] == '+' || (digits[0] == '0' && len(s) > 1) {

@@ -9,12 +9,11 @@ import (
 	"freshet/internal/base/names"
 )
 
-// The bytes that Pulsar's own clients write, by
-// docs/spec/messages.md#message-ids.
+// encoded contains the bytes that Pulsar's clients write; see docs/spec/messages.md#message-ids.
 var encoded = []struct {
 	name, base64 string
 	id           names.MessageID
-	goForm       bool // Pulsar's Go client writes -1 where Java omits it
+	goForm       bool // Pulsar's Go client writes -1 where the Java client omits the field
 }{
 	{"java unbatched", "CAgQADAA", names.MessageID{Ledger: 8, Partition: -1, Batch: -1}, false},
 	{"java unbatched on a partition", "CAgQABgAMAA=", names.MessageID{Ledger: 8, Batch: -1}, false},
@@ -51,7 +50,7 @@ func TestMessageIDBase64(t *testing.T) {
 		})
 	}
 	if !names.EarliestID.IsEarliest() || !names.LatestID.IsLatest() || names.EarliestID.IsLatest() {
-		t.Error("earliest and latest are mixed up")
+		t.Error("IsEarliest and IsLatest: got a wrong result, want each true only for its own id")
 	}
 }
 
@@ -65,7 +64,7 @@ func TestMessageIDPrivateField(t *testing.T) {
 	raw := id.AppendBinary(nil)
 	want := "08 08 10 03 20 00 30 01 a8 06 04"
 	if hex := hexBytes(raw); hex != want {
-		t.Errorf("bytes are %s, want %s", hex, want)
+		t.Errorf("AppendBinary = %s, want %s", hex, want)
 	}
 }
 
@@ -150,13 +149,13 @@ func FuzzMessageID(f *testing.F) {
 		if id, err := names.DecodeMessageID(s); err == nil {
 			again, err := names.DecodeMessageID(id.Base64())
 			if err != nil || again != id {
-				t.Fatalf("%q: %+v is written as %s, which reads as %+v, %v", s, id, id.Base64(), again, err)
+				t.Fatalf("%q: %+v is encoded as %s, which decodes to %+v, %v", s, id, id.Base64(), again, err)
 			}
 		}
 		if id, err := names.ParseMessageID(s); err == nil {
 			again, err := names.ParseMessageID(id.String())
 			if err != nil || again != id {
-				t.Fatalf("%q: %+v is written as %s, which reads as %+v, %v", s, id, id, again, err)
+				t.Fatalf("%q: %+v is formatted as %s, which parses as %+v, %v", s, id, id, again, err)
 			}
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Field numbers of Pulsar's MessageIdData. Numbers from 100 are ours.
+// Field numbers of Pulsar's MessageIdData. Numbers from 100 on are private to Freshet.
 const (
 	fieldLedger       = 1
 	fieldEntry        = 2
@@ -25,13 +25,12 @@ const (
 	wireFixed32 = 5
 )
 
-// maxBinary bounds a decoded id: an acknowledgement set or a chunk's first id
-// may ride along, but nothing long.
+// maxBinary is the maximum size of a decoded id. An id may contain an acknowledgement set or a
+// chunk's first id, but nothing long.
 const maxBinary = 1024
 
-// AppendBinary appends the MessageIdData as the Java client writes it: a
-// partition only when there is one, a batch index only when it is not -1, a
-// batch size always.
+// AppendBinary appends the MessageIdData as the Java client encodes it: a partition only if the
+// id has one, a batch index only if it is not -1, and always a batch size.
 func (id MessageID) AppendBinary(dst []byte) []byte {
 	dst = appendField(dst, fieldLedger, uint64(id.Ledger))
 	dst = appendField(dst, fieldEntry, uint64(id.Entry))
@@ -59,17 +58,17 @@ func (id MessageID) AppendBase64(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, id.AppendBinary(buf[:0]))
 }
 
-// Base64 returns what AppendBase64 appends.
+// Base64 returns the base64 form; see AppendBase64.
 func (id MessageID) Base64() string {
 	var buf [112]byte
 	return string(id.AppendBase64(buf[:0]))
 }
 
-// DecodeMessageID reads the base64 form: standard or URL alphabet, padded or not.
+// DecodeMessageID decodes the base64 form: standard or URL alphabet, padded or not.
 func DecodeMessageID(s string) (MessageID, error) {
 	trimmed := strings.TrimRight(s, "=")
 	if len(s)-len(trimmed) > 2 || base64.RawStdEncoding.DecodedLen(len(trimmed)) > maxBinary {
-		return MessageID{}, fmt.Errorf("%w: it is too long, or wrongly padded base64", ErrMessageID)
+		return MessageID{}, fmt.Errorf("%w: it is too long, or base64 with wrong padding", ErrMessageID)
 	}
 	encoding := base64.RawStdEncoding
 	if strings.ContainsAny(trimmed, "-_") {
@@ -83,7 +82,7 @@ func DecodeMessageID(s string) (MessageID, error) {
 	return ParseBinaryMessageID(raw)
 }
 
-// ParseBinaryMessageID reads a MessageIdData. Unknown fields are skipped.
+// ParseBinaryMessageID decodes a MessageIdData. It skips unknown fields.
 func ParseBinaryMessageID(b []byte) (MessageID, error) {
 	id := MessageID{Partition: -1, Batch: -1}
 	if len(b) > maxBinary {
@@ -150,8 +149,8 @@ func (id *MessageID) setField(field, value uint64, seen *[2]bool) error {
 	return nil
 }
 
-// skipField passes over a field that is not a varint. Groups are long gone
-// from protobuf, and refused.
+// skipField skips a field that is not a varint. It rejects groups, which protobuf has
+// deprecated.
 func skipField(b []byte, wire uint64) ([]byte, bool) {
 	var size uint64
 	switch wire {

@@ -37,7 +37,7 @@ func TestCheckTenant(t *testing.T) {
 		}
 	}
 	if err := names.CheckSubscription("persistent"); err != nil {
-		t.Errorf("a subscription may be called persistent: %v", err)
+		t.Errorf("CheckSubscription(persistent) = %v, want no error", err)
 	}
 }
 
@@ -123,7 +123,8 @@ func TestPartition(t *testing.T) {
 			continue
 		}
 		if ok && (parent.Local != tc.parent || index != tc.index || parent.WithPartition(index) != topic) {
-			t.Errorf("%s: parent %s index %d, want %s %d", tc.local, parent.Local, index, tc.parent, tc.index)
+			t.Errorf("%s: got parent %s and index %d, want %s and %d", tc.local, parent.Local, index, tc.parent,
+				tc.index)
 		}
 	}
 }
@@ -140,11 +141,11 @@ func TestStreamName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := topic.StreamName(); got != want {
-			t.Errorf("StreamName(%s) = %s, want %s", in, got, want)
+			t.Errorf("KafkaName(%s) = %s, want %s", in, got, want)
 		}
 	}
 	if (names.Topic{Local: "orders"}).Internal() || !(names.Topic{Local: "__offsets"}).Internal() {
-		t.Error("only a name with two leading underscores is internal")
+		t.Error("Internal: got a wrong result, want true only for a name with two leading underscores")
 	}
 }
 
@@ -200,10 +201,10 @@ func TestRoute(t *testing.T) {
 		}
 	}
 	if got := names.Route("a", 1<<30); got != 1009084850 {
-		t.Errorf("hash of a = %d, want 1009084850", got)
+		t.Errorf("Route(a, 1<<30) = %d, want 1009084850", got)
 	}
 	if names.Route("anything", 1) != 0 || names.Route("anything", 0) != 0 {
-		t.Error("a topic with one partition has only partition 0")
+		t.Error("Route with one partition: got another partition, want 0")
 	}
 }
 
@@ -218,7 +219,7 @@ func FuzzTopic(f *testing.F) {
 		}
 		again, err := names.ParseTopic(topic.String())
 		if err != nil || again != topic {
-			t.Fatalf("%q prints as %q, which reads as %v, %v", s, topic, again, err)
+			t.Fatalf("%q is formatted as %q, which parses as %v, %v", s, topic, again, err)
 		}
 		if parent, index, ok := topic.Partition(); ok && parent.WithPartition(index) != topic {
 			t.Fatalf("%q: partition %d of %v is %v, want %v", s, index, parent, parent.WithPartition(index), topic)
@@ -235,35 +236,37 @@ func FuzzSubject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if topic, err := names.SubjectTopic(s); err == nil && (topic.Local == "" || topic.Namespace.Tenant == "") {
-			t.Fatalf("%q maps to %v, want a tenant and a local name", s, topic)
+			t.Fatalf("SubjectTopic(%q) = %v, want a tenant and a local name", s, topic)
 		}
 	})
 }
 
-// No two topics are called alike in the list, and what it says can be sent back.
+// TestListNamesAreDistinct checks that no two topics have the same name in the topic list, and
+// that ParseListName parses these names.
 func TestListNamesAreDistinct(t *testing.T) {
 	t.Parallel()
+	ns := func(tenant, name string) names.Namespace { return names.Namespace{Tenant: tenant, Name: name} }
 	seen := map[string]names.Topic{}
 	for topic, want := range map[names.Topic]string{
-		{Namespace: names.PublicDefault, Local: "orders"}:                              "orders",
-		{Namespace: names.PublicDefault, Local: "orders.v1"}:                           "orders.v1",
-		{Namespace: names.PublicDefault, Local: "sales.web.clash"}:                     "public.default.sales.web.clash",
-		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "clash"}:     "sales.web.clash",
-		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "a.b"}:       "sales.web.a.b",
-		{Namespace: names.Namespace{Tenant: "sales.web", Name: "clash"}, Local: "x"}:   "persistent://sales.web/clash/x",
-		{Namespace: names.Namespace{Tenant: "sales", Name: "web.clash"}, Local: "x"}:   "persistent://sales/web.clash/x",
-		{Namespace: names.Namespace{Tenant: "sales", Name: "web"}, Local: "clash.x"}:   "sales.web.clash.x",
-		{Namespace: names.PublicDefault, Local: "a/b"}:                                 "persistent://public/default/a/b",
-		{Namespace: names.PublicDefault, Local: "public.default.orders"}:               "public.default.public.default.orders",
-		{Namespace: names.PublicDefault, Local: "..x"}:                                 "..x",
-		{Namespace: names.Namespace{Tenant: "public", Name: "other"}, Local: "orders"}: "public.other.orders",
+		{Namespace: names.PublicDefault, Local: "orders"}:                "orders",
+		{Namespace: names.PublicDefault, Local: "orders.v1"}:             "orders.v1",
+		{Namespace: names.PublicDefault, Local: "sales.web.clash"}:       "public.default.sales.web.clash",
+		{Namespace: ns("sales", "web"), Local: "clash"}:                  "sales.web.clash",
+		{Namespace: ns("sales", "web"), Local: "a.b"}:                    "sales.web.a.b",
+		{Namespace: ns("sales.web", "clash"), Local: "x"}:                "persistent://sales.web/clash/x",
+		{Namespace: ns("sales", "web.clash"), Local: "x"}:                "persistent://sales/web.clash/x",
+		{Namespace: ns("sales", "web"), Local: "clash.x"}:                "sales.web.clash.x",
+		{Namespace: names.PublicDefault, Local: "a/b"}:                   "persistent://public/default/a/b",
+		{Namespace: names.PublicDefault, Local: "public.default.orders"}: "public.default.public.default.orders",
+		{Namespace: names.PublicDefault, Local: "..x"}:                   "..x",
+		{Namespace: ns("public", "other"), Local: "orders"}:              "public.other.orders",
 	} {
 		got := topic.ListName()
 		if got != want {
 			t.Errorf("ListName(%s) = %s, want %s", topic, got, want)
 		}
 		if other, ok := seen[got]; ok {
-			t.Errorf("%s and %s are both called %s", topic, other, got)
+			t.Errorf("ListName of %s and %s: got %s for both, want distinct names", topic, other, got)
 		}
 		seen[got] = topic
 		if back, err := names.ParseListName(got); topic.Local != "a/b" && (err != nil || back != topic) {

@@ -2,9 +2,9 @@ package names
 
 import "math/bits"
 
-// Route returns the partition, of n, that a key belongs to: murmur3_32 with
-// seed 0 over the key's UTF-8 bytes, masked to a positive number, modulo n.
-// It is the one hash on which the Pulsar clients of every language agree.
+// Route returns the partition of a key in a topic with n partitions: murmur3_32 with seed 0 over
+// the key's UTF-8 bytes, masked to a positive number, modulo n. It is the only hash that the
+// Pulsar clients of all languages support.
 func Route(key string, n int32) int32 {
 	if n <= 1 {
 		return 0
@@ -12,8 +12,7 @@ func Route(key string, n int32) int32 {
 	return int32(murmur3(key)&0x7fffffff) % n
 }
 
-// RouteMurmur2 is Route as the clients of the stream protocol do it: murmur2 with
-// the seed that they share.
+// RouteMurmur2 is Route with the hash of Kafka clients: murmur2 with their common seed.
 func RouteMurmur2(key string, n int32) int32 {
 	if n <= 1 {
 		return 0

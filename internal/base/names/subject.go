@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// SubjectTopic maps a registry subject to the topic whose permissions govern
-// it, by the table of docs/spec/registry.md#subjects:
-// persistent://tenant/namespace/topic and tenant.namespace.topic say it
-// themselves, everything else is a topic of public/default.
+// SubjectTopic returns the topic whose permissions apply to a registry subject, according to the
+// table of docs/spec/registry.md#subjects: persistent://tenant/namespace/topic and
+// tenant.namespace.topic contain the topic, and every other subject is a topic of
+// public/default.
 func SubjectTopic(subject string) (Topic, error) {
 	if err := CheckSubject(subject); err != nil {
 		return Topic{}, err
@@ -17,7 +17,7 @@ func SubjectTopic(subject string) (Topic, error) {
 		return ParseTopic(subject)
 	}
 	if parts := strings.SplitN(subject, ".", 4); len(parts) == 3 && parts[0] != "" && parts[1] != "" && parts[2] != "" {
-		// A reserved word cannot be a tenant, so such a subject is a bare one.
+		// A reserved word cannot be a tenant, so such a subject is a topic of public/default.
 		if topic, err := NewTopic(parts[0], parts[1], parts[2]); err == nil {
 			return topic, nil
 		}
@@ -27,9 +27,8 @@ func SubjectTopic(subject string) (Topic, error) {
 
 const subjectScheme = string(Persistent) + "://"
 
-// CheckSubject reports why s cannot be a subject: 1 to 249 characters of
-// [a-zA-Z0-9._-], or the one shape persistent://tenant/namespace/topic, whose
-// three parts must be names.
+// CheckSubject reports why s is not a valid subject: 1 to 249 characters of [a-zA-Z0-9._-], or
+// persistent://tenant/namespace/topic with three valid names.
 func CheckSubject(s string) error {
 	switch {
 	case s == "":
@@ -44,7 +43,7 @@ func CheckSubject(s string) error {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
 		default:
-			return fmt.Errorf("%w: subject may hold only letters, digits and . _ -", ErrName)
+			return fmt.Errorf("%w: subject may contain only letters, digits and . _ -", ErrName)
 		}
 	}
 	return nil

@@ -8,17 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Domain is the word before a topic's name that says how it is kept.
+// Domain is the prefix of a topic's name that determines whether its messages are persistent.
 type Domain string
 
-// The two domains. Topics that are not persistent have a name but no
-// implementation here.
+// The two domains. Non-persistent topics are parsed but not implemented.
 const (
 	Persistent    Domain = "persistent"
 	NonPersistent Domain = "non-persistent"
 )
 
-// ParseDomain reads a domain word.
+// ParseDomain parses a domain.
 func ParseDomain(s string) (Domain, bool) {
 	switch Domain(s) {
 	case Persistent:
@@ -29,14 +28,14 @@ func ParseDomain(s string) (Domain, bool) {
 	return "", false
 }
 
-// Topic names a persistent topic, or one partition of it when Local ends in
-// -partition-N. It is comparable, and its zero value is no topic.
+// Topic is the name of a persistent topic, or of one of its partitions when Local ends in
+// -partition-N. It is comparable, and its zero value is not a valid name.
 type Topic struct {
 	Namespace Namespace
 	Local     string
 }
 
-// NewTopic checks all parts.
+// NewTopic returns a topic after checking all parts.
 func NewTopic(tenant, namespace, local string) (Topic, error) {
 	ns, err := NewNamespace(tenant, namespace)
 	if err != nil {
@@ -45,10 +44,9 @@ func NewTopic(tenant, namespace, local string) (Topic, error) {
 	return Topic{Namespace: ns, Local: local}, checkLocal(local)
 }
 
-// ParseTopic reads persistent://tenant/namespace/topic, tenant/namespace/topic
-// or a bare topic of public/default. The four-part names of Pulsar's first
-// version are refused, and so are slashes in the local name, which only a
-// percent-encoded path segment can carry.
+// ParseTopic parses persistent://tenant/namespace/topic, tenant/namespace/topic or the local name
+// of a topic of public/default. It rejects the four-part names of Pulsar's first version, and
+// slashes in the local name, which are possible only in a percent-encoded path segment.
 func ParseTopic(s string) (Topic, error) {
 	rest := s
 	if domain, after, ok := strings.Cut(s, "://"); ok {
@@ -72,7 +70,7 @@ func ParseTopic(s string) (Topic, error) {
 		"persistent://tenant/namespace/topic", ErrName, s)
 }
 
-// checkLocal is freer than the rule of tenants: anything printable goes.
+// checkLocal is less strict than the rule for tenants: it accepts every printable character.
 func checkLocal(s string) error {
 	switch {
 	case strings.TrimSpace(s) == "":
@@ -88,7 +86,7 @@ func checkLocal(s string) error {
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) {
-			return fmt.Errorf("%w: topic name %q holds a control character", ErrName, s)
+			return fmt.Errorf("%w: topic name %q contains a control character", ErrName, s)
 		}
 	}
 	return nil
@@ -99,9 +97,9 @@ func (t Topic) String() string {
 	return string(Persistent) + "://" + t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local
 }
 
-// StreamName is how readers of streams call the topic: bare in public/default,
-// else tenant.namespace.topic. Topics of several namespaces can share one; see
-// ListName for a name that is the topic's alone.
+// StreamName returns the topic's name in the Kafka protocol: the local name for a topic of
+// public/default, otherwise tenant.namespace.topic. It is not unique: topics of several
+// namespaces can share one. See ListName for a unique name.
 func (t Topic) StreamName() string {
 	if t.Namespace == PublicDefault {
 		return t.Local
@@ -109,9 +107,8 @@ func (t Topic) StreamName() string {
 	return t.Namespace.Tenant + "." + t.Namespace.Name + "." + t.Local
 }
 
-// ListName is how the topic list of docs/spec/messages.md#topic-list prints the
-// topic: the shortest of its names that ParseListName reads as this topic and no
-// other.
+// ListName returns the name of the topic in the topic list (docs/spec/messages.md#topic-list):
+// the shortest of its names that ParseListName parses as this topic.
 func (t Topic) ListName() string {
 	dotted := t.Namespace.Tenant + "." + t.Namespace.Name + "." + t.Local
 	for _, name := range []string{t.StreamName(), dotted} {
@@ -122,7 +119,7 @@ func (t Topic) ListName() string {
 	return t.String()
 }
 
-// ParseListName reads a bare topic, tenant.namespace.topic or a full name.
+// ParseListName parses a local name, tenant.namespace.topic or a full name.
 func ParseListName(s string) (Topic, error) {
 	if strings.Contains(s, "/") {
 		return ParseTopic(s)
@@ -133,8 +130,8 @@ func ParseListName(s string) (Topic, error) {
 	return ParseTopic(s)
 }
 
-// Internal reports whether the topic serves a system and not its users, which
-// by the convention of Pulsar and Kafka shows in two leading underscores.
+// Internal reports whether the topic is internal to a system. By the convention of Pulsar and
+// Kafka, the name of an internal topic has two leading underscores.
 func (t Topic) Internal() bool { return strings.HasPrefix(t.Local, "__") }
 
 // Compare orders topics by namespace, then local name.
@@ -147,16 +144,16 @@ func (t Topic) Compare(other Topic) int {
 
 const partitionInfix = "-partition-"
 
-// Partition splits the name of one partition into the topic it belongs to and
-// its index. ok is false for a name without the suffix -partition-N.
+// Partition splits the name of a partition into its topic and its index. ok is false for a name
+// without the suffix -partition-N.
 func (t Topic) Partition() (parent Topic, index int32, ok bool) {
 	i := strings.LastIndex(t.Local, partitionInfix)
 	if i <= 0 {
 		return t, -1, false
 	}
 	digits := t.Local[i+len(partitionInfix):]
-	// "-partition-01" and "-partition-+1" would be second names of one
-	// partition; they are topics of their own.
+	// "-partition-01" and "-partition-+1" would be second names of a partition; they
+	// are separate topics instead.
 	if digits == "" || (digits[0] == '0' && len(digits) > 1) {
 		return t, -1, false
 	}

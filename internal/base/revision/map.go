@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Forever is the revision of a deletion that nothing is newer than.
+// Forever is the revision of a deletion after which no report of the key is accepted.
 const Forever = math.MaxInt64
 
 // Map holds the newest value of each key. It is not safe for concurrent use.
@@ -19,18 +19,17 @@ type held[V any] struct {
 	revision int64
 }
 
-// NewMap makes an empty map that remembers so many deletions.
+// NewMap returns an empty map that remembers a number of deletions.
 func NewMap[K comparable, V any](tombstones int) *Map[K, V] {
 	return &Map[K, V]{live: make(map[K]held[V]), deleted: NewTombstones[K](tombstones)}
 }
 
-// Accepts reports whether Put would take a value of this revision.
+// Accepts reports whether Put would accept a value of this revision.
 func (m *Map[K, V]) Accepts(key K, revision int64) bool {
 	return !m.deleted.Cover(key, revision) && (revision == 0 || revision >= m.live[key].revision)
 }
 
-// Put takes a value unless something newer is known of its key, and reports
-// whether it did.
+// Put stores a value unless a newer report of its key is known, and reports whether it did.
 func (m *Map[K, V]) Put(key K, revision int64, value V) bool {
 	if !m.Accepts(key, revision) {
 		return false
@@ -39,9 +38,8 @@ func (m *Map[K, V]) Put(key K, revision int64, value V) bool {
 	return true
 }
 
-// Delete removes a key unless something newer is known of it, and reports
-// whether it did; a key that is not held counts as removed. A deletion of
-// revision 0 leaves no tombstone.
+// Delete removes a key unless a newer report of it is known, and reports whether it did; a key
+// without a value counts as removed. A deletion with revision 0 leaves no tombstone.
 func (m *Map[K, V]) Delete(key K, revision int64) bool {
 	if !m.Accepts(key, revision) {
 		return false
@@ -57,8 +55,8 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return h.value, ok
 }
 
-// All visits every key and value, in no order. The loop may delete the key it
-// is at.
+// All iterates over all keys and values in no particular order. The loop body may delete the
+// current key.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for key, h := range m.live {
@@ -69,5 +67,5 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Len counts the keys that have a value.
+// Len returns the number of keys with a value.
 func (m *Map[K, V]) Len() int { return len(m.live) }

@@ -12,7 +12,7 @@ func TestMapKeepsTheNewestRevision(t *testing.T) {
 	t.Parallel()
 	type values = revision.Map[string, string]
 	tests := map[string]struct {
-		do   func(*values) bool // its last step, which the case is about
+		do   func(*values) bool // returns the result of its last step
 		took bool
 		want string // "" for none
 	}{
@@ -65,7 +65,7 @@ func TestMapKeepsTheNewestRevision(t *testing.T) {
 			m := revision.NewMap[string, string](10)
 			m.Put("other", 3, "x")
 			if got := tc.do(m); got != tc.took {
-				t.Errorf("the last step reports %v, want %v", got, tc.took)
+				t.Errorf("last step = %v, want %v", got, tc.took)
 			}
 			if got, ok := m.Get("k"); got != tc.want || ok != (tc.want != "") {
 				t.Errorf("Get = %q, %v; want %q, %v", got, ok, tc.want, tc.want != "")
@@ -87,12 +87,12 @@ func TestTombstonesAreBounded(t *testing.T) {
 	stones := revision.NewTombstones[string](limit)
 	stones.Add("k0", 1)
 	for i := range 10 {
-		stones.Add(fmt.Sprint("k", i), int64(i+10)) // k0 again: it keeps its place and takes the newer revision
+		stones.Add(fmt.Sprint("k", i), int64(i+10)) // k0 keeps its age and gets the newer revision
 	}
 	for i := range 10 {
 		key, want := fmt.Sprint("k", i), i >= 10-limit
 		if got := stones.Cover(key, int64(i+9)); got != want {
-			t.Errorf("%s is remembered: %v, want %v", key, got, want)
+			t.Errorf("Cover(%s) = %v, want %v", key, got, want)
 		}
 	}
 }

@@ -1,20 +1,19 @@
 package revision
 
-// Tombstones remember the last deletions. They are not safe for concurrent use.
+// Tombstones is a set of the last deletions. It is not safe for concurrent use.
 type Tombstones[K comparable] struct {
 	revisions map[K]int64
-	ring      []K // in the order of deletion, once it is full from next on
+	ring      []K // in the order of deletion; when it is full, the oldest is at next
 	limit     int
 	next      int
 }
 
-// NewTombstones makes a memory of so many deletions.
+// NewTombstones returns an empty set with a limit.
 func NewTombstones[K comparable](limit int) *Tombstones[K] {
 	return &Tombstones[K]{revisions: make(map[K]int64), limit: limit}
 }
 
-// Add notes that a key was deleted at a revision. When there are too many, the
-// oldest is forgotten.
+// Add records the deletion of a key at a revision. At the limit it drops the oldest deletion.
 func (t *Tombstones[K]) Add(key K, revision int64) {
 	if revision == 0 || t.limit == 0 {
 		return
@@ -32,8 +31,7 @@ func (t *Tombstones[K]) Add(key K, revision int64) {
 	}
 }
 
-// Cover reports whether a report of this revision comes too late: its key was
-// deleted after it.
+// Cover reports whether a report with this revision is late: its key was deleted after it.
 func (t *Tombstones[K]) Cover(key K, revision int64) bool {
 	deleted := t.revisions[key]
 	return deleted == Forever || (revision != 0 && revision < deleted)

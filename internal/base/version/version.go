@@ -1,5 +1,5 @@
-// Package version says what was built. It is a leaf: telemetry and cli show
-// it, nothing decides by it.
+// Package version describes the build: version, commit and platform. It is a leaf without locks.
+// Telemetry, the server and the CLI report the values.
 package version
 
 import (
@@ -22,8 +22,8 @@ type Info struct {
 	Arch    string `json:"arch"`
 }
 
-// Get returns the build's description. A binary built without the Makefile
-// knows its commit only if the toolchain noted it.
+// Get returns the description of the build. In a binary that was not built with the Makefile,
+// the commit comes from the toolchain's build information, if that contains it.
 func Get() Info {
 	info := Info{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info.Version == "" {

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Accepts picks the media type to answer with: of those offered, the one the
-// Accept header values like best, the earlier offer winning a tie. No header
-// means the first offer. Lists, q-values and wildcards are understood; members
-// that do not parse are passed over, since real clients send them (old Java
-// HTTP sends a bare "*").
+// Accepts selects the media type of a response: the offer that the Accept header
+// prefers, and on a tie the earlier offer. Without a header it is the first offer. It
+// supports lists, q-values and wildcards. It skips list elements that do not parse,
+// because real clients send them (old Java HTTP sends a bare "*").
 func Accepts(header []string, offers ...string) (string, bool) {
 	if len(header) == 0 || strings.TrimSpace(strings.Join(header, "")) == "" {
 		return offers[0], true
@@ -49,7 +48,7 @@ func parseRange(member string) (string, float64, bool) {
 	return mediaRange, q, true
 }
 
-// specificity is 2 for an exact match, 1 for type/*, 0 for */*, -1 for none.
+// specificity returns 2 for an exact match, 1 for type/*, 0 for */*, -1 for no match.
 func specificity(mediaRange, offer string) int {
 	switch {
 	case strings.EqualFold(mediaRange, offer):

@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// RequestLog takes the line of every request. *slog.Logger takes them all,
-// AccessLog chooses. The context is the request's, and leads to its record.
+// RequestLog logs requests, one line each. *slog.Logger logs all of them, AccessLog
+// selects some. The context is the request's and returns its record.
 type RequestLog interface {
 	Enabled(ctx context.Context, level slog.Level) bool
 	LogAttrs(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr)
 }
 
-// AccessMode says which requests leave a line.
+// AccessMode selects the requests to log.
 type AccessMode int32
 
 // The modes.
 const (
 	AccessAll    AccessMode = iota
-	AccessErrors            // those with status 400 and up
+	AccessErrors            // requests with a status of 400 and above
 	AccessOff
 )
 
-// AccessLog is a RequestLog that leaves lines out: those that nobody wants, and
-// those past a number per second. So the log is complete while there is little
-// to do, and small when there is much. Successes and failures are counted apart,
-// so that neither crowds the other out. Failures of the server itself are always
-// logged.
+// AccessLog is a RequestLog that drops lines: those that the mode excludes, and those
+// above a rate per second. So the log is complete under low load and stays small under
+// high load. Successes and failures have separate rates, so that neither displaces the
+// other. Errors of the server itself are always logged.
 type AccessLog struct {
 	*slog.Logger
 	mode      atomic.Int32
@@ -39,14 +38,15 @@ type AccessLog struct {
 	failures  allowance
 }
 
-// NewAccessLog logs to log, at most rate lines per second; 0 is no limit.
+// NewAccessLog returns an AccessLog that logs to log, at most rate lines per second; 0
+// means no limit.
 func NewAccessLog(log *slog.Logger, mode AccessMode, rate int) *AccessLog {
 	a := &AccessLog{Logger: log}
 	a.Configure(mode, rate)
 	return a
 }
 
-// Configure changes what is logged from now on.
+// Configure changes the mode and the rate.
 func (a *AccessLog) Configure(mode AccessMode, rate int) {
 	a.mode.Store(int32(mode))
 	a.rate.Store(int64(rate))
@@ -72,22 +72,22 @@ func (a *AccessLog) Enabled(ctx context.Context, level slog.Level) bool {
 	ok, leftOut := lines.take(time.Now().Unix(), a.rate.Load())
 	if leftOut > 0 {
 		a.LogAttrs(ctx, slog.LevelInfo,
-			"requests were left out of the log because there were too many; raise log.accessRate to see more",
+			"requests were not logged because they exceeded log.accessRate; raise it to log more",
 			slog.Int64("requests", leftOut), slog.Bool("failures", lines == &a.failures))
 	}
 	return ok
 }
 
-// allowance counts the lines of a second.
+// allowance counts the lines of one second.
 type allowance struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // protects the fields below
 	second  int64
 	lines   int64
 	leftOut int64
 }
 
-// take asks for a line. In a new second it also returns how many were refused
-// before.
+// take reports whether a line may be logged. On the first call of a new second it also
+// returns how many lines were dropped before.
 func (l *allowance) take(second, most int64) (ok bool, leftOut int64) {
 	if most == 0 {
 		return true, 0

@@ -33,11 +33,11 @@ func TestAccessLine(t *testing.T) {
 		"principal=ci@acme", "µs",
 	} {
 		if !strings.Contains(log, want) {
-			t.Errorf("%s is missing in: %s", want, log)
+			t.Errorf("log line does not contain %s: %s", want, log)
 		}
 	}
 	if strings.Contains(log, "secret") {
-		t.Errorf("the query is in the log: %s", log)
+		t.Errorf("log line contains the query: %s", log)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestAccessModes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		mode web.AccessMode
-		want string // the statuses that are logged
+		want string // the logged statuses
 	}{
 		"all": {web.AccessAll, "200 404 500"}, "errors": {web.AccessErrors, "404 500"}, "off": {web.AccessOff, "500"},
 	} {
@@ -64,7 +64,7 @@ func TestAccessModes(t *testing.T) {
 				}
 			}
 			if strings.Join(got, " ") != tc.want {
-				t.Errorf("got %v, want %s", got, tc.want)
+				t.Errorf("got logged statuses %v, want %s", got, tc.want)
 			}
 		})
 	}
@@ -89,12 +89,13 @@ func TestAccessRate(t *testing.T) {
 		time.Sleep(time.Second)
 		send(200, 1)
 		if !strings.Contains(out.String(), "requests=7 failures=false") {
-			t.Errorf("nothing says that 7 lines are missing:\n%s", out.String())
+			t.Errorf("log does not report 7 dropped lines:\n%s", out.String())
 		}
 	})
 }
 
-// TestHangingUpIsNoError: what a client gave up is told, and blames nobody.
+// TestHangingUpIsNoError: a request whose client disconnected is logged, but not as an
+// error of the server.
 func TestHangingUpIsNoError(t *testing.T) {
 	t.Parallel()
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -110,6 +111,6 @@ func TestHangingUpIsNoError(t *testing.T) {
 	}
 	_, _, log = serve(func(http.ResponseWriter, *http.Request) { panic("boom") }, r)
 	if !strings.Contains(log, "level=ERROR") {
-		t.Errorf("a panic: got %s, want level ERROR", log)
+		t.Errorf("after a panic: got %s, want level ERROR", log)
 	}
 }

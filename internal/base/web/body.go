@@ -7,25 +7,25 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// ErrBodyTooLarge is the answer to a body over its limit.
-var ErrBodyTooLarge = errs.New(errs.TooLarge, "the request body is too large")
+// ErrBodyTooLarge rejects a body that exceeds its limit.
+var ErrBodyTooLarge = errs.New(errs.TooLarge, "request body is too large")
 
-// ReadBody reads the whole request body, at most limit bytes of it.
+// ReadBody reads the whole request body. A body of more than limit bytes is an error.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	body, _, err := (*Limiter)(nil).ReadBody(r, Caller{}, limit)
 	return body, err
 }
 
-// maxDiscard is where patience with a refused request ends.
+// maxDiscard is how much of a rejected request's body is read, in bytes.
 const maxDiscard = 32 << 20
 
-// Discard takes in what is left of the body of a request that is refused. Most
-// clients write all of a request before they read the answer, and would find
-// their connection reset instead of the reason. Those who ask first whether to
-// go on have sent nothing yet.
+// Discard reads the rest of the body of a rejected request. Most clients send the whole
+// request before they read the response; without Discard they would see a connection
+// reset instead of the reason. A client that sends Expect: 100-continue has not sent its
+// body yet.
 func Discard(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || r.Header.Get("Expect") != "" {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, maxDiscard) // whatever comes of it, the request is refused
+	_, _ = io.CopyN(io.Discard, r.Body, maxDiscard) // the request is rejected even if reading fails
 }

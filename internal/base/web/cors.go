@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// CORS lets browsers call a surface from other origins. Tokens travel in the
-// Authorization header and never in cookies, so any configured origin is safe;
-// an empty list allows none.
+// CORS lets browsers call a surface from other origins. Tokens are sent in the
+// Authorization header and never in cookies, so any configured origin is safe. An empty
+// list allows no origin.
 type CORS struct {
 	Origins []string // exact origins, or "*"
 }
 
-// Handle answers preflights and marks responses. exposed names the response
-// headers a page may read; a handler with dynamic ones calls Expose.
+// Handle responds to preflight requests and adds CORS headers to responses. exposed are
+// the response headers that a page may read; a handler with dynamic ones calls Expose.
 func (c CORS) Handle(next http.Handler, exposed ...string) http.Handler {
 	expose := strings.Join(append([]string{RequestIDHeader, "Retry-After", "Warning", "WWW-Authenticate"}, exposed...),
 		", ")
@@ -40,8 +40,8 @@ func preflight(h http.Header, r *http.Request) {
 	h.Add("Vary", "Access-Control-Request-Method")
 	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-	// Property headers are dynamic (X-Msg-Property-<key>), and "*" does not
-	// cover Authorization, so what is asked for is what is allowed.
+	// Property headers are dynamic (X-Msg-Property-<key>), and "*" does not include
+	// Authorization, so all requested headers are allowed.
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}
@@ -57,8 +57,7 @@ func (c CORS) allows(origin string) bool {
 	return false
 }
 
-// Expose adds a response header's name to those a page may read, when CORS is
-// in play for this response.
+// Expose adds a header to those that a page may read, if the response has CORS headers.
 func Expose(h http.Header, name string) {
 	if exposed := h.Get("Access-Control-Expose-Headers"); exposed != "" {
 		h.Set("Access-Control-Expose-Headers", exposed+", "+name)

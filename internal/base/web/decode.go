@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// DecodeText puts the text of an error of decoding a request into words that a
-// caller knows: the field by its path, what it takes and what it was given.
-// Decoders speak of the program's own types, which are nobody's business. Text
-// that is about something else comes back as it is.
+// DecodeText rewrites the text of a decoder's error for the caller: the path of the
+// field, the expected type and the value that was sent. The original text names types of
+// this program, which mean nothing to a caller. Other texts are returned unchanged.
 func DecodeText(text string) string {
 	for _, rule := range decodeRules {
 		if strings.Contains(text, rule.sign) {
@@ -20,16 +19,21 @@ func DecodeText(text string) string {
 	return text
 }
 
-// decodeRule rewrites one form of error. The sign is part of every text of that
-// form: looking for it is cheaper than matching.
+// decodeRule rewrites one form of error. Every text of that form contains sign; checking
+// for it is cheaper than matching the pattern.
 type decodeRule struct {
 	sign    string
 	pattern *regexp.Regexp
 	say     func(parts []string) string
 }
 
-// goType matches the name of a type as it prints.
+// goType matches the printed name of a Go type.
 const goType = `(struct \{.*\}|\S*interface \{\}|[^\s,;)]+)`
+
+// unmarshalError matches the beginning of an error of encoding/json, with the prefixes
+// that Kubernetes' decoders add.
+const unmarshalError = `(?:error unmarshaling JSON: )?(?:while decoding JSON: )?` +
+	`json: cannot unmarshal (\w+)(?: (\S+))? into Go `
 
 var decodeRules = []decodeRule{
 	{
@@ -38,12 +42,12 @@ var decodeRules = []decodeRule{
 	},
 	{
 		"cannot unmarshal", regexp.MustCompile(
-			`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go struct field [^\s.]*\.(\S+) of type ` + goType),
+			unmarshalError + `struct field [^\s.]*\.(\S+) of type ` + goType),
 		func(p []string) string { return p[3] + ": expected " + wanted(p[4]) + ", not " + given(p[1], p[2]) },
 	},
 	{
 		"cannot unmarshal", regexp.MustCompile(
-			`(?:error unmarshaling JSON: )?(?:while decoding JSON: )?json: cannot unmarshal (\w+)(?: (\S+))? into Go value of type ` + goType),
+			unmarshalError + `value of type ` + goType),
 		func(p []string) string { return "expected " + wanted(p[3]) + ", not " + given(p[1], p[2]) },
 	},
 	{
@@ -52,7 +56,8 @@ var decodeRules = []decodeRule{
 	},
 	{
 		"parsing time", regexp.MustCompile(
-			`parsing time ("(?:[^"\\]|\\.)*")(?: as "[^"]*": cannot parse "(?:[^"\\]|\\.)*" as "[^"]*"|: \w+ out of range|: extra text: "(?:[^"\\]|\\.)*")`),
+			`parsing time ("(?:[^"\\]|\\.)*")(?: as "[^"]*": cannot parse "(?:[^"\\]|\\.)*" as "[^"]*"|` +
+				`: \w+ out of range|: extra text: "(?:[^"\\]|\\.)*")`),
 		func(p []string) string { return p[1] + " is not a time of the form 2006-01-31T15:04:05Z (RFC 3339)" },
 	},
 	{
@@ -84,7 +89,7 @@ var decodeRules = []decodeRule{
 	},
 }
 
-// wanted says what a type takes.
+// wanted returns the JSON values that a type accepts, in words.
 func wanted(typeName string) string {
 	name := strings.TrimLeft(typeName, "*")
 	switch name {
@@ -111,7 +116,7 @@ func wanted(typeName string) string {
 	return "an object"
 }
 
-// given says what was there instead, as JSON calls it.
+// given returns the JSON value that was sent, in words.
 func given(kind, value string) string {
 	switch {
 	case value != "":
@@ -124,7 +129,7 @@ func given(kind, value string) string {
 	return "a " + kind
 }
 
-// printed shortens a value that was printed as the program's own.
+// printed shortens a printed Go value.
 func printed(value string) string {
 	switch {
 	case strings.HasPrefix(value, "map["):

@@ -32,7 +32,10 @@ func TestDecodeTextOfRealErrors(t *testing.T) {
 			`{"spec": {"small": 99999999999}}`,
 			"spec.small: expected a whole number up to 2147483647, not 99999999999",
 		},
-		"negative":         {`{"spec": {"size": -1}}`, "spec.size: expected a whole number that is not negative, not -1"},
+		"negative": {
+			`{"spec": {"size": -1}}`,
+			"spec.size: expected a whole number that is not negative, not -1",
+		},
 		"number":           {`{"spec": {"share": []}}`, "spec.share: expected a number, not an array"},
 		"boolean":          {`{"spec": {"on": "yes"}}`, "spec.on: expected true or false, not a string"},
 		"array":            {`{"spec": {"names": {}}}`, "spec.names: expected an array, not an object"},
@@ -56,7 +59,7 @@ func TestDecodeTextOfRealErrors(t *testing.T) {
 			into := body
 			err := json.Unmarshal([]byte(tc.body), &into)
 			if err == nil {
-				t.Fatalf("%s decodes", tc.body)
+				t.Fatalf("decoding %s succeeded, want an error", tc.body)
 			}
 			if got := web.DecodeText(err.Error()); got != tc.want {
 				t.Errorf("%s: got %q, want %q (from %q)", tc.body, got, tc.want, err)
@@ -71,7 +74,8 @@ func TestDecodeTextOfLibraries(t *testing.T) {
 		"failed: errors:\n  .spec.email: expected string, got &value.valueUnstructured{Value:true}\n  .spec.name: " +
 			"expected map, got &{[]}": "failed: errors:\n  .spec.email: expected a string, not true\n  .spec.name: " +
 			"expected an object, not an array",
-		`.a: expected numeric (int or float), got &value.valueUnstructured{Value:"x"}`: `.a: expected a number, not "x"`,
+		`.a: expected numeric (int or float), got &value.valueUnstructured{Value:"x"}`: ".a: expected a " +
+			`number, not "x"`,
 		`.a: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"b":5}}`: ".a: expected a " +
 			"string, not an object",
 		"cannot convert int64 to string":                    "expected a string, not a whole number",
@@ -82,7 +86,9 @@ func TestDecodeTextOfLibraries(t *testing.T) {
 		`json: unknown field "x"`:                           `unknown field "x"`,
 		"quantities must match the regular expression '^([+-])'": "a quantity is a number with or without a unit, " +
 			"such as 500m, 2 or 4Gi",
-		`invalid: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b5d)`: "invalid: expected an object, not an array (5b5d)",
+		`invalid: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type ` +
+			`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } ` +
+			`(5b5d)`: "invalid: expected an object, not an array (5b5d)",
 		"there is nothing to translate: expected": "there is nothing to translate: expected",
 	}
 	for text, want := range tests {

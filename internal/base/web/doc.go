@@ -1,10 +1,18 @@
-// Package web is what Freshet's HTTP surfaces share: handlers that return
-// errors, one router, one structured record per request, a limiter of what all
-// requests hold together, bounds on bodies, Accept lists, credentials out of
-// headers, and CORS.
+// Package web has the HTTP code that Freshet's surfaces share: handlers that return
+// errors, a router, one log record per request, a limiter for concurrent requests and
+// the memory of their bodies, limits on bodies, Accept lists, credentials in headers,
+// and CORS.
 //
-// It knows no surface and no domain. Each surface brings its own table from
-// errors to its wire form and gives it to Handle as an ErrorWriter; server puts
-// Middleware around all of them. Who is calling, what they may do and what is
-// written down about it is next door in surface.
+// It depends on no surface and no domain. Each surface passes its own table from errors
+// to responses to Handle as an ErrorWriter; server wraps all surfaces with Middleware.
+// Authentication, authorization and audit records are in surfaces/pipeline.
+//
+// Locks:
+//
+//	Shares.mu     all mutable fields of Shares and of its groups, members and waiters
+//	allowance.mu  the counters of one AccessLog
+//
+// No function takes both. The channel of a queued waiter is closed exactly once, with
+// Shares.mu held: when the waiter gets its units. The sum of all held units is
+// Shares.used, and it never exceeds Shares.most.
 package web

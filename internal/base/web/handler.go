@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// HandlerFunc serves a request or returns why it could not. A handler that has
-// begun to write its response must not return an error.
+// HandlerFunc serves a request or returns an error. A handler that has started its
+// response must not return an error.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// ErrorWriter renders an error in a surface's own wire form.
+// ErrorWriter responds with an error in the form of a surface.
 type ErrorWriter func(w http.ResponseWriter, r *http.Request, err error)
 
-// Handle adapts h to net/http; what h returns goes to onError and into the
+// Handle adapts h to net/http. It passes an error of h to onError and adds it to the
 // request's record.
 func Handle(h HandlerFunc, onError ErrorWriter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,8 +24,8 @@ func Handle(h HandlerFunc, onError ErrorWriter) http.Handler {
 	})
 }
 
-// WriteJSON writes v as JSON with the given content type, leaving <, > and &
-// as they are so that schema texts stay byte for byte.
+// WriteJSON writes v as JSON with the given content type. It does not escape <, > and &,
+// so that schema texts stay unchanged byte for byte.
 func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) error {
 	body, err := MarshalJSON(v)
 	if err != nil {
@@ -41,7 +41,7 @@ func WriteBody(w http.ResponseWriter, status int, contentType string, body []byt
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone; the record's byte count shows it
+	_, _ = w.Write(body) // the client may have disconnected; the record's byte count shows it
 }
 
 // MarshalJSON is json.Marshal without HTML escaping.

@@ -11,41 +11,41 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Limiter bounds what requests may hold at the same time: how many there are,
-// and the memory of their bodies, both in fair shares. A nil Limiter bounds
-// nothing. Requests enter when it is known whose they are: strangers hold nothing.
+// Limiter limits the number of concurrent requests and the memory of their bodies, both
+// in fair shares. A nil Limiter has no limits. A request enters after its caller was
+// authenticated, so that unauthenticated callers hold nothing.
 type Limiter struct {
 	requests *Shares
 	memory   *Shares
 }
 
-// ErrBusy is the answer to a request that there is no room for; the caller may
-// try again in a moment.
-var ErrBusy = errs.New(errs.Unavailable, "the server is busy; try again in a moment")
+// ErrBusy rejects a request that exceeds the limits; the client may retry.
+var ErrBusy = errs.New(errs.Unavailable, "server is busy; retry in a moment")
 
-// ErrNoMajority is the answer of a member that is cut off from its group.
+// ErrNoMajority rejects a request to a member that is cut off from its ensemble.
 var ErrNoMajority = errs.New(errs.Unavailable,
-	"this member does not reach a majority of its group and answers nothing; ask another member, or try again shortly")
+	"member does not reach a majority of its ensemble and rejects all requests; use another member, or retry later")
 
-// ErrStarting is the answer to a request that came before the server was ready.
-var ErrStarting = errs.New(errs.Unavailable, "the server is starting; try again in a moment")
+// ErrStarting rejects a request that came before the server was ready.
+var ErrStarting = errs.New(errs.Unavailable, "server is starting; retry in a moment")
 
 const (
-	// smallBody is not counted: as many of these as there are requests do no
-	// harm. It is also what a larger one has to show before it gets room, or
-	// clients that announce much and send nothing would take all there is.
+	// smallBody is the size up to which a body is not counted: the limit on requests
+	// bounds their sum. A larger body must send this much before it reserves memory.
+	// Otherwise clients that announce a large body and send nothing could reserve all
+	// memory.
 	smallBody = 64 << 10
-	// roomWait is how long a request waits for the memory of its body. The
-	// client notices no more than that nobody reads yet.
+	// roomWait is how long a request waits for the memory of its body. Until then the
+	// server does not read the rest of the body.
 	roomWait = 20 * time.Second
 )
 
-// NewLimiter makes a limiter for so many requests with so many bytes of bodies.
+// NewLimiter returns a limiter for this many concurrent requests and bytes of bodies.
 func NewLimiter(requests int, memory int64) *Limiter {
 	return &Limiter{requests: NewShares(int64(requests)), memory: NewShares(memory)}
 }
 
-// Enter lets a request in, which then has to leave, or returns ErrBusy.
+// Enter admits a request, which must call Leave at its end, or returns ErrBusy.
 func (l *Limiter) Enter(who Caller) error {
 	if l == nil {
 		return nil
@@ -56,21 +56,21 @@ func (l *Limiter) Enter(who Caller) error {
 	return nil
 }
 
-// Leave ends what Enter began.
+// Leave ends a request that Enter admitted.
 func (l *Limiter) Leave(who Caller) {
 	if l != nil {
 		l.requests.Release(who, 1)
 	}
 }
 
-// ReadBody reads the whole body, at most limit bytes of it, once there is room
-// for it. held goes back with Release when the body is not needed any more,
-// also after an error.
+// ReadBody reads the whole body once there is memory for it. A body of more than limit
+// bytes is an error. held is the reserved memory: the caller must Release it when it no
+// longer needs the body, also after an error.
 func (l *Limiter) ReadBody(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
 	defer func() { RecordOf(r.Context()).charge(len(body)) }()
 	n := r.ContentLength
 	if n > limit {
-		return nil, 0, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", ErrBodyTooLarge, n, limit)
+		return nil, 0, errs.Newf(errs.TooLarge, "%w: %d bytes, the limit is %d", ErrBodyTooLarge, n, limit)
 	}
 	if n < 0 {
 		return l.readUnknown(r, who, limit)
@@ -89,7 +89,7 @@ func (l *Limiter) ReadBody(r *http.Request, who Caller, limit int64) (body []byt
 	return whole, held, nil
 }
 
-// readUnknown reads a body of which nobody said how long it is.
+// readUnknown reads a body without a Content-Length.
 func (l *Limiter) readUnknown(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
 	known, err := io.ReadAll(io.LimitReader(r.Body, min(limit, smallBody)))
 	if err != nil {
@@ -111,8 +111,8 @@ func (l *Limiter) readUnknown(r *http.Request, who Caller, limit int64) (body []
 	return append(known, more...), held, nil
 }
 
-// readGrowing reads n bytes into memory that grows with what comes: whoever only
-// says that much will follow gets little.
+// readGrowing reads n bytes into a buffer that grows with the received data, so that a
+// client that only announces a large body does not allocate it.
 func readGrowing(from io.Reader, n int64) ([]byte, error) {
 	const first, factor = 4 << 10, 16
 	body := make([]byte, min(n, first))
@@ -130,8 +130,8 @@ func readGrowing(from io.Reader, n int64) ([]byte, error) {
 	}
 }
 
-// ErrBodyTimeout is the answer to a body that arrives too slowly, or not at all.
-var ErrBodyTimeout = errs.New(errs.Invalid, "the request body did not arrive in time")
+// ErrBodyTimeout rejects a body that arrives too slowly or not at all.
+var ErrBodyTimeout = errs.New(errs.Invalid, "request body did not arrive in time")
 
 func unreadable(err error) error {
 	switch {
@@ -140,10 +140,10 @@ func unreadable(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrBodyTimeout
 	}
-	return errs.Newf(errs.Invalid, "the request body could not be read: %w", err)
+	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
 }
 
-// hold takes room for n bytes, all there is when that is less.
+// hold reserves memory for n bytes, or all memory if that is less.
 func (l *Limiter) hold(ctx context.Context, who Caller, n int64) (int64, error) {
 	if l == nil {
 		return 0, nil
@@ -155,7 +155,7 @@ func (l *Limiter) hold(ctx context.Context, who Caller, n int64) (int64, error) 
 	return held, nil
 }
 
-// Release gives back what ReadBody held.
+// Release returns the memory that ReadBody has reserved.
 func (l *Limiter) Release(who Caller, held int64) {
 	if held > 0 {
 		l.memory.Release(who, held)

@@ -18,21 +18,21 @@ func TestLimiterLetsInAsManyAsItShould(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(2, 1<<20)
 	one, other := web.Caller{Organization: "one"}, web.Caller{Organization: "other"}
-	for range 3 { // leaving makes room again
+	for range 3 { // Leave admits other requests again
 		for _, who := range []web.Caller{one, other} {
 			if err := limiter.Enter(who); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := limiter.Enter(web.Caller{Organization: "third"}); !errors.Is(err, web.ErrBusy) {
-			t.Errorf("the third request: got %v, want %v", err, web.ErrBusy)
+			t.Errorf("third request: got %v, want %v", err, web.ErrBusy)
 		}
 		limiter.Leave(one)
 		limiter.Leave(other)
 	}
 }
 
-// bodyOf is a request with a body of a size, whose length is told or not.
+// bodyOf returns a request with a body of a size, with or without a Content-Length.
 func bodyOf(size int, told bool) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
 	if !told {
@@ -49,21 +49,21 @@ func TestBodiesWaitForRoom(t *testing.T) {
 			limiter := web.NewLimiter(10, 1<<20)
 			_, held, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit)
 			if err != nil || held != size {
-				t.Fatalf("the body holds %d, %v, want %d", held, err, size)
+				t.Fatalf("first body: reserved %d, error %v, want %d", held, err, size)
 			}
 			if _, small, err := limiter.ReadBody(bodyOf(1<<10, told), web.Caller{Organization: "a"},
 				limit); err != nil || small != 0 {
-				t.Errorf("a small body holds %d, %v, want 0", small, err)
+				t.Errorf("small body: reserved %d, error %v, want 0", small, err)
 			}
 			if _, none, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"},
 				limit); !errors.Is(err, web.ErrBusy) || none != 0 {
-				t.Errorf("without room: holds %d, %v, want 0, %v", none, err, web.ErrBusy)
+				t.Errorf("without free memory: reserved %d, error %v, want 0, %v", none, err, web.ErrBusy)
 			}
 			second := make(chan error)
 			go func() {
 				body, held, err := limiter.ReadBody(bodyOf(size, told), web.Caller{Organization: "a"}, limit)
 				if len(body) != size && err == nil {
-					err = errors.New("half a body")
+					err = errors.New("body is incomplete")
 				}
 				limiter.Release(web.Caller{Organization: "a"}, held)
 				second <- err
@@ -71,13 +71,13 @@ func TestBodiesWaitForRoom(t *testing.T) {
 			synctest.Wait()
 			limiter.Release(web.Caller{Organization: "a"}, held)
 			if err := <-second; err != nil {
-				t.Errorf("once there was room: %v", err)
+				t.Errorf("after memory was released: %v", err)
 			}
 		})
 	}
 }
 
-// TestWhoOnlyAnnouncesHoldsNothing: room is for what comes.
+// TestWhoOnlyAnnouncesHoldsNothing: a body that was only announced reserves no memory.
 func TestWhoOnlyAnnouncesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	const size = 600 << 10
@@ -104,7 +104,7 @@ func TestWhoOnlyAnnouncesHoldsNothing(t *testing.T) {
 		}
 		_ = end.CloseWithError(io.ErrUnexpectedEOF)
 		if err := <-failed; err == nil {
-			t.Error("half a body was taken for a whole one")
+			t.Error("ReadBody returned an incomplete body without an error")
 		}
 	})
 }
@@ -114,12 +114,13 @@ func TestBodyLargerThanAllTheRoom(t *testing.T) {
 	limiter := web.NewLimiter(1, 100<<10)
 	body, held, err := limiter.ReadBody(bodyOf(1<<20, true), web.Caller{Organization: "a"}, 1<<20)
 	if err != nil || len(body) != 1<<20 || held != 100<<10 {
-		t.Errorf("read %d bytes, holds %d, %v, want %d bytes, %d held", len(body), held, err, 1<<20, 100<<10)
+		t.Errorf("got %d bytes, %d reserved, error %v, want %d bytes, %d reserved", len(body), held, err, 1<<20,
+			100<<10)
 	}
 }
 
-// TestAttackStalledLargeBodies: bodies that stop arriving hold the room of whoever
-// sends them, and of nobody else.
+// TestAttackStalledLargeBodies: bodies that stop arriving do not use the memory share of
+// other organizations.
 func TestAttackStalledLargeBodies(t *testing.T) {
 	t.Parallel()
 	const size, attackers = 600 << 10, 50
@@ -135,17 +136,17 @@ func TestAttackStalledLargeBodies(t *testing.T) {
 			r := bodyOf(size, true)
 			r.Body = stalled
 			group.Go(func() {
-				_, held, _ := limiter.ReadBody(r, attacker, size) // it never succeeds
+				_, held, _ := limiter.ReadBody(r, attacker, size) // reading never succeeds
 				limiter.Release(attacker, held)
 			})
-			group.Go(func() { _, _ = io.WriteString(end, strings.Repeat("x", 100<<10)) }) // so far and no further
+			group.Go(func() { _, _ = io.WriteString(end, strings.Repeat("x", 100<<10)) }) // then the body stalls
 		}
 		synctest.Wait()
 		for range 3 {
 			_, held, err := limiter.ReadBody(bodyOf(size, true), victim, size)
 			if err != nil {
 				kept++
-				t.Errorf("while others stall: %v", err)
+				t.Errorf("reading a body while others stall: %v", err)
 			}
 			limiter.Release(victim, held)
 		}

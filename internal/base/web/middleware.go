@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// RequestIDHeader carries the request id in and out.
+// RequestIDHeader is the header of the request id, in requests and responses.
 const RequestIDHeader = "X-Request-Id"
 
-// Observer is told of every finished request; metrics implement it.
+// Observer is notified of every finished request; metrics implement it.
 type Observer interface {
 	ObserveRequest(surface, route, method string, status int, took time.Duration, bytes int64)
 }
 
-// Middleware gives every request an id and a record, keeps a panicking handler
-// from taking the process down, and logs and observes once at the end.
+// Middleware adds an id and a record to every request, recovers from panics of the
+// handler, and at the end logs the request and notifies the observer.
 func Middleware(next http.Handler, log RequestLog, observer Observer) http.Handler {
 	return MiddlewareUntil(next, log, observer, new(atomic.Bool))
 }
 
-// MiddlewareUntil is Middleware for a server that can end: from then on every
-// response ends its connection, those to requests that came before too. Over
-// HTTP/2 net/http makes a GOAWAY of it.
+// MiddlewareUntil is Middleware for a server that can shut down. Once ending is true,
+// every response closes its connection, including responses to earlier requests. Over
+// HTTP/2, net/http sends GOAWAY instead.
 func MiddlewareUntil(next http.Handler, log RequestLog, observer Observer, ending *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Context: r.Context(), id: [1]string{requestID(r)}}
@@ -43,9 +43,8 @@ func MiddlewareUntil(next http.Handler, log RequestLog, observer Observer, endin
 	})
 }
 
-// exchange is what Middleware keeps of a request: its record, its response, and
-// the context that leads to the record. Every request has one, so it is one
-// piece of memory.
+// exchange is Middleware's state of a request: its record, its response writer, and the
+// context that returns the record. It is one allocation, because every request has one.
 type exchange struct {
 	context.Context //nolint:containedctx // it is the request's context
 
@@ -62,7 +61,8 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// finish ends a request; it is deferred, and knows whether the handler panicked.
+// finish logs and observes a request. It is deferred, so that it can recover from a
+// panic of the handler.
 func finish(x *exchange, r *http.Request, log RequestLog, observer Observer) {
 	out, rec, panicked := &x.out, &x.rec, false
 	if p := recover(); p != nil {
@@ -95,7 +95,7 @@ func finish(x *exchange, r *http.Request, log RequestLog, observer Observer) {
 	}
 }
 
-// requestID takes the caller's id when it is short and printable, else makes one.
+// requestID returns the client's id if it is short and printable, otherwise a random one.
 func requestID(r *http.Request) string {
 	if ids := r.Header[RequestIDHeader]; len(ids) > 0 && validRequestID(ids[0]) {
 		return ids[0]
@@ -117,15 +117,15 @@ func validRequestID(id string) bool {
 	return true
 }
 
-// responseWriter counts what goes out. It keeps Flush, CloseNotify and Hijack,
-// which the resource API's watches look for.
+// responseWriter records the status and the size of a response. It also implements
+// Flush, CloseNotify and Hijack, which the resource API's watches need.
 type responseWriter struct {
 	http.ResponseWriter
 	rec    *Record
 	ending *atomic.Bool
 }
 
-// begin is called before the header goes out.
+// begin is called before the header is written.
 func (w *responseWriter) begin(status int) {
 	w.rec.Status = status
 	if w.ending.Load() {
@@ -162,15 +162,16 @@ func (w *responseWriter) WriteString(s string) (int, error) {
 }
 
 func (w *responseWriter) Flush() {
-	_ = w.FlushError() // whoever wants to know calls FlushError
+	_ = w.FlushError() // callers that need the error call FlushError
 }
 
-// FlushError tells http.ResponseController when the client is gone.
+// FlushError is for http.ResponseController. It returns an error if the client has
+// disconnected.
 func (w *responseWriter) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// CloseNotify serves libraries that still ask for it; new code uses the context.
+// CloseNotify is for libraries that still need it; new code uses the context.
 func (w *responseWriter) CloseNotify() <-chan bool {
 	if notifier, ok := w.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // k8s.io/apiserver needs it
 		return notifier.CloseNotify()
@@ -178,8 +179,8 @@ func (w *responseWriter) CloseNotify() <-chan bool {
 	return make(chan bool)
 }
 
-// Hijack hands the connection over to whoever speaks another protocol on it: a
-// watch can be had over a WebSocket.
+// Hijack hands the connection over to a handler of another protocol: the resource API
+// serves watches over WebSockets.
 func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil && w.rec.Status == 0 {

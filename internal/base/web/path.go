@@ -7,40 +7,39 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// maxSegments is more than any route has; what is longer is only found by
-// routes that end in "...".
+// maxSegments is more than any route has. A longer path only matches routes that end in
+// "...".
 const maxSegments = 12
 
-// ErrPathEncoding is what is wrong with a path of which a segment cannot be
-// unescaped.
-var ErrPathEncoding = errs.New(errs.Invalid, "the path is not properly percent-encoded")
+// ErrPathEncoding rejects a path with a segment that cannot be unescaped.
+var ErrPathEncoding = errs.New(errs.Invalid, "path is not properly percent-encoded")
 
-// Path is the path of a request in segments, each of them unescaped by itself,
-// since a name may hold a slash as %2F. One slash at the end means nothing.
-// Segments are split off as they are asked for.
+// Path is the path of a request in segments. Each segment is unescaped separately,
+// because a name can contain a slash as %2F. One trailing slash is ignored. Segments are
+// split lazily.
 type Path struct {
 	rest    string // not split yet
 	escaped bool
-	more    bool // rest is another segment
+	more    bool // rest has at least one segment
 	bad     bool // a segment cannot be unescaped
 	n       int
 	list    [maxSegments]string
 }
 
-// Parse takes the path of a URL.
+// Parse resets p to the path of a URL.
 func (p *Path) Parse(u *url.URL) {
 	path := u.RawPath
 	p.escaped = path != ""
 	if !p.escaped {
-		// Then the default encoding of Path is what was sent, and every slash in
-		// it was a slash.
+		// Then the request had the default encoding of Path, and every slash in Path is a
+		// separator.
 		path = u.Path
 	}
 	p.rest = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	p.more, p.bad, p.n = p.rest != "", false, 0
 }
 
-// at returns a segment, and splits as far as that takes.
+// at returns a segment. It splits the path as far as needed.
 func (p *Path) at(i int) (string, bool) {
 	for i >= p.n {
 		if !p.more || p.bad || p.n == maxSegments {
@@ -61,19 +60,19 @@ func (p *Path) at(i int) (string, bool) {
 	return p.list[i], true
 }
 
-// whole says whether every segment has been split off.
+// whole reports whether every segment has been split.
 func (p *Path) whole() bool { return !p.more && !p.bad }
 
-// Len is the number of segments split off so far.
+// Len returns the number of segments that have been split so far.
 func (p *Path) Len() int { return p.n }
 
-// Segment returns a segment, "" when the path is shorter.
+// Segment returns a segment, "" if the path is shorter.
 func (p *Path) Segment(i int) string {
 	s, _ := p.at(i)
 	return s
 }
 
-// Remove takes a segment out of the path.
+// Remove removes a segment from the path.
 func (p *Path) Remove(i int) {
 	if _, ok := p.at(i); ok {
 		copy(p.list[i:p.n], p.list[i+1:p.n])
@@ -81,7 +80,7 @@ func (p *Path) Remove(i int) {
 	}
 }
 
-// Err returns ErrPathEncoding when a segment could not be unescaped.
+// Err returns ErrPathEncoding if a segment could not be unescaped.
 func (p *Path) Err() error {
 	if p.bad {
 		return ErrPathEncoding

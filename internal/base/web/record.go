@@ -11,8 +11,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Record is the one structured record of a request: made on arrival, filled by
-// whoever knows something, logged once at the end.
+// Record is the log record of a request. Middleware creates it, handlers fill it in, and
+// Middleware logs it once at the end.
 type Record struct {
 	RequestID string
 	Surface   string // resources, messages, registry, token, console
@@ -23,15 +23,15 @@ type Record struct {
 	Bytes     int64
 	Started   time.Time
 	Err       error
-	Refusal   *Refusal // why no surface should look at the request; nil for most
-	Expected  bool     // a failure status is an answer here, as on health pages
-	Meter     Meter    // whose bytes these are; nil until that is known
+	Refusal   *Refusal // why surfaces must reject the request; nil for valid requests
+	Expected  bool     // an error status is a normal result, as for health checks; logged at debug
+	Meter     Meter    // counts the bytes of the request; nil until the caller is known
 }
 
-// Meter counts the bytes of requests and responses as they come and go.
+// Meter counts the bytes of requests and responses.
 type Meter interface{ Charge(bytes int64) }
 
-// charge counts bytes for whoever the request is of.
+// charge counts bytes of the request or the response.
 func (rec *Record) charge(n int) {
 	if rec.Meter != nil {
 		rec.Meter.Charge(int64(n))
@@ -43,11 +43,11 @@ func (rec *Record) SetRoute(surface, route string) {
 	rec.Surface, rec.Route = surface, route
 }
 
-// Fail notes the error that decided the response.
+// Fail records the error of the response.
 func (rec *Record) Fail(err error) { rec.Err = err }
 
-// level is that of the request's line: a failure of the server is an error, a
-// page that probes ask for all the time is detail.
+// level returns the level to log the request at: error for a failure of the server,
+// debug for health checks, otherwise info.
 func (rec *Record) level(clientGone bool) slog.Level {
 	switch {
 	case rec.Expected:
@@ -59,11 +59,10 @@ func (rec *Record) level(clientGone bool) slog.Level {
 	return slog.LevelError
 }
 
-// maxLoggedPath bounds what a caller can put into a line.
+// maxLoggedPath limits what a client can put into a log line, in bytes.
 const maxLoggedPath = 512
 
-// loggedPath names the resource or topic. The query is left out: it may hold
-// anything.
+// loggedPath returns the path without the query, because a query can contain secrets.
 func loggedPath(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if len(path) > maxLoggedPath {
@@ -72,8 +71,8 @@ func loggedPath(r *http.Request) string {
 	return path
 }
 
-// maxLoggedError is enough for a panic with its stack. Errors about input often
-// quote it.
+// maxLoggedError limits an error in the log, in bytes. It is enough for a panic with its
+// stack. Errors about input often quote the input, which can be large.
 const maxLoggedError = 8 << 10
 
 func loggedError(err error) string {
@@ -84,7 +83,7 @@ func loggedError(err error) string {
 	return text
 }
 
-// readable is a duration with three or four digits.
+// readable formats a duration with a few significant digits.
 func readable(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -120,8 +119,8 @@ func (rec *Record) attrs(r *http.Request, took time.Duration) []slog.Attr {
 
 type recordKey struct{}
 
-// RecordOf returns the request's record; a spare one outside Middleware, so
-// that callers never have to check.
+// RecordOf returns the request's record. Outside of Middleware it returns an unused one,
+// so that callers need not check for nil.
 func RecordOf(ctx context.Context) *Record {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		return rec

@@ -13,8 +13,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackLogByQuotedInput: an error that quotes a large body does not put it
-// into the log.
+// TestAttackLogByQuotedInput: an error that quotes a large body does not write the whole
+// body to the log.
 func TestAttackLogByQuotedInput(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -27,7 +27,7 @@ func TestAttackLogByQuotedInput(t *testing.T) {
 	large := 0
 	if out.Len() > 16<<10 || !strings.Contains(out.String(), "invalid value: é") {
 		large = 1
-		t.Errorf("the line has %d bytes: %.200s", out.Len(), out.String())
+		t.Errorf("log line has %d bytes: %.200s", out.Len(), out.String())
 	}
 	tally.Attack(t, "large lines in the log", 1, large)
 }

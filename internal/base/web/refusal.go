@@ -7,27 +7,27 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Refusal is a request that no surface should look at: it is malformed as HTTP,
-// or its header is too large. The surface that its path belongs to answers it in
-// its own form, with this status.
+// Refusal is why a request is rejected before a surface handles it: it is malformed
+// HTTP, or its header is too large. The surface of its path responds with this status,
+// in the surface's own form of errors.
 type Refusal struct {
 	Status int
 	Text   string
 }
 
-// Error implements error; the text is for the caller.
+// Error implements error; clients see the text.
 func (r *Refusal) Error() string { return r.Text }
 
-// Unwrap gives it a kind.
+// Unwrap returns an error of kind Invalid.
 func (r *Refusal) Unwrap() error { return errRefused }
 
-var errRefused = errs.New(errs.Invalid, "the request is not valid HTTP")
+var errRefused = errs.New(errs.Invalid, "request is not valid HTTP")
 
-// Refused returns the refusal of a request, or nil. Surfaces ask it first.
+// Refused returns the refusal of a request, or nil. Surfaces check it first.
 func Refused(r *http.Request) *Refusal { return RecordOf(r.Context()).Refusal }
 
-// Refuse makes next answer every request with a refusal. It belongs inside of
-// Middleware, which makes the record.
+// Refuse makes next reject every request. It must be inside of Middleware, which creates
+// the record.
 func Refuse(next http.Handler, refusal *Refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		RecordOf(r.Context()).Refusal = refusal
@@ -35,23 +35,21 @@ func Refuse(next http.Handler, refusal *Refusal) http.Handler {
 	})
 }
 
-// BoundHeaders refuses requests whose header is larger than limit. The HTTP
-// library has a bound too, which it answers in a form of its own; it should be
-// the wider one.
+// BoundHeaders rejects requests whose header is larger than limit. net/http has a limit
+// too, but with an error in a form of its own, so that limit should be larger.
 func BoundHeaders(next http.Handler, limit int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if size := headerSize(r); size > limit {
 			RecordOf(r.Context()).Refusal = &Refusal{
 				Status: http.StatusRequestHeaderFieldsTooLarge,
-				Text: fmt.Sprintf("the header of the request is too large: it has %d bytes, the limit is %d", size,
-					limit),
+				Text:   fmt.Sprintf("request header is too large: %d bytes, the limit is %d", size, limit),
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// headerSize is what a header takes on the wire, line ends included.
+// headerSize returns the size of a header on the wire, including line ends.
 func headerSize(r *http.Request) int {
 	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// Route is a place of a surface: a method, a pattern, and what the surface
-// keeps for it.
+// Route is a method, a pattern and a value of the surface, such as a handler.
 type Route[T any] struct {
-	// Method is the one it serves, "" for every method.
+	// Method is the method of the route, "" for every method.
 	Method string
-	// Pattern is the path in segments: a word stands for itself, {name} for any
-	// one segment, and "..." at the end for everything beneath, or nothing.
+	// Pattern is the path in segments: a word matches itself, {name} any one segment, and
+	// "..." at the end any number of segments, including none.
 	Pattern string
 	Value   T
 
-	names   []string // of its parameters
-	indices []int    // of their segments
+	names   []string // names of the parameters
+	indices []int    // segments of the parameters
 }
 
-// Param returns the segment that the route calls so, "" when it has none.
+// Param returns the value of a parameter, "" if the route does not have it.
 func (r *Route[T]) Param(p *Path, name string) string {
 	for i, n := range r.names {
 		if n == name {
@@ -33,26 +32,24 @@ func (r *Route[T]) Param(p *Path, name string) string {
 // Params lists the names of the parameters, in the order of the path.
 func (r *Route[T]) Params() []string { return r.names }
 
-// Router finds routes. Where several fit, the most specific one wins: from left
-// to right a word before a parameter with given values, before a parameter,
-// before "...". A route with another method does not stand in the way of a less
-// specific one that serves it. What it means that there is none is the
-// surface's business.
+// Router finds routes. If several match, the most specific one wins: from left to right,
+// a word before a parameter with a set of values, before a parameter, before "...". A
+// route with another method does not hide a less specific route with the right method.
 //
-// It is a tree of segments, and looks at no more of a path than it needs:
+// It is a tree of segments and parses only as much of a path as it needs; see
 // BenchmarkRouter.
 type Router[T any] struct {
 	root   node[T]
 	routes []*Route[T]
 }
 
-// node is a place in the tree, reached by the segments before it.
+// node is a node of the tree.
 type node[T any] struct {
 	words  []branch[T]
-	given  []branch[T] // parameters that take some values only
-	any    *node[T]    // a parameter
-	routes []*Route[T] // that end here
-	tails  []*Route[T] // that end here with "..."
+	given  []branch[T] // parameters with a set of values
+	any    *node[T]    // parameter with any value
+	routes []*Route[T] // routes that end here
+	tails  []*Route[T] // routes that end here with "..."
 }
 
 type branch[T any] struct {
@@ -62,8 +59,8 @@ type branch[T any] struct {
 
 const everything = "..."
 
-// NewRouter makes a router. values limits parameters, by name, to some words.
-// Two routes for the same method and path are a mistake, and panic.
+// NewRouter returns a router. values restricts parameters, by name, to a set of values.
+// It panics if two routes have the same method and path.
 func NewRouter[T any](routes []Route[T], values map[string][]string) *Router[T] {
 	t := &Router[T]{}
 	for _, r := range routes {
@@ -91,7 +88,7 @@ func (t *Router[T]) add(r *Route[T], values map[string][]string) {
 		list = &at.routes
 	}
 	if slices.ContainsFunc(*list, func(other *Route[T]) bool { return other.Method == r.Method }) {
-		panic("web: there are two routes for " + r.Method + " " + r.Pattern)
+		panic("web: two routes for " + r.Method + " " + r.Pattern)
 	}
 	*list = append(*list, r)
 	t.routes = append(t.routes, r)
@@ -107,7 +104,7 @@ func (n *node[T]) parameter(values []string) *node[T] {
 	return n.any
 }
 
-// follow returns the node behind a branch, and makes both when they are new.
+// follow returns the node of a branch; it creates both if they do not exist.
 func follow[T any](branches *[]branch[T], values []string) *node[T] {
 	for _, b := range *branches {
 		if slices.Equal(b.values, values) {
@@ -119,7 +116,7 @@ func follow[T any](branches *[]branch[T], values []string) *node[T] {
 	return next
 }
 
-// Find returns the route of a path, nil when there is none.
+// Find returns the route of a path, nil if no route matches.
 func (t *Router[T]) Find(method string, p *Path) *Route[T] { return t.root.find(method, p, 0) }
 
 func (n *node[T]) find(method string, p *Path, depth int) *Route[T] {
@@ -137,7 +134,7 @@ func (n *node[T]) find(method string, p *Path, depth int) *Route[T] {
 			if r := b.next.find(method, p, depth+1); r != nil {
 				return r
 			}
-			break // there is no second branch for a word
+			break // a word has only one branch
 		}
 	}
 	for i := range n.given {
@@ -164,8 +161,8 @@ func pick[T any](routes []*Route[T], method string) *Route[T] {
 	return nil
 }
 
-// Allowed lists the methods that a path does have, in the form of the header
-// Allow; "" when there is nothing at the path.
+// Allowed returns the methods of a path in the form of the Allow header; "" if the path
+// does not exist.
 func (t *Router[T]) Allowed(p *Path) string {
 	var methods []string
 	for _, r := range t.routes {
@@ -177,8 +174,8 @@ func (t *Router[T]) Allowed(p *Path) string {
 	return strings.Join(methods, ", ")
 }
 
-// MethodOf is the method to find a route for on a surface where HEAD is GET
-// without the body.
+// MethodOf returns the method to find a route with, on a surface where HEAD is served as
+// GET without the body.
 func MethodOf(r *http.Request) string {
 	if r.Method == http.MethodHead {
 		return http.MethodGet

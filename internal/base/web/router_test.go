@@ -7,7 +7,7 @@ import (
 	"freshet/internal/base/web"
 )
 
-// testRouter has routes that stand in each other's way.
+// testRouter returns a router with routes that overlap.
 func testRouter() *web.Router[string] {
 	var routes []web.Route[string]
 	for _, r := range [][2]string{
@@ -67,12 +67,12 @@ func TestRouterFindsTheMostSpecificRoute(t *testing.T) {
 			got = route.Value
 		}
 		if got != want {
-			t.Errorf("%s: found %q, want %q", request, got, want)
+			t.Errorf("%s: got route %q, want %q", request, got, want)
 		}
 	}
 }
 
-// cutRequest reads a method and a path.
+// cutRequest parses a method and a path.
 func cutRequest(request string) (method string, path *web.Path, ok bool) {
 	for i := range len(request) {
 		if request[i] == ' ' {
@@ -93,14 +93,14 @@ func TestRouterNamesParameters(t *testing.T) {
 	method, path, _ := cutRequest("GET /persistent/a%2Fb/n%20s/t/stats")
 	route := testRouter().Find(method, path)
 	if route == nil {
-		t.Fatal("found no route, want one")
+		t.Fatal("got no route, want one")
 	}
 	for name, want := range map[string]string{
 		"domain": "persistent", "tenant": "a/b", "namespace": "n s", "topic": "t",
 		"other": "",
 	} {
 		if got := route.Param(path, name); got != want {
-			t.Errorf("parameter %s is %q, want %q", name, got, want)
+			t.Errorf("parameter %s: got %q, want %q", name, got, want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestRouterListsAllowedMethods(t *testing.T) {
 	} {
 		_, path, _ := cutRequest(request)
 		if got := router.Allowed(path); got != want {
-			t.Errorf("%s: allowed %q, want %q", request, got, want)
+			t.Errorf("%s: got allowed methods %q, want %q", request, got, want)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestRouterRefusesTwoRoutesForOnePlace(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {
-			t.Error("two routes for the same method and path were taken, want a panic")
+			t.Error("NewRouter accepted two routes for the same method and path, want a panic")
 		}
 	}()
 	web.NewRouter([]web.Route[int]{{Method: "GET", Pattern: "/a/{b}"}, {Method: "GET", Pattern: "/a/{c}"}}, nil)
@@ -135,7 +135,7 @@ func TestPathWithBrokenEncoding(t *testing.T) {
 	path := &web.Path{}
 	path.Parse(&url.URL{Path: "/subjects/%zz", RawPath: "/subjects/%zz"})
 	if route := testRouter().Find("GET", path); route != nil || path.Err() == nil {
-		t.Errorf("found %v, error %v, want nothing and an error", route, path.Err())
+		t.Errorf("got route %v, error %v, want no route and an error", route, path.Err())
 	}
 }
 
@@ -144,7 +144,7 @@ func TestRemovedSegment(t *testing.T) {
 	method, path, _ := cutRequest("GET /subjects/extra/a/versions/1")
 	path.Remove(1)
 	if route := testRouter().Find(method, path); route == nil || route.Param(path, "version") != "1" {
-		t.Errorf("found %v, want the version", route)
+		t.Errorf("got route %v, want the one with version 1", route)
 	}
 }
 
@@ -160,7 +160,7 @@ func FuzzRouter(f *testing.F) {
 		path := &web.Path{}
 		path.Parse(&url.URL{Path: raw, RawPath: raw})
 		if route := router.Find(method, path); route != nil && route.Method != "" && route.Method != method {
-			t.Errorf("found %s for %s, want %v, %v", route.Value, method, "", method)
+			t.Errorf("got route %s for method %s, want one for that method or for all", route.Value, method)
 		}
 		router.Allowed(path)
 	})
@@ -174,7 +174,7 @@ func BenchmarkRouter(b *testing.B) {
 	for b.Loop() {
 		path.Parse(u)
 		if router.Find("GET", &path) == nil {
-			b.Fatal("found nothing")
+			b.Fatal("got no route, want one")
 		}
 	}
 }

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Caller is who something is shared with: a principal of an organization. The
-// zero value is all who did not say who they are.
+// Caller is a principal of an organization. The zero value stands for all
+// unauthenticated callers.
 type Caller struct{ Organization, Principal string }
 
-// Shares divides a number of things of one kind fairly among organizations, and
-// within each among its principals. One organization gets at most three quarters
-// of what the others leave, one principal at most three quarters of what the
-// others leave to its organization: there is always something left for whoever
-// comes next. Who has nothing yet gets something whenever there is anything. Those
-// who wait are served in the order of who holds least, and then of who was served
-// longest ago.
+// Shares is a weighted semaphore that divides its units fairly among organizations, and
+// within an organization among its principals. One organization gets at most three
+// quarters of the units that the others do not hold. One principal gets at most three
+// quarters of the units that its organization may hold and its other principals do not.
+// So some units always remain for the next caller. The share of an organization or
+// principal does not limit its first acquisition. Waiters are served in this order: those
+// that hold the least first, then those that were served least recently.
 type Shares struct {
 	most int64
 
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // protects all fields below
 	used    int64
-	served  uint64 // how often something was given
-	waiting int    // how many wait
+	served  uint64 // number of acquisitions
+	waiting int    // number of waiters
 	groups  map[string]*group
 }
 
-// group is an organization that holds something or waits, member one of its
-// principals.
+// group is an organization that holds units or waits for some. member is a principal of
+// it.
 type (
 	group struct {
 		account
@@ -40,30 +40,31 @@ type (
 	}
 	account struct {
 		held    int64
-		served  uint64 // when it was given something last
+		served  uint64 // value of Shares.served at its last acquisition
 		waiting int
 	}
 	waiter struct {
 		n     int64
-		given chan struct{} // closed when it has what it waits for
+		given chan struct{} // closed when the waiter has its units
 	}
 )
 
-// keepIdle is how many are remembered that hold nothing.
+// keepIdle is the number of organizations, and of principals of one organization, above
+// which those that hold nothing are removed.
 const keepIdle = 64
 
-// maxWaiting is how many calls of one principal may wait for the same thing.
+// maxWaiting is how many calls of one principal may wait.
 const maxWaiting = 1000
 
-// NewShares makes shares of so many things.
+// NewShares returns a semaphore with this many units.
 func NewShares(most int64) *Shares { return &Shares{most: most, groups: map[string]*group{}} }
 
-// Most is how many things there are.
+// Most returns the number of units.
 func (s *Shares) Most() int64 { return s.most }
 
-// Acquire takes n things and waits for them as long as it may; at most all there
-// are are taken, and it returns how many. ok is false when they did not become
-// free in time, or the context ended.
+// Acquire acquires n units, or all units if n is more, and returns the acquired number.
+// It waits up to wait for them. ok is false if they did not become free in time or the
+// context ended.
 func (s *Shares) Acquire(ctx context.Context, who Caller, n int64, wait time.Duration) (taken int64, ok bool) {
 	n = min(n, s.most)
 	w := s.ask(who, n, wait > 0)
@@ -86,10 +87,10 @@ func (s *Shares) Acquire(ctx context.Context, who Caller, n int64, wait time.Dur
 	if s.giveUp(who, w) {
 		return 0, false
 	}
-	return n, true // it came at the last moment
+	return n, true // the units were assigned just before the timeout
 }
 
-// Release gives n things back.
+// Release returns n units.
 func (s *Shares) Release(who Caller, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +102,15 @@ func (s *Shares) Release(who Caller, n int64) {
 	s.give()
 }
 
-// atOnce is what all who need not wait are told by.
+// atOnce is the waiter of all calls that got their units without waiting.
 var atOnce = func() *waiter {
 	w := &waiter{given: make(chan struct{})}
 	close(w.given)
 	return w
 }()
 
-// ask takes n things, or has the caller wait; nil when it may not.
+// ask acquires n units or queues a waiter for them. It returns nil if the call must not
+// wait, or if too many calls of the principal already wait.
 func (s *Shares) ask(who Caller, n int64, mayWait bool) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +137,7 @@ func (s *Shares) ask(who Caller, n int64, mayWait bool) *waiter {
 	return w
 }
 
-// giveUp ends waiting; false when the things came meanwhile.
+// giveUp removes a waiter. It returns false if the waiter has got its units meanwhile.
 func (s *Shares) giveUp(who Caller, w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,11 +148,11 @@ func (s *Shares) giveUp(who Caller, w *waiter) bool {
 	}
 	g, m := s.find(who)
 	s.leave(who, g, m, w)
-	s.give() // others may have waited behind it
+	s.give() // the waiter may have blocked others behind it
 	return true
 }
 
-// What follows is called with mu held.
+// The methods below are called with mu held.
 
 func (s *Shares) find(who Caller) (*group, *member) {
 	g, ok := s.groups[who.Organization]
@@ -166,7 +168,8 @@ func (s *Shares) find(who Caller) (*group, *member) {
 	return g, m
 }
 
-// forget drops who holds nothing. A few are kept, since most come again.
+// forget removes a principal and an organization that hold nothing and do not wait. Up
+// to keepIdle of them stay, because most call again.
 func (s *Shares) forget(who Caller, g *group, m *member) {
 	if m.held == 0 && m.waiting == 0 && len(g.members) > keepIdle {
 		delete(g.members, who.Principal)
@@ -201,8 +204,8 @@ func (s *Shares) take(g *group, m *member, n int64) {
 	g.served, m.served = s.served, s.served
 }
 
-// fits says whether a member may take n things, and whether nothing but what
-// others hold is in the way.
+// fits reports whether a member may acquire n units now. enough is false if its share
+// would allow them but too few units are free.
 func (s *Shares) fits(g *group, m *member, n int64) (fits, enough bool) {
 	enough = s.used+n <= s.most
 	ours := share(s.most - (s.used - g.held))
@@ -213,8 +216,8 @@ func (s *Shares) fits(g *group, m *member, n int64) (fits, enough bool) {
 
 func share(of int64) int64 { return of/4*3 + of%4*3/4 }
 
-// give serves those who wait, as far as there is something for them. Whoever is
-// next and needs more than is free keeps those behind from taking it.
+// give assigns free units to waiters. If the next waiter needs more units than are free,
+// those behind it must wait too, so that it does not starve.
 func (s *Shares) give() {
 	for s.waiting > 0 {
 		g, m := s.next()
@@ -229,7 +232,7 @@ func (s *Shares) give() {
 	}
 }
 
-// next finds whose turn it is; nil when nobody can be served.
+// next returns the member to serve next, nil if no waiter can be served.
 func (s *Shares) next() (*group, *member) {
 	var group *group
 	var best *member
@@ -244,7 +247,7 @@ func (s *Shares) next() (*group, *member) {
 			}
 			fits, enough := s.fits(g, m, m.queue[0].n)
 			if !fits && enough {
-				continue // it has its share
+				continue // the member already holds its share
 			}
 			group, best, blocked = g, m, !fits
 		}
@@ -255,7 +258,7 @@ func (s *Shares) next() (*group, *member) {
 	return group, best
 }
 
-// before says whether one is served before another.
+// before reports whether a is served before b.
 func (a *account) before(b *account) bool {
 	return a.held < b.held || a.held == b.held && a.served < b.served
 }

@@ -29,22 +29,21 @@ func TestSharesLeaveSomethingForOthers(t *testing.T) {
 		organization, principal string
 		want                    int
 	}{
-		{"a", "1", 90}, // three quarters of the three quarters of an organization
-		{"a", "2", 22}, // of the 30 that are left to it
-		{"b", "1", 27}, // of the 36 of 48
-		{"c", "1", 11}, // of the 15 of 21
-		{"a", "1", 0},  // it has had its share
+		{"a", "1", 90}, // 3/4 of the organization's 120, which are 3/4 of 160
+		{"a", "2", 22}, // 3/4 of the 30 that remain for the organization
+		{"b", "1", 27}, // 3/4 of the organization's 36, which are 3/4 of 48
+		{"c", "1", 11}, // 3/4 of the organization's 15, which are 3/4 of 21
+		{"a", "1", 0},  // it already holds its share
 		{"d", "1", 5},
 	} {
 		if got := take(s, c.organization, c.principal); got != c.want {
-			t.Errorf("%s/%s takes %d, want %d", c.organization, c.principal, got, c.want)
+			t.Errorf("%s/%s: acquired %d, want %d", c.organization, c.principal, got, c.want)
 		}
 	}
 }
 
-// TestAttackSharesWithManyCalls: however many calls one principal or organization
-// makes at the same time, one of somebody else waits for no more calls than there
-// are organizations before it.
+// TestAttackSharesWithManyCalls: however many concurrent calls other organizations make,
+// a call of another organization waits for at most one call of each of them.
 func TestAttackSharesWithManyCalls(t *testing.T) {
 	t.Parallel()
 	const slots, callers, victims = 10, 500, 20
@@ -70,11 +69,11 @@ func TestAttackSharesWithManyCalls(t *testing.T) {
 				})
 			}
 			for v := range victims {
-				synctest.Wait() // until every call that was served is counted
+				synctest.Wait() // until every served call is counted
 				before := served.Load()
 				who := web.Caller{Organization: "victim", Principal: fmt.Sprint(v % 3)}
 				if _, ok := s.Acquire(ctx, who, 1, time.Hour); !ok {
-					t.Error("the victim was not served")
+					t.Error("call of the victim was not served")
 				}
 				attempts++
 				if n := served.Load() - before; n > int64(attackers) {
@@ -92,12 +91,12 @@ func TestAttackSharesWithManyCalls(t *testing.T) {
 	tally.Attack(t, "500 concurrent calls against one", attempts, late)
 }
 
-// oneByOne returns a function that waits, on synctest's clock, until an instant that
-// no other call of it waits for. A test that releases one thing at a time can count
-// exactly what was served before a given call.
+// oneByOne returns a function that waits, on synctest's clock, until an instant that no
+// other call of it waits for. So a test releases one unit at a time and can count exactly
+// which calls were served before a given call.
 func oneByOne(step time.Duration) func() {
-	var mu sync.Mutex
-	var last time.Time // the instant that was handed out last; mu protects it
+	var mu sync.Mutex  // protects last
+	var last time.Time // the latest instant that was assigned
 	return func() {
 		mu.Lock()
 		if now := time.Now(); now.After(last) {
@@ -116,14 +115,14 @@ func TestSharesGiveUpWaiting(t *testing.T) {
 		s := web.NewShares(4)
 		a, b := web.Caller{Organization: "a"}, web.Caller{Organization: "b"}
 		if n, ok := s.Acquire(t.Context(), a, 9, 0); !ok || n != 4 {
-			t.Fatalf("all there is: got %d, %v, want 4, true", n, ok)
+			t.Fatalf("acquiring more than all units: got %d, %v, want 4, true", n, ok)
 		}
 		if _, ok := s.Acquire(t.Context(), b, 1, time.Second); ok {
-			t.Error("got something although nothing was free")
+			t.Error("acquired a unit although none was free")
 		}
 		s.Release(a, 4)
 		if n, ok := s.Acquire(t.Context(), b, 4, 0); !ok || n != 4 {
-			t.Errorf("after everything was given back: got %d, %v, want 4, true", n, ok)
+			t.Errorf("after all units were released: got %d, %v, want 4, true", n, ok)
 		}
 	})
 }

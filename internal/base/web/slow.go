@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stallShare is the part of the time for a body within which something of it has
-// to arrive: whoever sends nothing is let go of sooner than whoever is slow.
+// stallShare divides the time limit of a body: within that part some data must arrive.
+// So a client that sends nothing is disconnected sooner than a slow one.
 const stallShare = 4
 
-// BoundBodies ends requests whose body arrives too slowly, or stops arriving. A
-// time limit on the whole connection would do so too, and would end watches and
-// waiting consumers with it; this one is lifted when the body has been read.
+// BoundBodies fails reading a body that arrives too slowly or stops arriving. A timeout
+// of the whole connection would also end watches and waiting consumers; this deadline is
+// removed when the body has been read.
 func BoundBodies(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -34,17 +34,17 @@ type boundBody struct {
 	control http.ResponseController
 	end     time.Time
 	stall   time.Duration
-	at      time.Time // the deadline that is set
+	at      time.Time // the current deadline
 }
 
-// extend moves the deadline on, now that something has arrived.
+// extend moves the deadline after data has arrived.
 func (b *boundBody) extend() error {
 	at := time.Now().Add(b.stall)
 	if at.After(b.end) {
 		at = b.end
 	}
 	if at.Sub(b.at) < b.stall/8 && !b.at.IsZero() {
-		return nil // as good as the one that is set
+		return nil // too small a change for a system call
 	}
 	b.at = at
 	return b.control.SetReadDeadline(at)
@@ -54,9 +54,9 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		_ = b.control.SetReadDeadline(time.Time{}) // it could be set, so it can be lifted
+		_ = b.control.SetReadDeadline(time.Time{}) // setting it succeeded before, so removing it does too
 	case n > 0:
-		_ = b.extend() // it could be set before
+		_ = b.extend() // setting it succeeded before
 	}
 	return n, err
 }

@@ -29,7 +29,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("a body that never ends was read")
+		t.Error("reading a body that never ends succeeded, want an error")
 	}
 }
 
@@ -42,7 +42,7 @@ func TestHandlerMayTakeLongerThanItsBody(t *testing.T) {
 		}
 		select {
 		case <-r.Context().Done():
-			t.Error("a waiting handler was cut off by the limit of its body")
+			t.Error("the deadline of the body ended a waiting handler")
 		case <-time.After(4 * limit):
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -54,6 +54,6 @@ func TestHandlerMayTakeLongerThanItsBody(t *testing.T) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNoContent {
-		t.Errorf("status %d, want %v", res.StatusCode, http.StatusNoContent)
+		t.Errorf("got status %d, want %d", res.StatusCode, http.StatusNoContent)
 	}
 }

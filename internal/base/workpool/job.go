@@ -11,21 +11,20 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// The limits of one call. A step is about what it takes to compare two types;
-// steps make the limit the same on every machine, time is the last resort.
+// The limits of one call. A step is roughly the comparison of two types. Steps make the limit the
+// same on every machine; the time limit is the last resort.
 const (
 	maxSteps   = 50_000_000
-	maxTime    = 15 * time.Second // at work; waiting does not count
-	smallSteps = 200_000          // in one go in the lane of small work
-	lockSteps  = 200_000          // while others wait for a lock of the caller
+	maxTime    = 15 * time.Second // time of work; waiting does not count
+	smallSteps = 200_000          // of one part in the lane of small work
+	lockSteps  = 200_000          // of one part while the caller holds a lock
 )
 
-// ErrLocked is the refusal of a locked job: the work has to be done without the
-// lock.
-var ErrLocked = errors.New("too costly while others wait")
+// ErrLocked means that a locked job is too costly: the work has to be done without the lock.
+var ErrLocked = errors.New("work is too costly while a lock is held")
 
-// Job is the costly work of one call, of which one part is done at a time. A nil
-// job has no limits and needs no places.
+// Job is the costly work of one call. Its parts run one at a time. A nil job has no limits and
+// needs no permits.
 type Job struct {
 	pool   *Pool
 	ctx    context.Context //nolint:containedctx // one call's
@@ -34,20 +33,21 @@ type Job struct {
 	limit  time.Duration
 
 	lane  Lane
-	steps int           // so far
-	slice int           // in this part
-	ran   time.Duration // in the parts before
-	since time.Time     // this part began, or went on after waiting
+	steps int           // steps of the job
+	slice int           // steps of the current part
+	ran   time.Duration // time of work in earlier parts
+	since time.Time     // when the current part began, or continued after waiting
 
-	ended atomic.Pointer[error] // its caller went away while a part was running
+	ended atomic.Pointer[error] // set when the call ended while a part was running
 }
 
-// Job begins the work of one call, for whom the context says.
+// Job begins the work of one call, for the organization and principal of the context
+// (WithShare).
 func (p *Pool) Job(ctx context.Context) *Job {
 	return &Job{pool: p, ctx: ctx, share: shareOf(ctx), limit: maxTime}
 }
 
-// Within sets how long the job may be at work; 0 leaves it as it is.
+// Within sets the time limit of the job; 0 does not change it.
 func (j *Job) Within(limit time.Duration) *Job {
 	if limit > 0 {
 		j.limit = limit
@@ -55,16 +55,15 @@ func (j *Job) Within(limit time.Duration) *Job {
 	return j
 }
 
-// Locked is a job for work inside a lock: it waits for no place, does little,
-// and fails with ErrLocked where that is not enough.
+// Locked returns a job for work while the caller holds a lock: it does not wait for a permit, has
+// a low limit, and fails with ErrLocked above it.
 func (j *Job) Locked() *Job {
 	return &Job{pool: j.pool, ctx: j.ctx, share: j.share, limit: j.limit, locked: true}
 }
 
-// Do does one part of the job at a place in a lane. The part has to call Spend
-// now and then, as far as it can. Large parts that cannot are left behind when
-// the call ends or takes too long: they keep their place until they are done,
-// and nobody waits for them.
+// Do runs one part of the job with a permit of a lane. The part should call Spend regularly. A
+// large part that does not is abandoned when the call ends or exceeds its time limit: Do returns,
+// and the part keeps its permit until it ends.
 func (j *Job) Do(at Lane, part func() error) error {
 	if err := j.ended.Load(); err != nil {
 		return *err
@@ -83,14 +82,14 @@ func (j *Job) Do(at Lane, part func() error) error {
 		return err
 	}
 	j.lane, j.slice, j.since = at, 0, time.Now()
-	if at == Small || at == Payloads { // of which bytes bound the cost
+	if at == Small || at == Payloads { // the number of bytes limits their cost
 		defer j.leave()
 		return part()
 	}
 	return j.leaveBehind(part)
 }
 
-// noLane is where a job is that lost its place and got no other.
+// noLane is the lane of a job that has released its permit and got no other.
 const noLane = laneCount
 
 func (j *Job) leave() {
@@ -101,7 +100,7 @@ func (j *Job) leave() {
 	j.pool.leave(j.lane, j.share)
 }
 
-// leaveBehind does a part in a goroutine of its own.
+// leaveBehind runs a part in its own goroutine, so that the call can return before the part ends.
 func (j *Job) leaveBehind(part func() error) error {
 	done := make(chan error, 1)
 	left := time.NewTimer(j.limit - j.ran)
@@ -135,8 +134,8 @@ func (j *Job) tooLong() error {
 		ErrTooCostly, j.limit)
 }
 
-// Spend counts work that was done. It fails when the job is over a limit, or its
-// call has ended; then the part has to end, too.
+// Spend counts steps of work. It returns an error when the job exceeds a limit or its call has
+// ended; the part must then return.
 func (j *Job) Spend(steps int) error {
 	if j == nil {
 		return nil
@@ -161,7 +160,7 @@ func (j *Job) Spend(steps int) error {
 	return nil
 }
 
-// enlarge moves work that is not small after all out of the way of what is.
+// enlarge moves work that exceeds the limit of small work to the lane of large work.
 func (j *Job) enlarge() error {
 	j.leave()
 	if err := j.pool.enter(j.ctx, Large, j.share); err != nil {

@@ -1,13 +1,16 @@
-// Package workpool shares out work that costs processor time and memory for
-// longer than a request usually does: parsing and comparing schemas, checking
-// large payloads. It owns who may work when, how much one call may cost, and
-// when it is told that it costs too much; what the work is, its callers know.
+// Package workpool schedules work that needs more CPU time and memory than a usual request, such
+// as parsing and comparing schemas and checking large payloads. It owns the order in which calls
+// may work and the limits of one call. It does not know the work itself: registry/schemas and
+// broker/messaging provide it.
 //
-// Work goes through lanes, each with places of its own, so that small work never
-// waits behind large. Within a lane the places go round the organizations that
-// wait, and within an organization round its principals: whoever asks for much
-// waits for himself. What turns out to cost more than small work may moves to
-// the lane of large work in the middle (Job.Spend).
+// Work runs in lanes, each with its own concurrency permits, so that small work never waits for
+// large work. Within a lane permits are shared fairly between the waiting organizations, and
+// within an organization between its principals: a principal with many calls delays only its own
+// calls. Work that exceeds the limit of small work moves to the lane of large work while it runs
+// (Job.Spend).
+//
+// Pool.mu is the only lock. It protects the lanes with their queues, and is a leaf. The fields of
+// a Job belong to the goroutine that runs its current part; only Job.ended is atomic.
 package workpool
 
 import (
@@ -18,29 +21,29 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// ErrBusy is the refusal of a caller who has too much work waiting already, and
-// ErrTooCostly of work over a limit.
+// ErrBusy means that a principal has too many waiting calls, and ErrTooCostly that work exceeds a
+// limit.
 var (
-	ErrBusy      = errs.New(errs.Unavailable, "too many costly checks at once")
-	ErrTooCostly = errs.New(errs.Invalid, "too costly")
+	ErrBusy      = errs.New(errs.Unavailable, "too many concurrent costly checks")
+	ErrTooCostly = errs.New(errs.Invalid, "check is too costly")
 )
 
-// Lane is a kind of work by what it costs.
+// Lane is a class of work by cost.
 type Lane uint8
 
 // The lanes.
 const (
 	Small    Lane = iota // ends within milliseconds
-	Large                // may take as long as a call may
-	Huge                 // takes so much memory that one at a time is enough
-	Payloads             // large messages that are held against a schema
+	Large                // may take up to the time limit of a call
+	Huge                 // needs so much memory that only one runs at a time
+	Payloads             // large messages that are validated against a schema
 	laneCount
 )
 
-// SmallBytes is how much text small work looks at.
+// SmallBytes is the maximum size of the schemas of small work.
 const SmallBytes = 64 << 10
 
-// LaneOf is the lane of work on so many bytes of schemas.
+// LaneOf returns the lane of work on schemas of a size.
 func LaneOf(bytes int) Lane {
 	if bytes <= SmallBytes {
 		return Small
@@ -48,12 +51,12 @@ func LaneOf(bytes int) Lane {
 	return Large
 }
 
-// Share is who work is done for. The zero value is the server itself.
+// Share identifies for whom work is done. The zero value is the server itself.
 type Share struct{ Organization, Principal string }
 
 type shareKey struct{}
 
-// WithShare says for whom what is done with the context is done.
+// WithShare returns a context with which work is done for s.
 func WithShare(ctx context.Context, s Share) context.Context {
 	return context.WithValue(ctx, shareKey{}, s)
 }
@@ -63,14 +66,13 @@ func shareOf(ctx context.Context) Share {
 	return s
 }
 
-// Pool has the places of every lane. Its methods may be called from any number
-// of goroutines.
+// Pool has the permits of all lanes. It is safe for concurrent use.
 type Pool struct {
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // protects lanes
 	lanes [laneCount]lane
 }
 
-// New makes a pool for this machine. One for the whole process is right.
+// New returns a pool for this machine. A process needs only one.
 func New() *Pool {
 	cores := runtime.GOMAXPROCS(0)
 	p := &Pool{}
@@ -81,21 +83,22 @@ func New() *Pool {
 	return p
 }
 
-// lane has the places for one kind of work and those who wait for one.
+// lane has the permits of one class of work and the calls that wait for one. Pool.mu protects it,
+// and the callers of its methods and of those of shareNode hold it.
 type lane struct {
-	free  int
-	most  int    // how many may wait for one principal
-	turns uint64 // how often a place was given
-	all   party  // everybody
+	free  int    // available permits
+	most  int    // maximum number of waiting calls per principal
+	turns uint64 // number of permits granted so far
+	all   party  // the root, whose children are the organizations
 }
 
-// party is somebody whom the places go round: an organization with its
-// principals, or a principal with what waits for it.
+// party is a node of the fair queue: an organization with its principals, or a principal with its
+// waiting calls.
 type party struct {
 	running, waiting int
-	served           uint64 // the turn in which it got a place last
+	served           uint64 // the turn in which it got its last permit
 	parts            map[string]*party
-	queue            []*waiter // of a principal only
+	queue            []*waiter // only of a principal
 }
 
 type waiter struct {
@@ -103,7 +106,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// part returns a part of a party, which is made when it is missing.
+// part returns the child with a name, which it creates if necessary.
 func (p *party) part(name string) *party {
 	if p.parts == nil {
 		p.parts = map[string]*party{}
@@ -114,8 +117,8 @@ func (p *party) part(name string) *party {
 	return p.parts[name]
 }
 
-// next is the waiting part that has the fewest places, or of several the one
-// that got one longest ago.
+// next returns the waiting child with the fewest permits; among equals the one whose last permit
+// is the oldest.
 func (p *party) next() *party {
 	var found *party
 	for _, q := range p.parts {
@@ -127,7 +130,7 @@ func (p *party) next() *party {
 	return found
 }
 
-// count adds to what runs and waits for a share, and forgets who has neither.
+// count adds to the running and waiting calls of a caller, and removes nodes without any.
 func (l *lane) count(s Share, running, waiting int) {
 	org := l.all.part(s.Organization)
 	one := org.part(s.Principal)
@@ -146,7 +149,7 @@ func (l *lane) count(s Share, running, waiting int) {
 	}
 }
 
-// give hands a free place to whoever is next.
+// give grants an available permit to the next waiting call.
 func (l *lane) give() {
 	org := l.all.next()
 	if org == nil || l.free == 0 {
@@ -165,14 +168,14 @@ func (l *lane) take(s Share, waiting int) {
 	l.count(s, 1, waiting)
 }
 
-// enter waits for a place in a lane.
+// enter waits for a permit of a lane.
 func (p *Pool) enter(ctx context.Context, at Lane, s Share) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	l := &p.lanes[at]
-	if l.free > 0 { // then nobody waits: give would have served them
+	if l.free > 0 { // then no call waits: release would have granted it the permit
 		l.take(s, 0)
 		p.mu.Unlock()
 		return nil
@@ -182,7 +185,7 @@ func (p *Pool) enter(ctx context.Context, at Lane, s Share) error {
 	if one.waiting > l.most {
 		l.count(s, 0, -1)
 		p.mu.Unlock()
-		return errs.Newf(errs.Unavailable, "%w: %d of yours are waiting for a place already; send fewer at a time, "+
+		return errs.Newf(errs.Unavailable, "%w: %d of your checks are waiting already; send fewer concurrently, "+
 			"or try again later", ErrBusy, l.most)
 	}
 	w := &waiter{share: s, granted: make(chan struct{})}
@@ -197,8 +200,8 @@ func (p *Pool) enter(ctx context.Context, at Lane, s Share) error {
 	}
 }
 
-// withdraw takes back a waiter who went away, or the place that it was given
-// at the same moment.
+// withdraw removes a waiter whose call has ended, or releases the permit that it got at the same
+// moment.
 func (p *Pool) withdraw(at Lane, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +217,7 @@ func (p *Pool) withdraw(at Lane, w *waiter) {
 	l.leave(w.share)
 }
 
-// leave gives a place back.
+// leave releases a permit.
 func (p *Pool) leave(at Lane, s Share) {
 	p.mu.Lock()
 	p.lanes[at].leave(s)

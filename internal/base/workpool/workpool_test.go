@@ -17,7 +17,7 @@ func as(t *testing.T, organization, principal string) context.Context {
 	return WithShare(t.Context(), Share{organization, principal})
 }
 
-// occupied is a pool with no free place in a lane until release is called.
+// occupied takes all permits of a lane until release is called.
 func occupied(t *testing.T, p *Pool, at Lane) (release func()) {
 	t.Helper()
 	until := make(chan struct{})
@@ -46,17 +46,18 @@ func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
 		}
 		synctest.Wait()
 		if err := p.Job(as(t, "acme", "modest")).Do(LaneOf(SmallBytes), func() error { return nil }); err != nil {
-			t.Errorf("small work behind large: %v", err)
+			t.Errorf("small work while large work waits: got error %v, want none", err)
 		}
 	})
 }
 
-// Places go round organizations, and in each round its principals.
+// TestPlacesGoRound checks that permits are shared between organizations, and within each between
+// its principals.
 func TestPlacesGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
-		release := occupied(t, p, Huge) // which has one place
+		release := occupied(t, p, Huge) // which has one permit
 		var served []string
 		ask := func(organization, principal string) {
 			go func() {
@@ -82,7 +83,7 @@ func TestPlacesGoRound(t *testing.T) {
 			t.Errorf("got %q, want %q", served, want)
 		}
 		if len(p.lanes[Huge].all.parts) != 0 || p.lanes[Huge].free != 1 {
-			t.Errorf("got %d parties and %d free places, want none and one", len(p.lanes[Huge].all.parts),
+			t.Errorf("got %d organizations and %d available permits, want none and one", len(p.lanes[Huge].all.parts),
 				p.lanes[Huge].free)
 		}
 	})
@@ -101,27 +102,28 @@ func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
 		synctest.Wait()
 		err := p.Job(ctx).Do(Large, func() error { return nil })
 		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].most)) {
-			t.Errorf("one too many: got %v, want %v with the limit", err, ErrBusy)
+			t.Errorf("one call over the limit: got error %v, want %v with the limit", err, ErrBusy)
 		}
 		cancel()
 		for range p.lanes[Large].most {
 			if err := <-failed; !errors.Is(err, context.Canceled) {
-				t.Errorf("waiting when the call ended: got %v, want %v", err, context.Canceled)
+				t.Errorf("waiting call that was cancelled: got error %v, want %v", err, context.Canceled)
 			}
 		}
 		release()
 		if err := p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }); err != nil {
-			t.Errorf("afterwards: %v", err)
+			t.Errorf("call after the lane was released: got error %v, want none", err)
 		}
 	})
 }
 
-// Work that cannot be stopped is left behind; its place is not.
+// TestLargeWorkIsLeftBehind checks that a call returns before work that cannot be stopped, and
+// that the work keeps its permit until it ends.
 func TestLargeWorkIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(cancel func()){
 		"the call ends":    func(cancel func()) { cancel() },
-		"it takes so long": func(func()) { time.Sleep(maxTime) }, // in the bubble's time
+		"it takes so long": func(func()) { time.Sleep(maxTime) }, // simulated time
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,18 +135,18 @@ func TestLargeWorkIsLeftBehind(t *testing.T) {
 				synctest.Wait()
 				end(cancel)
 				if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooCostly) {
-					t.Errorf("got %v, want that it was cancelled or too costly", err)
+					t.Errorf("got error %v, want %v or %v", err, context.Canceled, ErrTooCostly)
 				}
 				if p.lanes[Huge].free != 0 {
-					t.Error("the place is free while the work goes on")
+					t.Error("permit while the work runs: got it available, want it taken")
 				}
 				if job.Spend(1) == nil || job.Do(Small, func() error { return nil }) == nil {
-					t.Error("a job that has ended goes on")
+					t.Error("Spend and Do of an ended job: got no error, want one")
 				}
 				close(until)
 				synctest.Wait()
 				if p.lanes[Huge].free != 1 {
-					t.Error("the place was not given back")
+					t.Error("permit after the work has ended: got it taken, want it available")
 				}
 				cancel()
 			})
@@ -161,30 +163,31 @@ func TestSpend(t *testing.T) {
 			return err
 		}
 		if job.lane != Large || p.lanes[Small].free != 2*runtime.GOMAXPROCS(0) {
-			t.Errorf("after %d steps it is in lane %d, want %d and its old place free", job.steps, job.lane, Large)
+			t.Errorf("after %d steps: got lane %d, want %d and the permit of the old lane available", job.steps,
+				job.lane, Large)
 		}
 		return job.Spend(maxSteps)
 	})
 	if !errors.Is(err, ErrTooCostly) || !strings.Contains(err.Error(), fmt.Sprint(maxSteps)) {
-		t.Errorf("got %v, want %v with the limit", err, ErrTooCostly)
+		t.Errorf("Spend over the limit: got error %v, want %v with the limit", err, ErrTooCostly)
 	}
 	locked := p.Job(t.Context()).Locked()
 	if err := locked.Do(Small, func() error { return locked.Spend(lockSteps + 1) }); !errors.Is(err, ErrLocked) {
-		t.Errorf("much work in a lock: got %v, want %v", err, ErrLocked)
+		t.Errorf("much work in a locked job: got error %v, want %v", err, ErrLocked)
 	}
 	if err := locked.Do(Large, func() error { return nil }); !errors.Is(err, ErrLocked) {
-		t.Errorf("large work in a lock: got %v, want %v", err, ErrLocked)
+		t.Errorf("large work in a locked job: got error %v, want %v", err, ErrLocked)
 	}
 	slow := p.Job(t.Context()).Within(1)
 	if err := slow.Do(Small, func() error { return slow.Spend(1) }); !errors.Is(err, ErrTooCostly) {
-		t.Errorf("longer than it may: got %v, want %v", err, ErrTooCostly)
+		t.Errorf("work over the time limit: got error %v, want %v", err, ErrTooCostly)
 	}
 	if err := (*Job)(nil).Spend(maxSteps + 1); err != nil {
-		t.Errorf("no job: %v", err)
+		t.Errorf("nil job: got error %v, want none", err)
 	}
 	for at := range p.lanes {
 		if len(p.lanes[at].all.parts) > 0 {
-			t.Errorf("lane %d has places that nobody gave back", at)
+			t.Errorf("lane %d: got permits that were not released, want none", at)
 		}
 	}
 }
@@ -193,6 +196,6 @@ func TestAPanicIsAnError(t *testing.T) {
 	t.Parallel()
 	if err := New().Job(t.Context()).Do(Large, func() error { panic("oops") }); err == nil ||
 		!strings.Contains(err.Error(), "oops") {
-		t.Errorf("got %v, want what the panic said", err)
+		t.Errorf("got error %v, want one with the value of the panic", err)
 	}
 }

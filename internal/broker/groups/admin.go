@@ -10,17 +10,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Description is a group as an administrator sees it.
+// Description describes a group for administrators.
 type Description struct {
 	Key          Key
 	Type         string // TypeClassic or TypeConsumer
-	State        string // the protocol's word
+	State        string // Kafka's name of the state
 	ProtocolType string
-	Protocol     string // "" unless stable; the assignor of the consumer protocol
-	Generation   int32  // the group epoch of the consumer protocol
+	Protocol     string // "" unless stable; the assignor with the consumer protocol
+	Generation   int32  // the group epoch with the consumer protocol
 	Leader       string
 	Members      []Member
-	// AssignmentEpoch is the one for which targets were made; consumer protocol.
+	// AssignmentEpoch is the epoch of the target assignments; consumer protocol only.
 	AssignmentEpoch int32
 }
 
@@ -33,26 +33,25 @@ const (
 // protocolConsumer is the protocol type of consumers.
 const protocolConsumer = "consumer"
 
-// Member is a member as an administrator sees it.
+// Member describes a member for administrators.
 type Member struct {
 	ID         string
 	InstanceID string
 	ClientID   string
 	ClientHost string
-	Metadata   []byte // of the protocol in force; nil unless stable
+	Metadata   []byte // metadata for the chosen protocol; nil unless stable
 	Assignment []byte // nil unless stable
 
-	Consumer *ConsumerMember // what only members of the consumer protocol have
+	Consumer *ConsumerMember // only with the consumer protocol
 }
 
-// ConsumerMember is what an administrator sees of a member of the consumer
-// protocol beside the rest.
+// ConsumerMember describes the part of a member that only the consumer protocol has.
 type ConsumerMember struct {
 	Rack     string
 	Epoch    int32
-	Names    []string         // subscribed, as the member says them
-	Pattern  string           // subscribed by a regular expression; "" for none
-	Topics   []engine.TopicID // that the subscription stands for
+	Names    []string         // subscribed topics as the member names them
+	Pattern  string           // regular expression of subscribed topics; "" for none
+	Topics   []engine.TopicID // topics of the subscription
 	Assigned []Partition
 	Target   []Partition
 }
@@ -102,8 +101,8 @@ func (g *group) describeConsumersLocked() Description {
 	return d
 }
 
-// Metadata returns the type of a group's protocol and what its members gave as
-// metadata, for every protocol that they know; none without members.
+// Metadata returns a group's protocol type and the metadata of its members for every protocol that
+// they support.
 func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err error) {
 	g, err := c.shard(key).lock(key, false)
 	if err != nil {
@@ -111,7 +110,7 @@ func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err 
 	}
 	defer g.unlock()
 	if g.consumers != nil && len(g.consumers.members) > 0 {
-		return protocolConsumer, [][]byte{nil}, nil // theirs is not metadata: nobody can tell by it what they read
+		return protocolConsumer, [][]byte{nil}, nil // these members have no metadata that lists their topics
 	}
 	for _, m := range g.members {
 		for i := range m.protocols {
@@ -121,7 +120,7 @@ func (c *Coordinator) Metadata(key Key) (protocolType string, all [][]byte, err 
 	return g.protocolType, all, nil
 }
 
-// Summary is a line of a list of groups.
+// Summary is one entry of a list of groups.
 type Summary struct {
 	Key          Key
 	Type         string // TypeClassic or TypeConsumer
@@ -163,16 +162,16 @@ func (c *Coordinator) List(tenant string) []Summary {
 	return all
 }
 
-// Use is how much a stored group is in use.
+// Use describes the use of a stored group.
 type Use struct {
 	Key     Key
 	Type    string // TypeClassic or TypeConsumer
 	Members int
-	Offsets int // partitions that it has committed
+	Offsets int // number of committed partitions
 }
 
-// Walk calls visit for the stored groups until it says no. It waits for nobody: a
-// group counts with what was durable last.
+// Walk calls visit for the stored groups until visit returns false. It never blocks and sees the
+// last durable state.
 func (c *Coordinator) Walk(visit func(Use) bool) {
 	more := true
 	for _, s := range c.held() {
@@ -190,13 +189,13 @@ func (c *Coordinator) Walk(visit func(Use) bool) {
 	}
 }
 
-// Lag is how many messages of a partition are behind an offset.
+// Lag returns the number of messages of a partition at and after a committed offset.
 func Lag(first, next uint64, offset int64) uint64 {
 	at := max(first, uint64(max(offset, 0)))
 	return next - min(at, next)
 }
 
-// Delete drops a group without members and its offsets, durably.
+// Delete deletes a group without members and its offsets, and returns once that is durable.
 func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	s := c.shard(key)
 	g, err := s.lock(key, false)
@@ -216,7 +215,7 @@ func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	})
 }
 
-// drop removes a stored group unless may refuses.
+// drop deletes a stored group unless may returns an error.
 func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) error {
 	_, err := s.machine.Free(ctx, func(st *state) ([][]byte, error) {
 		item, ok := st.groups.Get(key.path())
@@ -233,7 +232,7 @@ func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) er
 
 var errInUse = errors.New("group is in use")
 
-// sweepLoop drops groups that nobody has used for long.
+// sweepLoop deletes groups that were not used for offsetRetention.
 func (c *Coordinator) sweepLoop() {
 	ticker := time.NewTicker(sweep)
 	defer ticker.Stop()
@@ -271,8 +270,8 @@ func (c *Coordinator) sweep(now time.Time) {
 				continue
 			}
 			if err := s.drop(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) && c.ctx.Err() == nil {
-				c.log.LogAttrs(c.ctx, slog.LevelWarn, "consumer group past its retention is not dropped",
-					slog.String("group", key.Group), slog.String("error", err.Error()))
+				c.log.LogAttrs(c.ctx, slog.LevelWarn, "deleting an expired consumer group failed; retrying later",
+					slog.String("group", key.Group), slog.Any("error", err))
 			}
 		}
 	}

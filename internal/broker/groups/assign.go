@@ -11,15 +11,15 @@ import (
 
 // The assignors of the consumer protocol.
 const (
-	// assignorUniform gives every member as many partitions as any other, as far as
-	// subscriptions let it, and moves as few as it can.
+	// assignorUniform gives every member the same number of partitions, as far as the subscriptions
+	// allow, and moves as few partitions as possible.
 	assignorUniform = "uniform"
-	// assignorRange gives neighbouring partitions of each topic to members in the
-	// order of their instance ids or ids.
+	// assignorRange gives consecutive partitions of each topic to the members in the order of their
+	// instance ids, then ids.
 	assignorRange = "range"
 )
 
-// assign makes the targets for an epoch.
+// assign computes the target assignments for an epoch.
 func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.TopicID]int32) {
 	members := cs.inOrder()
 	var targets map[string][]Partition
@@ -44,7 +44,7 @@ func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.Topi
 	cs.touch("")
 }
 
-// alike says whether all members subscribe to the same topics.
+// alike reports whether all members subscribe to the same topics.
 func alike(members []*consumer) bool {
 	for _, m := range members {
 		if !slices.Equal(m.topics, members[0].topics) {
@@ -59,8 +59,8 @@ func (m *consumer) subscribes(topic engine.TopicID) bool {
 	return ok
 }
 
-// assignRange gives each subscriber of a topic a range of its partitions; the
-// first ones get one more where they cannot be shared equally.
+// assignRange gives each subscriber of a topic a range of its partitions. If the partitions cannot
+// be divided equally, the first subscribers get one more.
 func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
 	ordered := slices.Clone(members)
 	slices.SortFunc(ordered, func(a, b *consumer) int {
@@ -77,7 +77,7 @@ func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[strin
 		next := int32(0)
 		for i, m := range subscribers {
 			rest := int32(len(subscribers) - i)              //nolint:gosec // at most maxMembers
-			size := (counts[topic] - next + rest - 1) / rest // the larger shares first
+			size := (counts[topic] - next + rest - 1) / rest // rounded up, so that larger shares come first
 			for range size {
 				targets[m.id] = append(targets[m.id], Partition{topic, next})
 				next++
@@ -87,8 +87,8 @@ func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[strin
 	return targets
 }
 
-// assignEqually shares all partitions between members that want the same. Who has
-// some keeps them up to its share.
+// assignEqually divides all partitions among members with the same subscription. A member keeps its
+// partitions up to its share.
 func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
 	if len(members) == 0 {
 		return nil
@@ -134,8 +134,8 @@ func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[str
 	return targets
 }
 
-// stillWanted returns what a member has in its target and may keep. No two have
-// the same there.
+// stillWanted returns the partitions of a member's target that it may keep. The targets of two
+// members never overlap.
 func (m *consumer) stillWanted(counts map[engine.TopicID]int32) []Partition {
 	var kept []Partition
 	for _, p := range m.target {
@@ -155,9 +155,9 @@ func each(counts map[engine.TopicID]int32, visit func(Partition)) {
 	}
 }
 
-// assignByLoad shares partitions between members with different subscriptions:
-// each goes to the one with the least of those that want it. A member keeps what
-// it has unless another has at least two less.
+// assignByLoad divides partitions among members with different subscriptions: each partition goes
+// to the subscriber with the fewest partitions. A member keeps a partition unless another
+// subscriber has at least two fewer.
 func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[string][]Partition {
 	loads := make(map[string]*load, len(members))
 	holders := make(map[Partition]*load)
@@ -173,11 +173,11 @@ func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[stri
 			subscribers[topic] = append(subscribers[topic], l)
 		}
 	}
-	// Topics that few want first: the others even out what they cause.
+	// Topics with few subscribers come first; the later topics balance the loads.
 	topics := slices.SortedFunc(maps.Keys(counts), func(a, b engine.TopicID) int {
 		return cmp.Or(cmp.Compare(len(subscribers[a]), len(subscribers[b])), cmp.Compare(a, b))
 	})
-	for range 2 { // again, with the loads that the first round has led to
+	for range 2 { // the second round corrects the loads of the first
 		for _, topic := range topics {
 			share(subscribers[topic], topic, counts[topic], holders)
 		}
@@ -189,7 +189,7 @@ func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[stri
 	return targets
 }
 
-// share gives the partitions of one topic to its subscribers.
+// share assigns the partitions of one topic to its subscribers.
 func share(subscribers []*load, topic engine.TopicID, count int32, holders map[Partition]*load) {
 	h := loadHeap(slices.Clone(subscribers))
 	for i, l := range h {
@@ -213,11 +213,11 @@ func share(subscribers []*load, topic engine.TopicID, count int32, holders map[P
 	}
 }
 
-// load is how many partitions a member has so far.
+// load is the number of partitions that a member has so far.
 type load struct {
 	id string
 	n  int
-	at int // in the heap of the topic at hand
+	at int // index in the heap of the current topic
 }
 
 type loadHeap []*load
@@ -232,8 +232,8 @@ func (h loadHeap) Swap(i, j int) {
 	h[i].at, h[j].at = i, j
 }
 
-// Push is part of heap.Interface. Heaps here never change their size.
+// Push implements heap.Interface. The size of a loadHeap never changes.
 func (h *loadHeap) Push(any) {}
 
-// Pop is part of heap.Interface. Heaps here never change their size.
+// Pop implements heap.Interface. The size of a loadHeap never changes.
 func (h *loadHeap) Pop() any { return nil }

@@ -2,9 +2,9 @@ package groups
 
 import "encoding/binary"
 
-// ConsumerAssignment reads the assignment of a member of the classic protocol whose
-// type is that of consumers: topics as the members call them, and partitions. It is
-// the member's leader who wrote it, so it may be anything.
+// ConsumerAssignment decodes the assignment of a member with the classic protocol and protocol type
+// "consumer": partitions by topic name as the members use it. A client wrote the assignment, so it
+// may contain anything.
 func ConsumerAssignment(data []byte) (topics map[string][]int32, ok bool) {
 	r := wireReader{data}
 	r.take(2) // version
@@ -21,7 +21,7 @@ func ConsumerAssignment(data []byte) (topics map[string][]int32, ok bool) {
 	return topics, r.rest != nil
 }
 
-// wireReader reads what the protocol's clients write. rest is nil once it failed.
+// wireReader decodes bytes that Kafka clients wrote. rest is nil after a failure.
 type wireReader struct{ rest []byte }
 
 func (r *wireReader) take(n int) []byte {
@@ -36,19 +36,19 @@ func (r *wireReader) take(n int) []byte {
 
 func (r *wireReader) short() int16 {
 	if b := r.take(2); b != nil {
-		return int16(binary.BigEndian.Uint16(b)) //nolint:gosec // the wire's numbers are signed
+		return int16(binary.BigEndian.Uint16(b)) //nolint:gosec // numbers on the wire are signed
 	}
 	return -1
 }
 
 func (r *wireReader) int32() int32 {
 	if b := r.take(4); b != nil {
-		return int32(binary.BigEndian.Uint32(b)) //nolint:gosec // as above
+		return int32(binary.BigEndian.Uint32(b)) //nolint:gosec // numbers on the wire are signed
 	}
 	return -1
 }
 
-// count reads the length of an array whose elements have at least size bytes.
+// count reads the length of an array whose elements have at least size bytes each.
 func (r *wireReader) count(size int) int32 {
 	n := r.int32()
 	if n < 0 || int(n)*size > len(r.rest) {

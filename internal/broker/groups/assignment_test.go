@@ -7,8 +7,8 @@ import (
 	"freshet/internal/broker/groups"
 )
 
-// FuzzConsumerAssignment: what a group's leader assigns is anything, and whoever
-// looks at it takes no harm.
+// FuzzConsumerAssignment checks that decoding an assignment, which a client wrote, returns no more
+// data than the input contains.
 func FuzzConsumerAssignment(f *testing.F) {
 	good := "\x00\x01\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
 	if got, ok := groups.ConsumerAssignment([]byte(good)); !ok || fmt.Sprint(got) != "map[orders:[1 0]]" {

@@ -15,7 +15,7 @@ import (
 	"freshet/test/tally"
 )
 
-// rounds is how many random histories are tried.
+// rounds returns the number of random histories to run.
 func rounds() int {
 	if tally.Long() {
 		return 300
@@ -23,35 +23,36 @@ func rounds() int {
 	return 15
 }
 
-// chaos is a group of the classic protocol whose members come, leave, pause and
-// vanish while the coordinator is restarted.
+// chaos is a group with the classic protocol whose members join, leave, pause and crash while the
+// coordinator is restarted.
 type chaos struct {
 	*testing.T
 	w *world
 
-	mu     sync.RWMutex // held for writing while the coordinator is away
+	mu     sync.RWMutex // held for writing while the coordinator restarts
 	acks   sync.Mutex
-	newest int32           // generation in which an assignment was acknowledged
-	owners map[byte]string // of partitions in it
-	count  int             // acknowledgements
+	newest int32           // newest generation in which an assignment was acknowledged
+	owners map[byte]string // partition → owner in the newest generation
+	count  int             // number of acknowledgements
 }
 
 const chaosPartitions = 5
 
-// coordinator is what members talk to at the moment.
+// coordinator returns the current coordinator.
 func (c *chaos) coordinator() *groups.Coordinator {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.w.Coordinator
 }
 
-// acknowledged is called with every heartbeat by which a member learns that it
-// still has its assignment: no older generation is good from now on, and nobody
-// else has the same in this one.
+// acknowledged is called with every successful heartbeat, by which a member learns that its
+// assignment is still valid. It checks that no newer generation was acknowledged before, and that
+// no other member has the same partition in this generation.
 func (c *chaos) acknowledged(id string, generation int32, parts []byte) {
 	switch {
 	case generation < c.newest:
-		c.Errorf("%s is told that generation %d goes on, after %d was acknowledged", id, generation, c.newest)
+		c.Errorf("heartbeat of %s in generation %d succeeded after generation %d was acknowledged",
+			id, generation, c.newest)
 	case generation > c.newest:
 		c.newest, c.owners = generation, make(map[byte]string)
 	}
@@ -70,7 +71,7 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 	for ctx.Err() == nil {
 		req := request(id)
 		req.InstanceID = instance
-		req.Rebalance = 2 * time.Second // who pauses misses a whole generation
+		req.Rebalance = 2 * time.Second // a member that pauses misses a whole generation
 		joined, err := c.coordinator().Join(ctx, c.w.key, req)
 		if err != nil {
 			if errors.Is(err, groups.ErrUnknownMember) || errors.Is(err, groups.ErrFenced) {
@@ -89,8 +90,8 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 	}
 }
 
-// consume sends heartbeats until one is refused. Now and then it pauses, for less or
-// more than a session.
+// consume sends heartbeats until one is rejected. Sometimes it pauses, for less or more than the
+// session timeout.
 func (c *chaos) consume(ctx context.Context, rng *rand.Rand, joined *groups.JoinResult, instance string, parts []byte) {
 	for ctx.Err() == nil {
 		c.acks.Lock()
@@ -136,9 +137,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestFaultRandomHistories: whatever members do and however often the coordinator
-// is restarted, an assignment of an older generation is never acknowledged after
-// one of a newer, no two members have the same, and the group comes to rest.
+// TestFaultRandomHistories checks for random actions of members and restarts of the coordinator
+// that no older generation is acknowledged after a newer one, that no two members have the same
+// partition, and that the group becomes stable in the end.
 func TestFaultRandomHistories(t *testing.T) {
 	t.Parallel()
 	fault := tally.Fault{Name: "random joins, leaves, pauses, crashes and restarts of a classic group"}
@@ -156,7 +157,7 @@ func TestFaultRandomHistories(t *testing.T) {
 }
 
 func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
-	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a history to be repeated
+	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible history
 	w := newBubbleWorld(t)
 	c := &chaos{T: t, w: w, owners: make(map[byte]string)}
 	var running []context.CancelFunc
@@ -168,7 +169,7 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 		if rng.IntN(3) == 0 {
 			instance = fmt.Sprint("instance-", len(running), "-", rng.IntN(1000))
 		}
-		own := rand.New(rand.NewPCG(seed, rng.Uint64())) //nolint:gosec // see above
+		own := rand.New(rand.NewPCG(seed, rng.Uint64())) //nolint:gosec // reproducible history
 		wg.Go(func() { c.run(ctx, own, instance) })
 	}
 	start()
@@ -180,13 +181,13 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 			if len(running) < 6 {
 				start()
 			}
-		case 2: // vanishes without a word
+		case 2: // a member crashes
 			if len(running) > 1 {
 				i := rng.IntN(len(running))
 				running[i]()
 				running = append(running[:i], running[i+1:]...)
 			}
-		case 3: // leaves
+		case 3: // a member leaves
 			if d, err := w.Describe(w.key); err == nil && len(d.Members) > 1 {
 				_, _ = w.Leave(w.key, []groups.Leaver{{MemberID: d.Members[rng.IntN(len(d.Members))].ID}})
 			}
@@ -201,7 +202,7 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 		d, err := w.Describe(w.key)
 		return err == nil && d.State == "Stable" && len(d.Members) == len(running)
 	}
-	for i := 0; !rest(); i++ { // members still pause now and then
+	for i := 0; !rest(); i++ { // members still pause sometimes
 		if i == 100 {
 			d, err := w.Describe(w.key)
 			t.Errorf("group is %+v (error %v) long after the last change, want it stable with %d members", d,

@@ -6,47 +6,47 @@ import (
 	"time"
 )
 
-// Epochs with a meaning of their own.
+// Member epochs with a special meaning.
 const (
 	epochJoin        int32 = 0
 	epochLeave       int32 = -1
-	epochLeaveStatic int32 = -2 // the member will come back under its instance id
+	epochLeaveStatic int32 = -2 // a static member leaves temporarily
 )
 
-// ConsumerRequest is a heartbeat of the consumer protocol, by which a member
-// joins, goes on, says what it has let go, and leaves.
+// ConsumerRequest is a heartbeat of the consumer protocol. With it a member joins, stays, reports
+// the partitions that it owns, and leaves.
 type ConsumerRequest struct {
 	MemberID   string
-	InstanceID string // of a static member; "" for none, or as before
-	Epoch      int32  // the member's; 0 joins, -1 leaves, -2 leaves for a while
+	InstanceID string // of a static member; "" for none or unchanged
+	Epoch      int32  // member epoch; 0 joins, -1 leaves, -2 leaves temporarily
 	ClientID   string
 	ClientHost string
-	Rack       string        // "" for none, or as before
-	Rebalance  time.Duration // to let partitions go; below 0 as before
-	Names      []string      // subscribed topics; nil as before
-	Pattern    *string       // subscribed topics by a regular expression; nil as before, "" for none
-	Assignor   string        // "" for the coordinator's choice, or as before
-	Owned      []Partition   // what the member has; nil as before
+	Rack       string        // "" for none or unchanged
+	Rebalance  time.Duration // timeout to revoke partitions; negative for unchanged
+	Names      []string      // subscribed topics; nil for unchanged
+	Pattern    *string       // regular expression of subscribed topics; nil for unchanged, "" for none
+	Assignor   string        // "" for the coordinator's choice or unchanged
+	Owned      []Partition   // partitions that the member owns; nil for unchanged
 	Topics     Topics
 }
 
-// ConsumerResult answers a heartbeat.
+// ConsumerResult is the result of a heartbeat.
 type ConsumerResult struct {
 	MemberID   string
 	Epoch      int32
 	Interval   time.Duration // until the next heartbeat
-	Told       bool          // whether Assignment is there
-	Assignment []Partition   // what the member may have, in order
+	Told       bool          // whether Assignment is set
+	Assignment []Partition   // sorted
 }
 
-// ConsumerTimes returns how often members of the consumer protocol are told to say
-// that they live, and how long they may be silent.
+// ConsumerTimes returns the heartbeat interval and the session timeout of members with the consumer
+// protocol.
 func (c *Coordinator) ConsumerTimes() (heartbeat, session time.Duration) {
 	return c.opts.Heartbeat, consumerSession
 }
 
-// ConsumerHeartbeat takes a heartbeat of the consumer protocol. It returns once
-// everything that the result tells is durable.
+// ConsumerHeartbeat handles a heartbeat of the consumer protocol. It returns once everything in the
+// result is durable.
 func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *ConsumerRequest) (ConsumerResult, error) {
 	if err := req.check(key); err != nil {
 		return ConsumerResult{}, err
@@ -66,7 +66,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 			return ConsumerResult{}, err
 		}
 		if of, due := g.consumers.unresolved(req, wanted, found); due {
-			g.unlock() // finding topics may wait
+			g.unlock() // resolving topics may block
 			if found, err = resolve(req.Topics, of); err != nil {
 				return ConsumerResult{}, err
 			}
@@ -79,7 +79,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 	}
 }
 
-// answerConsumerLocked handles a heartbeat in a locked group, which it unlocks.
+// answerConsumerLocked handles a heartbeat in a locked group and unlocks the group.
 func (g *group) answerConsumerLocked(req *ConsumerRequest, wanted *subscription,
 	found *resolution,
 ) (ConsumerResult, error) {
@@ -109,30 +109,30 @@ func (r *ConsumerRequest) check(key Key) error {
 	case key.Group == "" || len(key.Group) > maxGroupID:
 		return fmt.Errorf("%w: %w", ErrRequest, ErrGroupID)
 	case r.MemberID == "":
-		return fmt.Errorf("%w: the member has no id; choose one and keep it", ErrRequest)
+		return fmt.Errorf("%w: member id is empty; generate one and keep it", ErrRequest)
 	case r.Epoch < epochLeaveStatic:
-		return fmt.Errorf("%w: there is no member epoch %d", ErrRequest, r.Epoch)
+		return fmt.Errorf("%w: member epoch %d is out of range", ErrRequest, r.Epoch)
 	case r.Epoch == epochLeaveStatic && r.InstanceID == "":
-		return fmt.Errorf("%w: only a member with an instance id can leave for a while", ErrRequest)
+		return fmt.Errorf("%w: only a member with an instance id can leave temporarily", ErrRequest)
 	case r.Epoch == epochJoin && r.Rebalance < 0:
-		return fmt.Errorf("%w: who joins must tell its rebalance timeout", ErrRequest)
+		return fmt.Errorf("%w: joining member must send its rebalance timeout", ErrRequest)
 	case r.Epoch == epochJoin && (r.Owned == nil || len(r.Owned) > 0):
-		return fmt.Errorf("%w: who joins must say that it owns no partitions", ErrRequest)
+		return fmt.Errorf("%w: joining member must send an empty list of owned partitions", ErrRequest)
 	case r.Epoch == epochJoin && r.Names == nil && r.Pattern == nil:
-		return fmt.Errorf("%w: who joins must subscribe to topics by name or by a regular expression", ErrRequest)
+		return fmt.Errorf("%w: joining member must subscribe to topics by name or regular expression", ErrRequest)
 	case len(r.Names) > maxSubscribed || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d topics with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Names),
 			size, maxSubscribed, maxMemberBytes)
 	case len(r.Owned) > maxGroupPartitions:
-		return fmt.Errorf("%w: %d partitions are more than a group can have", ErrTooLarge, len(r.Owned))
+		return fmt.Errorf("%w: %d owned partitions are more than a group can have", ErrTooLarge, len(r.Owned))
 	case r.Assignor != "" && r.Assignor != assignorUniform && r.Assignor != assignorRange:
 		return fmt.Errorf("%w: %q; use %s or %s", ErrAssignor, r.Assignor, assignorUniform, assignorRange)
 	}
 	return nil
 }
 
-// subscription returns what the request changes of the member's, nil for nothing.
-// A part that it does not name stays what it is.
+// subscription returns the subscription in the request, or nil when it is unchanged. Parts that the
+// request does not contain are unchanged too, see merge.
 func (r *ConsumerRequest) subscription() (*subscription, error) {
 	if r.Names == nil && r.Pattern == nil {
 		return nil, nil //nolint:nilnil // nothing changes

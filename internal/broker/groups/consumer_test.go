@@ -19,8 +19,8 @@ func TestConsumersShare(t *testing.T) {
 		a.join()
 		a.wantOwned(6)
 		b.join()
-		b.wantOwned(0) // a has not let go yet
-		a.beat()       // is told
+		b.wantOwned(0) // a has not revoked yet
+		a.beat()       // gets its smaller assignment
 		a.wantOwned(3)
 		b.beat()
 		b.wantOwned(0) // a has not confirmed
@@ -28,7 +28,7 @@ func TestConsumersShare(t *testing.T) {
 		if err != nil || d.State != "Reconciling" || d.Type != groups.TypeConsumer || d.Protocol != "uniform" {
 			w.Errorf("group is %+v (error %v), want it to be reconciling with uniform", d, err)
 		}
-		a.beat() // confirms
+		a.beat() // confirms the revocation
 		b.beat()
 		b.wantOwned(3)
 		c.join()
@@ -36,7 +36,7 @@ func TestConsumersShare(t *testing.T) {
 		for _, m := range []*consumer{a, b, c} {
 			m.wantOwned(2)
 		}
-		// Topics grow, come and go.
+		// Topics grow, are deleted and created again.
 		ts.set("orders", 9)
 		w.settle(a, b, c)
 		for _, m := range []*consumer{a, b, c} {
@@ -51,8 +51,8 @@ func TestConsumersShare(t *testing.T) {
 	})
 }
 
-// TestConsumersLeave: what a member had goes to the others at once when it says
-// so, and after its session when it does not.
+// TestConsumersLeave checks that the partitions of a member go to the others immediately when it
+// leaves, and after its session when it crashes.
 func TestConsumersLeave(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 6})
@@ -65,7 +65,7 @@ func TestConsumersLeave(t *testing.T) {
 		w.settle(a, b)
 		a.wantOwned(3)
 		w.wantError(c.send(c.full()), groups.ErrUnknownMember)
-		for range 12 { // b is silent
+		for range 12 { // b sends no heartbeats
 			time.Sleep(groups.DefaultHeartbeat)
 			a.beat()
 		}
@@ -79,12 +79,13 @@ func TestConsumersLeave(t *testing.T) {
 		before := a.epoch
 		a.join()
 		if a.epoch <= before {
-			w.Errorf("epoch is %d, want one that was never used: more than %d", a.epoch, before)
+			w.Errorf("epoch is %d, want a new one after %d", a.epoch, before)
 		}
 	})
 }
 
-// TestConsumerThatDoesNotLetGo loses its place when its time is over.
+// TestConsumerThatDoesNotLetGo checks that a member that does not revoke its partitions is removed
+// at the deadline.
 func TestConsumerThatDoesNotLetGo(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 2})
@@ -105,8 +106,8 @@ func TestConsumerThatDoesNotLetGo(t *testing.T) {
 	})
 }
 
-// TestConsumersSurviveARestart: epochs, members and assignments go on, whatever
-// the members are in the middle of, and heartbeats write nothing.
+// TestConsumersSurviveARestart checks that epochs, members and assignments survive a restart in any
+// state, and that heartbeats write nothing.
 func TestConsumersSurviveARestart(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 6})
@@ -115,7 +116,7 @@ func TestConsumersSurviveARestart(t *testing.T) {
 		b.pattern = &all
 		a.join()
 		b.join()
-		a.beat() // has to let go
+		a.beat() // must revoke partitions
 		w.restart()
 		w.wantState("Reconciling", 2)
 		w.settle(a, b)
@@ -123,7 +124,7 @@ func TestConsumersSurviveARestart(t *testing.T) {
 		epoch, journal := a.epoch, w.journals()
 		w.restart()
 		w.wantState("Stable", 2)
-		time.Sleep(40 * time.Second) // less than a session
+		time.Sleep(40 * time.Second) // less than the session timeout
 		for range 5 {
 			w.settle(a, b)
 			w.wantError(a.send(a.brief()), nil)
@@ -132,7 +133,7 @@ func TestConsumersSurviveARestart(t *testing.T) {
 			w.Errorf("epochs are %d and %d after a restart, want %d", a.epoch, b.epoch, epoch)
 		}
 		if now := w.journals(); now != journal {
-			w.Errorf("journals are at %d after heartbeats, want nothing to be written after %d", now, journal)
+			w.Errorf("journals are at %d after heartbeats, want no writes after %d", now, journal)
 		}
 		ts.set("orders", 8) // grows while the coordinator is down
 		w.restart()
@@ -152,13 +153,13 @@ func TestFencedConsumers(t *testing.T) {
 		ahead := *a
 		ahead.epoch++
 		w.wantError(ahead.send(ahead.full()), groups.ErrFencedEpoch)
-		w.wantError(old.send(old.full()), groups.ErrFencedEpoch) // with partitions that are not its own any more
+		w.wantError(old.send(old.full()), groups.ErrFencedEpoch) // owns partitions that were revoked
 		old.owned = a.owned
-		w.wantError(old.send(old.full()), nil) // an answer was lost
+		w.wantError(old.send(old.full()), nil) // as after a lost response
 		if old.epoch != a.epoch {
-			w.Errorf("epoch is %d, want to be told %d again", old.epoch, a.epoch)
+			w.Errorf("epoch is %d, want %d again", old.epoch, a.epoch)
 		}
-		a.join() // gives everything up
+		a.join() // gives up all partitions
 		w.settle(a, b)
 		a.wantOwned(2)
 
@@ -171,7 +172,7 @@ func TestFencedConsumers(t *testing.T) {
 	})
 }
 
-// TestStaticConsumers keep their place while they are away.
+// TestStaticConsumers checks that static members keep their assignment while they are away.
 func TestStaticConsumers(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 4})
@@ -196,7 +197,7 @@ func TestStaticConsumers(t *testing.T) {
 		w.wantError(b.send(b.full()), groups.ErrFenced)
 		w.wantError(b.leave(-1), groups.ErrFenced)
 		w.wantError(again.leave(-2), nil)
-		for range 12 { // it does not come back
+		for range 12 { // the member does not return
 			time.Sleep(groups.DefaultHeartbeat)
 			a.beat()
 		}
@@ -204,8 +205,8 @@ func TestStaticConsumers(t *testing.T) {
 	})
 }
 
-// TestStaticConsumersAreExpelled: an administrator takes out a static member by its
-// instance id, and it stays out over a restart. Others leave by themselves only.
+// TestStaticConsumersAreExpelled checks that an administrator can remove a static member by its
+// instance id, also across a restart, and that other members cannot be removed.
 func TestStaticConsumersAreExpelled(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 4})
@@ -247,7 +248,7 @@ func TestConsumersSubscribeByPattern(t *testing.T) {
 		ts.set("orders-asia", 1)
 		w.settle(a)
 		a.wantOwned(3)
-		delete(ts.hidden, "orders-secret") // a permission changes, no topic
+		delete(ts.hidden, "orders-secret") // a permission changes, but no topic
 		time.Sleep(30 * time.Second)
 		a.beat()
 		time.Sleep(31 * time.Second)
@@ -294,8 +295,8 @@ func TestAssignorChanges(t *testing.T) {
 	})
 }
 
-// TestKindsOfGroups: an empty group changes its kind, one with members refuses
-// those of the other.
+// TestKindsOfGroups checks that an empty group can change its protocol, and that a group with
+// members rejects members with the other protocol.
 func TestKindsOfGroups(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 1})
@@ -314,7 +315,7 @@ func TestKindsOfGroups(t *testing.T) {
 		w.restart()
 		w.wantState("Stable", 1)
 		if all := w.List("public"); len(all) != 1 || all[0].Type != groups.TypeConsumer || all[0].State != "Stable" {
-			w.Errorf("groups are %v, want one of consumers", all)
+			w.Errorf("groups are %v, want one with the consumer protocol", all)
 		}
 		w.wantError(a.leave(-1), nil)
 		w.restart()
@@ -325,13 +326,13 @@ func TestKindsOfGroups(t *testing.T) {
 		w.restart()
 		w.wantState("Stable", 1)
 		if all := w.List("public"); len(all) != 1 || all[0].Type != groups.TypeClassic {
-			w.Errorf("groups are %v, want a classic one", all)
+			w.Errorf("groups are %v, want one with the classic protocol", all)
 		}
 	})
 }
 
-// TestConsumersCommit: with their epoch, or with an older one since which they
-// have had the partition.
+// TestConsumersCommit checks that members commit with their epoch, or with an older epoch in which
+// they already had the partition.
 func TestConsumersCommit(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 2})
@@ -350,7 +351,7 @@ func TestConsumersCommit(t *testing.T) {
 		}
 		kept, lost := a.owned[0], b.owned[0]
 		if !slices.Contains(mine, lost) {
-			w.Fatalf("b has %v, want what a had: %v", lost, mine)
+			w.Fatalf("b has %v, want one of a's former partitions %v", lost, mine)
 		}
 		w.wantError(commit("a", a.epoch, true, kept), nil)
 		w.wantError(commit("a", first, true, kept), nil)
@@ -380,7 +381,7 @@ func TestBadConsumerRequests(t *testing.T) {
 			{"no rebalance timeout", func(r *groups.ConsumerRequest) { r.Rebalance = -1 }, groups.ErrRequest},
 			{"no subscription", func(r *groups.ConsumerRequest) { r.Names = nil }, groups.ErrRequest},
 			{"owns something", func(r *groups.ConsumerRequest) { r.Owned = []groups.Partition{{}} }, groups.ErrRequest},
-			{"does not say what it owns", func(r *groups.ConsumerRequest) { r.Owned = nil }, groups.ErrRequest},
+			{"no list of owned partitions", func(r *groups.ConsumerRequest) { r.Owned = nil }, groups.ErrRequest},
 			{"epoch", func(r *groups.ConsumerRequest) { r.Epoch = -3 }, groups.ErrRequest},
 			{
 				"leaves for a while without an instance id", func(r *groups.ConsumerRequest) { r.Epoch = -2 },
@@ -402,12 +403,13 @@ func TestBadConsumerRequests(t *testing.T) {
 			w.wantError(err, c.want)
 		}
 		if all := w.List("public"); len(all) != 0 {
-			w.Errorf("refused requests left groups %v, want none", all)
+			w.Errorf("rejected requests left groups %v, want none", all)
 		}
 	})
 }
 
-// TestDifferentSubscriptions: nobody gets what it does not want, and loads even out.
+// TestDifferentSubscriptions checks that no member gets partitions that it does not subscribe to,
+// and that the loads are balanced.
 func TestDifferentSubscriptions(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"x": 4, "y": 4})
@@ -425,7 +427,7 @@ func TestDifferentSubscriptions(t *testing.T) {
 			}
 			for _, p := range m.owned {
 				if m == a && p.Topic != ts.ids["x"] || m == c && p.Topic != ts.ids["y"] {
-					w.Errorf("%s has %v, which it does not want", m.id, p)
+					w.Errorf("%s has %v, which it does not subscribe to", m.id, p)
 				}
 			}
 		}
@@ -435,8 +437,8 @@ func TestDifferentSubscriptions(t *testing.T) {
 	})
 }
 
-// TestConsumersAtOnce: members that join and beat side by side share a journal's
-// writes and end with a part each; after a restart they still have it.
+// TestConsumersAtOnce checks that members that join concurrently share journal writes and all get
+// partitions, which they keep after a restart.
 func TestConsumersAtOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const n = 50
@@ -459,7 +461,7 @@ func TestConsumersAtOnce(t *testing.T) {
 		w.exclusive(members...)
 		w.wantState("Stable", n)
 		if records := w.journals(); records > 10*n {
-			w.Errorf("%d records were written for %d members, want them to share", records, n)
+			w.Errorf("%d records were written for %d members, want them to share writes", records, n)
 		}
 		w.restart()
 		for _, m := range members {

@@ -13,13 +13,12 @@ import (
 	"freshet/test/tally"
 )
 
-// TestFaultRandomConsumers: whatever members of the consumer protocol do, however
-// topics change and answers are lost and the coordinator is restarted, no two that
-// are in their session have the same partition, and the group comes to rest with
-// every partition assigned.
+// TestFaultRandomConsumers checks for random actions of members with the consumer protocol, topic
+// changes, lost responses and restarts of the coordinator that no two members in their session own
+// the same partition, and that the group becomes stable with every partition assigned.
 func TestFaultRandomConsumers(t *testing.T) {
 	t.Parallel()
-	fault := tally.Fault{Name: "random joins, leaves, pauses, lost answers, topic changes and restarts of a " +
+	fault := tally.Fault{Name: "random joins, leaves, pauses, lost responses, topic changes and restarts of a " +
 		"consumer group"}
 	for seed := range uint64(rounds()) {
 		synctest.Test(t, func(t *testing.T) {
@@ -34,11 +33,11 @@ func TestFaultRandomConsumers(t *testing.T) {
 	fault.Record(t)
 }
 
-// walker is a random member.
+// walker is a member with random behaviour.
 type walker struct {
 	*consumer
-	heard  time.Time // of the coordinator's last good answer
-	paused time.Time // until when
+	heard  time.Time // time of the last successful heartbeat
+	paused time.Time // end of the current pause
 }
 
 type consumerChaos struct {
@@ -52,7 +51,10 @@ type consumerChaos struct {
 
 func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 	w := newBubbleWorld(t)
-	c := &consumerChaos{world: w, rng: rand.New(rand.NewPCG(seed, 2)), ts: newTopics(map[string]int32{"x": 4, "y": 3})} //nolint:gosec // a history to be repeated
+	c := &consumerChaos{
+		world: w, ts: newTopics(map[string]int32{"x": 4, "y": 3}),
+		rng: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // reproducible history
+	}
 	for range 300 {
 		injected++
 		c.inject()
@@ -66,7 +68,7 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 	if len(c.members) == 0 {
 		c.add()
 	}
-	for range 60 { // everybody is well
+	for range 60 { // no more faults
 		time.Sleep(groups.DefaultHeartbeat)
 		for _, m := range c.members {
 			c.step(m)
@@ -94,7 +96,7 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 	return injected, c.checked
 }
 
-// add makes a member with a random subscription.
+// add adds a member with a random subscription.
 func (c *consumerChaos) add() {
 	c.made++
 	m := &walker{consumer: c.consumer(c.ts, fmt.Sprint("m", c.made), []string{"x", "y"}[:1+c.rng.IntN(2)]...)}
@@ -110,7 +112,7 @@ func (c *consumerChaos) add() {
 	c.members = append(c.members, m)
 }
 
-// inject changes something.
+// inject makes one random change.
 func (c *consumerChaos) inject() {
 	if len(c.members) == 0 {
 		c.add()
@@ -123,12 +125,12 @@ func (c *consumerChaos) inject() {
 		if len(c.members) < 6 {
 			c.add()
 		}
-	case 2: // leaves, or vanishes
+	case 2: // a member leaves or crashes
 		if c.rng.IntN(2) == 0 {
 			_ = m.leave(-1)
 		}
 		c.members = slices.Delete(c.members, i, i+1)
-	case 3: // a new process takes the place of a static member
+	case 3: // a new process replaces a static member
 		if m.instance != "" && m.leave(-2) == nil {
 			c.made++
 			m.id, m.epoch, m.owned = fmt.Sprint("m", c.made), 0, nil
@@ -147,7 +149,7 @@ func (c *consumerChaos) inject() {
 	}
 }
 
-// step sends a heartbeat, of which the answer may be lost.
+// step sends a heartbeat, whose response may be lost.
 func (c *consumerChaos) step(m *walker) {
 	req := m.full()
 	if m.epoch != 0 && c.rng.IntN(3) == 0 {

@@ -2,8 +2,8 @@ package groups
 
 import "freshet/internal/storage/engine"
 
-// consumers appends the head of a group of the consumer protocol, the members that
-// are gone and those that have changed.
+// consumers appends the header of a group with the consumer protocol, the removed members and the
+// changed members.
 func (w *writer) consumers(head *generation, gone []string, put []*storedConsumer) {
 	w.int(int64(head.number))
 	w.int(int64(head.consumers.assigned))

@@ -9,59 +9,59 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// consumers is the members of a group of the consumer protocol. The group's epoch
-// is group.number. A consumer is never changed but for its times, only replaced,
-// by put. Everything is guarded by group.mu.
+// consumers is the part of a group that only the consumer protocol uses. The group's epoch is
+// group.number. A consumer is immutable except for expires, revision and resolved; put replaces it.
+// group.mu protects everything.
 type consumers struct {
-	assigned int32  // the epoch for which targets were made
-	assignor string // with which
+	assigned int32  // epoch of the target assignments
+	assignor string // assignor of the target assignments
 	members  map[string]*consumer
 	static   map[string]string    // instance id → member id
-	holders  map[Partition]string // members that have a partition, or have not let it go yet
-	// counts is the partitions of each subscribed topic when targets were made.
+	holders  map[Partition]string // partition → member that owns it or has not revoked it yet
+	// counts is the number of partitions of each subscribed topic in the target assignments.
 	counts   map[engine.TopicID]int32
-	revision uint64 // of topics when counts was looked at
+	revision uint64 // Topics.Revision when counts was computed
 
-	// Changes and what of them is in the journal; see durableLocked.
+	// Versions of the state in memory and in the journal; see durableLocked.
 	version, stored uint64
-	changed         map[string]bool // members that were put or removed since the last write
-	writing         chan struct{}   // closed when the write under way ends
+	changed         map[string]bool // members changed or removed since the last write
+	writing         chan struct{}   // closed when the write in progress ends
 	failed          error
 
-	bytes int           // of what the members say of themselves
-	all   *atomic.Int64 // and those of all groups
+	bytes int           // memory of the members of this group
+	all   *atomic.Int64 // memory of the members of all groups
 }
 
-// stage is how far a member is on its way to its target.
+// stage is the progress of a member towards its target.
 type stage uint8
 
 const (
-	settled    stage = iota // it has its target of its epoch
-	revoking                // it has to let partitions go first
-	unreleased              // others have not let go what it will get
+	settled    stage = iota // the member has its target
+	revoking                // the member must revoke partitions first
+	unreleased              // other members still own partitions of its target
 )
 
-// consumer is a member of a group of the consumer protocol.
+// consumer is a member of a group with the consumer protocol.
 type consumer struct {
 	id, instance, client, host, rack string
 	rebalance                        time.Duration
 	assignor                         string // "" for the coordinator's choice
 	subscription
-	topics []engine.TopicID // that the subscription stands for, in order
+	topics []engine.TopicID // topics of the subscription, sorted
 
 	epoch, previous int32
 	stage           stage
-	has             map[Partition]int32 // what it may use, and the epoch since which
-	loses           map[Partition]int32 // what it has not let go yet
-	target          []Partition         // in order
+	has             map[Partition]int32 // assigned partition → epoch of its assignment
+	loses           map[Partition]int32 // partitions that the member must revoke
+	target          []Partition         // sorted
 
-	revision uint64    // of topics when the subscription was resolved
-	resolved time.Time // when that was
+	revision uint64    // Topics.Revision when the subscription was resolved
+	resolved time.Time // time when the subscription was resolved
 	expires  time.Time // end of its session
-	revokeBy time.Time // end of its time to let partitions go
+	revokeBy time.Time // deadline of the revocation; zero for none
 }
 
-// size is how many bytes a member says of itself, and is assigned.
+// size estimates the memory of a member's subscription and assignments.
 func (m *consumer) size() (n int) {
 	for _, name := range m.names {
 		n += len(name)
@@ -69,7 +69,7 @@ func (m *consumer) size() (n int) {
 	return n + len(m.pattern)*64 + 64*(len(m.has)+len(m.loses)+len(m.target)) + 16*len(m.topics)
 }
 
-// charge counts a member in or out.
+// charge adds (by = 1) or subtracts (by = -1) the memory of a member.
 func (cs *consumers) charge(m *consumer, by int) {
 	n := by * m.size()
 	cs.bytes += n
@@ -85,7 +85,7 @@ func newConsumers(all *atomic.Int64) *consumers {
 	}
 }
 
-// becomeConsumersLocked makes an empty group one of the consumer protocol.
+// becomeConsumersLocked switches an empty group to the consumer protocol.
 func (g *group) becomeConsumersLocked(join bool) error {
 	if g.consumers != nil {
 		return nil
@@ -99,8 +99,8 @@ func (g *group) becomeConsumersLocked(join bool) error {
 	return nil
 }
 
-// becomeClassicLocked makes an empty group one of the classic protocol. It may let
-// the mutex go: what the last consumers have left is written down first.
+// becomeClassicLocked switches an empty group to the classic protocol. It stores pending changes
+// first, and releases the mutex during the write.
 func (g *group) becomeClassicLocked() error {
 	for g.consumers != nil {
 		switch cs := g.consumers; {
@@ -117,12 +117,12 @@ func (g *group) becomeClassicLocked() error {
 	return nil
 }
 
-// occupiedLocked says whether the group has members of either protocol.
+// occupiedLocked reports whether the group has members of either protocol.
 func (g *group) occupiedLocked() bool {
 	return len(g.members) > 0 || g.consumers != nil && len(g.consumers.members) > 0
 }
 
-// put adds a member, or replaces it by its next state.
+// put adds a member, or replaces its state.
 func (cs *consumers) put(m *consumer) {
 	if old := cs.members[m.id]; old != nil {
 		cs.charge(old, -1)
@@ -144,7 +144,7 @@ func (cs *consumers) put(m *consumer) {
 	cs.touch(m.id)
 }
 
-// remove takes a member out.
+// remove removes a member.
 func (cs *consumers) remove(m *consumer) {
 	cs.charge(m, -1)
 	cs.release(m)
@@ -155,7 +155,7 @@ func (cs *consumers) remove(m *consumer) {
 	cs.touch(m.id)
 }
 
-// release frees what a member holds.
+// release frees the partitions that a member owns.
 func (cs *consumers) release(m *consumer) {
 	for _, held := range []map[Partition]int32{m.has, m.loses} {
 		for p := range held {
@@ -166,7 +166,7 @@ func (cs *consumers) release(m *consumer) {
 	}
 }
 
-// touch notes a change that is to be written down.
+// touch records a change that must be stored; id is the changed member, or "".
 func (cs *consumers) touch(id string) {
 	cs.version++
 	if id != "" {
@@ -184,7 +184,7 @@ func (cs *consumers) inOrder() []*consumer {
 	})
 }
 
-// state returns the protocol's word for the group.
+// consumersStateLocked returns Kafka's name of the group's state.
 func (g *group) consumersStateLocked() string {
 	cs := g.consumers
 	switch {
@@ -201,19 +201,19 @@ func (g *group) consumersStateLocked() string {
 	return "Stable"
 }
 
-// unresolved says whether the topics of the member's subscription have to be
-// found before the heartbeat can be handled, and of which subscription.
+// unresolved reports whether the caller must resolve the topics of the member's subscription before
+// the heartbeat can be handled, and returns that subscription.
 func (cs *consumers) unresolved(req *ConsumerRequest, wanted *subscription, found *resolution) (subscription, bool) {
 	if req.Epoch < epochJoin {
 		return subscription{}, false
 	}
 	m := cs.members[req.MemberID]
 	if id, ok := cs.static[req.InstanceID]; m == nil && ok {
-		m = cs.members[id] // whose place it may get
+		m = cs.members[id] // the member that it may replace
 	}
 	if m == nil {
 		if req.Epoch != epochJoin {
-			return subscription{}, false // it will be refused
+			return subscription{}, false // the heartbeat will be rejected
 		}
 		m = &consumer{}
 	}
@@ -228,7 +228,7 @@ func (cs *consumers) unresolved(req *ConsumerRequest, wanted *subscription, foun
 	return of, !current
 }
 
-// expireLocked takes out members whose time is over.
+// expireConsumersLocked removes members whose session or revocation deadline has passed.
 func (g *group) expireConsumersLocked(now time.Time) {
 	gone := false
 	for _, m := range g.consumers.members {

@@ -7,8 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// storedConsumer is a member of the consumer protocol as it is stored. It is never
-// changed, only replaced.
+// storedConsumer is the stored form of a member with the consumer protocol. It is immutable.
 type storedConsumer struct {
 	id, instance, client, host, rack, assignor, pattern string
 	rebalanceMillis                                     int64
@@ -20,22 +19,21 @@ type storedConsumer struct {
 	target                                              []Partition
 }
 
-// grant is a partition and the epoch since which a member has it.
+// grant is a partition and the epoch since which a member owns it.
 type grant struct {
 	Partition
 	since int32
 }
 
-// storedConsumers is the heads of a group of the consumer protocol as it is stored.
+// storedConsumers is the stored header of a group with the consumer protocol.
 type storedConsumers struct {
 	assigned int32
 	assignor string
 }
 
-// durableLocked returns once everything that was changed so far is in the journal.
-// It lets the mutex go meanwhile. One caller writes for all that wait; when that
-// fails, memory is ahead of the journal, so the group is given up and the next
-// call reads it anew.
+// durableLocked returns once all changes made so far are in the journal. It releases the mutex
+// during the write. One caller writes for all that wait. If the write fails, memory is ahead of the
+// journal: the group is removed from memory, and the next call loads it again.
 func (g *group) durableLocked() error {
 	cs := g.consumers
 	for want := cs.version; cs.stored < want; {
@@ -53,7 +51,7 @@ func (g *group) durableLocked() error {
 	return nil
 }
 
-// awaitWriteLocked lets the mutex go until the write under way has ended.
+// awaitWriteLocked releases the mutex until the write in progress ends.
 func (g *group) awaitWriteLocked(ended <-chan struct{}) {
 	g.writes++
 	g.mu.Unlock()
@@ -62,7 +60,7 @@ func (g *group) awaitWriteLocked(ended <-chan struct{}) {
 	g.writes--
 }
 
-// writeConsumersLocked writes what has changed since the last write.
+// writeConsumersLocked writes the changes since the last write.
 func (g *group) writeConsumersLocked() {
 	cs := g.consumers
 	record, version := g.consumersRecordLocked(), cs.version
@@ -80,8 +78,8 @@ func (g *group) writeConsumersLocked() {
 	cs.stored = version
 }
 
-// rereadAfter is when a group that was given up is read anew if nobody asks for it:
-// its members' sessions must end some time.
+// rereadAfter is the delay after which a group is loaded again after a failed write even without a
+// call, because the sessions of its members must end.
 const rereadAfter = 10 * time.Second
 
 func (g *group) reread() {
@@ -90,7 +88,7 @@ func (g *group) reread() {
 	}
 }
 
-// consumersRecordLocked is the record of what has changed.
+// consumersRecordLocked returns the record with the changes since the last write.
 func (g *group) consumersRecordLocked() []byte {
 	cs := g.consumers
 	head := generation{number: g.number, consumers: &storedConsumers{assigned: cs.assigned, assignor: cs.assignor}}
@@ -111,7 +109,7 @@ func (g *group) consumersRecordLocked() []byte {
 	return w.b
 }
 
-// stored returns a member as it is stored.
+// stored returns the stored form of a member.
 func (m *consumer) stored() *storedConsumer {
 	return &storedConsumer{
 		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor,
@@ -130,9 +128,8 @@ func grants(set map[Partition]int32) []grant {
 	return all
 }
 
-// restoreConsumersLocked makes the group what it was when it was stored. Its
-// members have a whole session to be heard of, and those that have to let
-// partitions go their whole time for it.
+// restoreConsumersLocked restores a stored group. Its members have a full session timeout to send a
+// heartbeat, and a full rebalance timeout to revoke partitions.
 func (g *group) restoreConsumersLocked(stored *generation, members []*storedConsumer) {
 	cs := newConsumers(&g.shard.c.bytes)
 	g.consumers = cs
@@ -142,7 +139,7 @@ func (g *group) restoreConsumersLocked(stored *generation, members []*storedCons
 		m := s.restored(now)
 		cs.put(m)
 		for _, p := range m.target {
-			cs.counts[p.Topic]++ // every partition of a subscribed topic is in one target
+			cs.counts[p.Topic]++ // every partition of a subscribed topic is in exactly one target
 		}
 	}
 	cs.stored = cs.version
@@ -158,7 +155,7 @@ func (s *storedConsumer) restored(now time.Time) *consumer {
 		has: make(map[Partition]int32), loses: make(map[Partition]int32), expires: now.Add(consumerSession),
 	}
 	m.names, m.pattern = s.names, s.pattern
-	m.matcher, _ = compile(s.pattern) // it was compiled before it was stored
+	m.matcher, _ = compile(s.pattern) // only valid patterns are stored
 	for _, g := range s.has {
 		m.has[g.Partition] = g.since
 	}

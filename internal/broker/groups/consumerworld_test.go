@@ -11,12 +11,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// topics is what members see of a cluster's topics.
+// topics implements groups.Topics with the topics of a test.
 type topics struct {
 	revision uint64
 	ids      map[string]engine.TopicID
 	counts   map[engine.TopicID]int32
-	hidden   map[string]bool // that members may not describe
+	hidden   map[string]bool // topics that members may not describe
 }
 
 func newTopics(counts map[string]int32) *topics {
@@ -30,7 +30,7 @@ func newTopics(counts map[string]int32) *topics {
 	return ts
 }
 
-// set makes a topic, or gives it another number of partitions; 0 deletes it.
+// set creates a topic, or changes its number of partitions; 0 deletes it.
 func (ts *topics) set(name string, partitions int32) {
 	ts.revision++
 	if partitions == 0 {
@@ -57,8 +57,8 @@ func (ts *topics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.Topi
 	return found, nil
 }
 
-// consumer is a client of the consumer protocol. It lets go at once what it is
-// told to, and says so with its next heartbeat.
+// consumer is a client of the consumer protocol. It revokes partitions immediately and confirms
+// that with its next heartbeat.
 type consumer struct {
 	*world
 	ts           *topics
@@ -74,7 +74,7 @@ func (w *world) consumer(ts *topics, id string, names ...string) *consumer {
 	return &consumer{world: w, ts: ts, id: id, names: names}
 }
 
-// full is a heartbeat that says everything.
+// full returns a heartbeat with all fields set.
 func (c *consumer) full() *groups.ConsumerRequest {
 	req := c.brief()
 	req.Rebalance, req.Names, req.Pattern, req.Assignor = time.Minute, c.names, c.pattern, c.assignor
@@ -82,7 +82,7 @@ func (c *consumer) full() *groups.ConsumerRequest {
 	return req
 }
 
-// brief is a heartbeat that says nothing new.
+// brief returns a heartbeat without changes.
 func (c *consumer) brief() *groups.ConsumerRequest {
 	return &groups.ConsumerRequest{
 		MemberID: c.id, InstanceID: c.instance, Epoch: c.epoch, ClientID: "client", ClientHost: "/127.0.0.1",
@@ -122,8 +122,8 @@ func (c *consumer) leave(epoch int32) error {
 	return err
 }
 
-// settle sends heartbeats until nothing changes, and checks that nobody ever has
-// what another has.
+// settle sends heartbeats until nothing changes, and checks that no two members ever own the same
+// partition.
 func (w *world) settle(members ...*consumer) {
 	w.Helper()
 	for range 10 {
@@ -167,7 +167,7 @@ func (c *consumer) wantOwned(n int) {
 	}
 }
 
-// journals returns how many records there are.
+// journals returns the number of records in all journals.
 func (w *world) journals() (n uint64) {
 	w.Helper()
 	for i := range 16 {

@@ -13,35 +13,35 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// shards is how many journals the groups of a cluster are spread over. It is
-// part of the format: a group is looked for in one of them only.
+// shards is the number of journals that the groups of a cluster are spread over. It is part of the
+// storage format: a group is looked up in one journal only.
 const shards = 16
 
 // Options configures a coordinator.
 type Options struct {
-	// InitialDelay is how long the first member of a group waits for company;
-	// 0 means DefaultInitialDelay.
+	// InitialDelay is how long the first rebalance of a group waits for more members; 0 means
+	// DefaultInitialDelay.
 	InitialDelay time.Duration
-	// Heartbeat is how often members of the consumer protocol are told to say that
-	// they live; 0 means DefaultHeartbeat.
+	// Heartbeat is the heartbeat interval for members with the consumer protocol; 0 means
+	// DefaultHeartbeat.
 	Heartbeat time.Duration
-	// Logger gets background failures; nil means slog.Default().
+	// Logger logs failures of background work; nil means slog.Default().
 	Logger *slog.Logger
-	// Shared says that members of a group divide the journals among themselves: none
-	// is opened before Gain.
+	// Shared means that the members of an ensemble divide the journals among themselves: Open opens
+	// no journal, AcquireJournal does.
 	Shared bool
 }
 
 // Coordinator coordinates the consumer groups of one cluster.
 type Coordinator struct {
-	shards    [shards]atomic.Pointer[shard] // nil: another member has it
-	absent    *shard                        // stands for those
+	shards    [shards]atomic.Pointer[shard] // nil while another member owns the journal
+	absent    *shard                        // shard without a journal, used in place of nil
 	producers producerIDs
 	opts      Options
 	log       *slog.Logger
-	bytes     atomic.Int64 // of what members of all groups say of themselves
+	bytes     atomic.Int64 // memory that the metadata of all members takes
 
-	ctx    context.Context // the life of the coordinator, ended by Close
+	ctx    context.Context // context of background work, cancelled by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -52,15 +52,15 @@ type shard struct {
 	machine *statemachine.Machine[*state]
 
 	mu     sync.Mutex
-	groups map[Key]*group // those with members, or in use at this moment
+	groups map[Key]*group // groups with members, or in use by a call
 }
 
-// Journals opens journals by name; an engine.Engine is one.
+// Journals opens journals by name. An engine.Engine implements it.
 type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
 }
 
-// Open reads the groups of a cluster and starts to coordinate them.
+// Open loads the groups of a cluster and starts to coordinate them.
 func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
 	if opts.InitialDelay == 0 {
 		opts.InitialDelay = DefaultInitialDelay
@@ -104,7 +104,7 @@ func (c *Coordinator) openShard(ctx context.Context, journals Journals, name str
 	return &shard{c: c, machine: machine, groups: make(map[Key]*group)}, nil
 }
 
-// wake puts the groups that had members before a restart back to work.
+// wake loads the groups that had members before a restart and starts their timers.
 func (s *shard) wake() {
 	s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
 		if item.occupied() {
@@ -116,8 +116,8 @@ func (s *shard) wake() {
 	})
 }
 
-// Close answers everybody who waits and stops. Stored groups go on at the next
-// Open.
+// Close ends all waiting calls with ErrClosed and stops the coordinator. Stored groups continue at
+// the next Open.
 func (c *Coordinator) Close() error {
 	c.cancel()
 	held := c.held()
@@ -135,7 +135,7 @@ func (c *Coordinator) Close() error {
 	return failed
 }
 
-// end answers everybody who waits for a group of the shard.
+// end ends all calls that wait for a group of the shard, with ErrClosed.
 func (s *shard) end() {
 	s.mu.Lock()
 	all := s.groups
@@ -148,8 +148,7 @@ func (s *shard) end() {
 	}
 }
 
-// shard returns the shard of a group, or the one that stands for those that
-// another member has.
+// shard returns the shard of a group, or absentShard when another member owns it.
 func (c *Coordinator) shard(key Key) *shard {
 	if s := c.shards[JournalOf(key)].Load(); s != nil {
 		return s
@@ -157,8 +156,8 @@ func (c *Coordinator) shard(key Key) *shard {
 	return c.absent
 }
 
-// lock returns a group with its mutex locked; the caller must unlock it. With
-// create a group that does not exist is made; else ErrNoGroup.
+// lock returns a group with its mutex locked; the caller must call unlock. Without create it
+// returns ErrNoGroup for a group that does not exist.
 func (s *shard) lock(key Key, create bool) (*group, error) {
 	for {
 		g, err := s.find(key, create)
@@ -174,7 +173,7 @@ func (s *shard) lock(key Key, create bool) (*group, error) {
 	}
 }
 
-// find returns a group, made from what is stored if it is not in memory.
+// find returns a group, and loads it if it is only stored.
 func (s *shard) find(key Key, create bool) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +197,7 @@ func (s *shard) find(key Key, create bool) (*group, error) {
 		}
 	}
 	g := newGroup(s, key)
-	switch { // nobody else has it yet
+	switch { // the group is not published, so its mutex is not needed
 	case stored && item.stored.consumers != nil:
 		g.restoreConsumersLocked(item.stored, view.consumersOf(key))
 	case stored:
@@ -208,7 +207,7 @@ func (s *shard) find(key Key, create bool) (*group, error) {
 	return g, nil
 }
 
-// remove takes a group out of memory that is gone.
+// remove removes a group from memory.
 func (s *shard) remove(g *group) {
 	s.mu.Lock()
 	if s.groups[g.key] == g {
@@ -217,7 +216,7 @@ func (s *shard) remove(g *group) {
 	s.mu.Unlock()
 }
 
-// count returns how many groups are stored.
+// count returns the number of stored groups.
 func (c *Coordinator) count() int {
 	n := 0
 	for _, s := range c.held() {
@@ -226,7 +225,7 @@ func (c *Coordinator) count() int {
 	return n
 }
 
-// check looks at what every call has.
+// check validates the group id.
 func (k Key) check() error {
 	if k.Group == "" || len(k.Group) > maxGroupID {
 		return ErrGroupID

@@ -1,43 +1,44 @@
-// Package groups coordinates consumer groups of the stream protocol: who is a
-// member, which generation of the group is in force, who leads it, what each
-// member was assigned, and the offsets that were committed.
+// Package groups is the coordinator of Kafka consumer groups: the members of each group, its
+// current generation, its leader, the assignment of each member, and the committed offsets.
 //
-// It owns that state and its rules (docs/spec/stream.md#groups). It does not
-// know the bytes of requests, which are streamapi's, nor what topics are: a topic
-// is the number of its incarnation, so that one which is made anew starts without
-// offsets. Subscriptions, with which HTTP consumers share messages, are another
-// thing and belong to messaging.
+// The package owns that state and its rules (docs/spec/stream.md#groups). It does not encode or
+// decode requests (kafkaapi), and it identifies a topic only by its incarnation number, so that a
+// topic that is deleted and created again starts without offsets. Subscriptions, with which HTTP
+// consumers share messages, are independent of groups and belong to package messaging.
 //
-// A group is of one of two protocols, and changes it only while it has no members.
-// In the classic one members join for a generation and their leader assigns. In
-// the consumer one the coordinator does: a heartbeat says what a member subscribes
-// to and what it has let go; when members, subscriptions or topics change, the
-// group's epoch moves, an assignor makes a target for every member, and each is
-// led to its own: first it lets go what is not in it, then it gets what nobody
-// else holds any more, and with that the epoch of the target. What has to be known
-// of topics for this comes with each heartbeat (Topics).
+// A group uses one of two protocols and can change the protocol only while it has no members. In
+// the classic protocol the members join for a generation, and their leader assigns partitions. In
+// the consumer protocol (KIP-848) the coordinator assigns: a member's heartbeat contains its
+// subscription and the partitions that it owns. When members, subscriptions or topics change, the
+// group's epoch increases and an assignor computes a target assignment for every member. Each
+// member then moves to its target: it first revokes the partitions outside of it, then gets the
+// partitions that no other member owns any more, and with them the epoch of the target. Each
+// heartbeat passes the required information about topics (Topics).
 //
-// What must survive a restart is a state machine over journals (package replica):
-// committed offsets, and the generation of every group once it is stable. Sixteen
-// of them, a group always in the same one, so that commits of different groups
-// are appended side by side. Classic joins and all heartbeats that change nothing
-// write nothing. Of a group of the consumer protocol everything is stored, as the
-// members that have changed, before anybody is told of it. After a restart
-// a group with a stored generation is stable, and its members have a whole
-// session to be heard of: nobody has to join again.
+// Committed offsets, and the generation of every stable group, survive a restart: they are state
+// machines over sixteen journals (package statemachine). A group is always in the same journal, and
+// commits of groups in different journals are appended in parallel. Classic joins, and heartbeats
+// that change nothing, are not stored. Of a group with the consumer protocol every change is
+// stored, as the members that have changed, before any member learns of it. After a restart a group
+// with a stored generation is stable, and its members have a full session timeout to send a
+// heartbeat: they need not join again.
 //
 // # Locks
 //
-//	shard.mu   the groups of a shard in memory; held for moments.
-//	group.mu   everything of one group in memory. Nothing is waited for under it:
-//	           who writes to the journal lets it go and looks again afterwards.
+//	lock             protects
+//	shard.mu         the map of a shard's groups in memory. Not held while waiting.
+//	group.mu         the state of one group in memory. Not held while waiting: writeLocked
+//	                 and awaitWriteLocked release it during a write to the journal, after
+//	                 which their callers must check the state again.
+//	producerIDs.mu   the block of producer ids in use. Held while the next block is written
+//	                 to the journal, because every caller needs an id of that block.
 //
-// shard.mu is taken before group.mu, never the other way. A group that is no
-// longer in its shard's map is dead, and whoever has locked it looks it up again.
+// No goroutine holds two of these locks at a time. A group with removed set is no longer in its
+// shard's map; a caller that has locked such a group must look it up again (shard.lock does).
 //
-// # Time
+// # Timers
 //
-// A group with members has one timer, set to the earliest of its deadlines: the
-// end of a phase of a rebalance, or of a member's session. Heartbeats move a
-// deadline and leave the timer alone; when it fires too early it is set again.
+// A group with deadlines has one timer, set to the earliest of them: the end of a phase of a
+// rebalance, of a member's session, or of the time to revoke partitions. A heartbeat moves a
+// deadline without changing the timer; a timer that fires too early is set again.
 package groups

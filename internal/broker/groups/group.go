@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// phase is where a group stands.
+// phase is the state of a group with the classic protocol.
 type phase uint8
 
 const (
 	empty      phase = iota // no members
-	preparing               // waits for members to join
-	completing              // waits for the leader's assignments
-	stable                  // everybody has one
+	preparing               // waiting for members to join
+	completing              // waiting for the leader's assignments
+	stable                  // every member has an assignment
 )
 
-// String returns the protocol's word.
+// String returns Kafka's name of the state.
 func (p phase) String() string {
 	return [...]string{"Empty", "PreparingRebalance", "CompletingRebalance", "Stable"}[p]
 }
 
-// group is a group in memory.
+// group is the in-memory state of a group.
 type group struct {
 	key   Key
 	shard *shard
@@ -33,36 +33,37 @@ type group struct {
 	mu    sync.Mutex
 	gone  bool // no longer in the shard's map
 	phase phase
-	// number is the generation's, counted up when all have joined.
+	// number is the generation id, or the group epoch of the consumer protocol. It increases when
+	// all members have joined.
 	number       int32
 	protocolType string
 	protocol     string // chosen for the generation
 	leader       string // a member's id
 	members      map[string]*member
 	static       map[string]string    // instance id → member id
-	pending      map[string]time.Time // ids given out for a join that has not come yet, and their ends
-	support      map[string]int       // members by protocol name
-	joined       uint64               // members so far, to number them
-	bytes        int                  // of the protocols of all members
+	pending      map[string]time.Time // member id → expiry, for ids that were returned with ErrMemberID
+	support      map[string]int       // protocol name → number of members that support it
+	joined       uint64               // number of members that ever joined, to order them
+	bytes        int                  // size of the protocols of all members
 
 	deadline time.Time // end of preparing or completing
-	// initial says that the first members wait for company: deadline is moved
-	// while more of them come, up to initialEnd.
+	// initial is set during the first rebalance of an empty group: deadline moves while more
+	// members join, up to initialEnd.
 	initial    bool
 	initialEnd time.Time
-	company    bool // somebody came since the deadline was set
-	storing    bool // the leader's assignments are on their way to the journal
-	emptied    bool // the last member left, which is to be written down
-	writes     int  // records on their way to the journal
+	company    bool // a member joined since the deadline was set
+	storing    bool // the leader's assignments are being written to the journal
+	emptied    bool // the last member left, and unlock must store that
+	writes     int  // writes to the journal in progress
 
-	timer *time.Timer // set while there are deadlines
+	timer *time.Timer // nil while no deadline exists
 
-	// consumers is there in a group of the consumer protocol, which has none of the
-	// above but number.
+	// consumers is set in a group with the consumer protocol. Of the fields from phase to timer such
+	// a group uses only number, writes and timer.
 	consumers *consumers
 }
 
-// member is a member of a group.
+// member is a member of a group with the classic protocol.
 type member struct {
 	id, instance, client, host string
 	seq                        uint64 // order of joining
@@ -70,7 +71,7 @@ type member struct {
 	protocols                  []Protocol
 	assignment                 []byte
 	synced                     bool
-	expires                    time.Time // end of its session, unless it waits for an answer
+	expires                    time.Time // end of its session; ignored while the member waits for a response
 	join                       *waiter[JoinResult]
 	sync                       *waiter[SyncResult]
 }
@@ -83,8 +84,8 @@ func newGroup(s *shard, key Key) *group {
 	}
 }
 
-// restoreLocked makes the group what it was when it was stored. Its members have
-// a whole session to be heard of.
+// restoreLocked restores a stored group. Its members have a full session timeout to send a
+// heartbeat.
 func (g *group) restoreLocked(stored *generation) {
 	g.number, g.protocolType, g.protocol, g.leader = stored.number, stored.protocolType, stored.protocol, stored.leader
 	if len(stored.members) == 0 {
@@ -107,7 +108,7 @@ func (g *group) restoreLocked(stored *generation) {
 	g.setTimerLocked()
 }
 
-// storedLocked returns the group as it is stored.
+// storedLocked returns the stored form of the group.
 func (g *group) storedLocked() *generation {
 	stored := &generation{number: g.number, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader}
 	for _, m := range g.inOrderLocked() {
@@ -152,7 +153,7 @@ func (g *group) addLocked(m *member) {
 	}
 }
 
-// removeLocked takes a member out; whoever waits in its name is told why.
+// removeLocked removes a member. Calls that wait on behalf of the member return why.
 func (g *group) removeLocked(m *member, why error) {
 	delete(g.members, m.id)
 	if m.instance != "" && g.static[m.instance] == m.id {
@@ -169,13 +170,14 @@ func (g *group) removeLocked(m *member, why error) {
 	m.answerSync(SyncResult{}, why)
 }
 
-// supportLocked counts the protocols of a member in or out.
+// supportLocked adds (by = 1) or removes (by = -1) the protocols of a member in the group's
+// counters.
 func (g *group) supportLocked(m *member, by int) {
 	g.bytes += by * size(m.protocols)
 	g.shard.c.bytes.Add(int64(by * size(m.protocols)))
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
-			continue // named twice
+			continue // listed twice
 		}
 		if g.support[p.Name] += by; g.support[p.Name] == 0 {
 			delete(g.support, p.Name)
@@ -183,16 +185,16 @@ func (g *group) supportLocked(m *member, by int) {
 	}
 }
 
-// unlock ends the caller's hold of a locked group. When the last member has left
-// that is written down first, and the group leaves memory.
+// unlock releases the lock of a group. If the last member has left, unlock stores that first. It
+// removes an unused group from memory.
 func (g *group) unlock() {
 	if g.emptied {
 		g.emptied = false
 		if err := g.writeLocked(g.emptyRecordLocked()); err != nil && !errors.Is(err, ErrClosed) {
 			g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
-				"end of a consumer group's generation is not stored; after a restart its members are waited for again",
-				slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant),
-				slog.String("error", err.Error()))
+				"storing the end of a consumer group's generation failed; after a restart the coordinator waits "+
+					"for its members again",
+				slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Any("error", err))
 		}
 	}
 	g.setTimerLocked()
@@ -204,8 +206,8 @@ func (g *group) unlock() {
 	}
 }
 
-// writeLocked lets the group's mutex go until records are durable, or not. The
-// group stays in memory meanwhile; everything else may have changed.
+// writeLocked releases the group's mutex while it writes records to the journal. The group stays in
+// memory during that time; everything else may have changed on return.
 func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 	g.writes++
 	g.setTimerLocked()
@@ -216,8 +218,8 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 	return err
 }
 
-// storeLocked writes the group down as it is, unless a later generation, of either
-// protocol, was faster. It lets the mutex go meanwhile.
+// storeLocked stores the group unless a later generation, of either protocol, is already stored. It
+// releases the mutex during the write.
 func (g *group) storeLocked() error {
 	number := g.number
 	w := newRecord(recordGeneration, g.key)
@@ -230,8 +232,8 @@ func (g *group) storeLocked() error {
 	})
 }
 
-// emptyRecordLocked decides to write down that the last member has left, unless
-// a later generation is stored.
+// emptyRecordLocked returns the decision to store that the last member has left, unless a later
+// generation is stored.
 func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 	number := g.number
 	w := newRecord(recordEmpty, g.key)
@@ -246,7 +248,7 @@ func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 	}
 }
 
-// closeLocked answers everybody who waits.
+// closeLocked ends all calls that wait for the group, with ErrClosed.
 func (g *group) closeLocked() {
 	g.gone = true
 	if g.timer != nil {
@@ -258,9 +260,9 @@ func (g *group) closeLocked() {
 	}
 }
 
-// waiter is a caller that waits for an answer, which comes at most once.
+// waiter is a call that waits for a response. It gets at most one.
 type waiter[T any] struct {
-	member string // in whose name
+	member string // id of the member on whose behalf the call waits
 	result chan answer[T]
 }
 
@@ -273,7 +275,7 @@ func newWaiter[T any](member string) *waiter[T] {
 	return &waiter[T]{member: member, result: make(chan answer[T], 1)}
 }
 
-// wait returns the answer. When ctx ends first it calls left and returns.
+// wait returns the response. When ctx ends first it calls left and returns ctx's error.
 func (w *waiter[T]) wait(ctx context.Context, left func()) (T, error) {
 	select {
 	case a := <-w.result:
@@ -301,8 +303,8 @@ func (m *member) answerSync(result SyncResult, err error) {
 	}
 }
 
-// waits says whether a caller waits in the member's name: it is alive then.
+// waits reports whether a call waits on behalf of the member, which proves that it is alive.
 func (m *member) waits() bool { return m.join != nil || m.sync != nil }
 
-// heard begins a member's session anew.
+// heard restarts a member's session timeout.
 func (m *member) heard() { m.expires = time.Now().Add(m.session) }

@@ -13,8 +13,7 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// world is a coordinator over an engine in memory, inside a bubble whose clock
-// moves when everybody waits.
+// world is a coordinator over an in-memory engine, inside a synctest bubble.
 type world struct {
 	*testing.T
 	engine engine.Engine
@@ -22,7 +21,7 @@ type world struct {
 	key groups.Key
 }
 
-// inBubble runs a test with a world of its own.
+// inBubble runs a test with its own world.
 func inBubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	t.Parallel()
@@ -35,7 +34,7 @@ func inBubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// newBubbleWorld makes a world inside a bubble; the caller closes both parts.
+// newBubbleWorld returns a world inside a bubble; the caller closes coordinator and engine.
 func newBubbleWorld(t *testing.T) *world {
 	t.Helper()
 	e, err := pebbletest.OpenMemory()
@@ -85,13 +84,13 @@ func static(id, instance string) *groups.JoinRequest {
 	return r
 }
 
-// outcome is what a Join came to.
+// outcome is the result of a Join.
 type outcome struct {
 	groups.JoinResult
 	err error
 }
 
-// join calls Join beside the test.
+// join calls Join in the background.
 func (w *world) join(req *groups.JoinRequest) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -101,7 +100,7 @@ func (w *world) join(req *groups.JoinRequest) <-chan outcome {
 	return done
 }
 
-// joined returns what joins came to, none of which may fail.
+// joined returns the results of joins and fails the test if one failed.
 func (w *world) joined(joins ...<-chan outcome) []groups.JoinResult {
 	w.Helper()
 	results := make([]groups.JoinResult, len(joins))
@@ -115,7 +114,7 @@ func (w *world) joined(joins ...<-chan outcome) []groups.JoinResult {
 	return results
 }
 
-// sync asks for everybody's assignment; the leader assigns each its own id.
+// sync requests the assignments of all members; the leader assigns each member its own id.
 func (w *world) sync(results ...groups.JoinResult) {
 	w.Helper()
 	type synced struct {
@@ -148,13 +147,13 @@ func (w *world) sync(results ...groups.JoinResult) {
 	}
 }
 
-// stable makes a group of new members.
+// stable creates a stable group of new members.
 func (w *world) stable(reqs ...*groups.JoinRequest) []groups.JoinResult {
 	w.Helper()
 	joins := make([]<-chan outcome, len(reqs))
 	for i, r := range reqs {
 		joins[i] = w.join(r)
-		synctest.Wait() // so that the first leads
+		synctest.Wait() // so that the first member becomes the leader
 	}
 	results := w.joined(joins...)
 	w.sync(results...)
@@ -185,7 +184,7 @@ func TestMembersGetTheirAssignments(t *testing.T) {
 					r.Leader, r.Protocol)
 			}
 			if want := 3; i == 0 && len(r.Members) != want || i > 0 && len(r.Members) != 0 {
-				w.Errorf("member %d is told of %d members, want %d for the leader and none for others", i,
+				w.Errorf("member %d gets %d members, want %d for the leader and none for others", i,
 					len(r.Members), want)
 			}
 		}
@@ -198,7 +197,7 @@ func TestMembersGetTheirAssignments(t *testing.T) {
 	})
 }
 
-// TestFirstMembersWaitForCompany: one that comes within the delay is in the
+// TestFirstMembersWaitForCompany checks that a member that joins within the initial delay is in the
 // first generation.
 func TestFirstMembersWaitForCompany(t *testing.T) {
 	inBubble(t, func(w *world) {
@@ -211,7 +210,7 @@ func TestFirstMembersWaitForCompany(t *testing.T) {
 			w.Errorf("generations are %d and %d, want 1 for both", results[0].Generation, results[1].Generation)
 		}
 		if waited := time.Since(start); waited != 2*groups.DefaultInitialDelay {
-			w.Errorf("the group waited for %s, want another delay after the second: %s", waited,
+			w.Errorf("group waited for %s, want another delay after the second member: %s", waited,
 				2*groups.DefaultInitialDelay)
 		}
 	})
@@ -234,8 +233,8 @@ func TestNewMemberRebalances(t *testing.T) {
 	})
 }
 
-// TestSilentMemberIsDropped: one whose session ends makes the others join again,
-// and who does not is dropped too.
+// TestSilentMemberIsDropped checks that the end of a member's session starts a rebalance, and that
+// a member that does not rejoin is removed too.
 func TestSilentMemberIsDropped(t *testing.T) {
 	inBubble(t, func(w *world) {
 		results := w.stable(request(""), request(""))
@@ -253,7 +252,7 @@ func TestSilentMemberIsDropped(t *testing.T) {
 	})
 }
 
-// beat sends heartbeats for a member until it is stopped.
+// beat sends heartbeats for a member until the returned function is called.
 func (w *world) beat(r groups.JoinResult) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan struct{})
@@ -273,12 +272,12 @@ func (w *world) beat(r groups.JoinResult) (stop func()) {
 func TestWhoDoesNotJoinAgainIsDropped(t *testing.T) {
 	inBubble(t, func(w *world) {
 		old := w.stable(request(""))[0]
-		stop := w.beat(old) // alive, but deaf to the rebalance
+		stop := w.beat(old) // alive, but ignores the rebalance
 		defer stop()
 		start := time.Now()
 		r := w.joined(w.join(request("")))
 		if waited := time.Since(start); waited != time.Minute {
-			w.Errorf("the new member waited for %s, want the rebalance timeout of %s", waited, time.Minute)
+			w.Errorf("new member waited for %s, want the rebalance timeout of %s", waited, time.Minute)
 		}
 		w.sync(r...)
 		w.wantState("Stable", 1)
@@ -294,7 +293,7 @@ func TestWhoDoesNotSyncIsDropped(t *testing.T) {
 		stop0, stop1 := w.beat(results[0]), w.beat(results[1])
 		defer stop0()
 		defer stop1()
-		// The leader never syncs: the follower is told to join again.
+		// The leader never sends SyncGroup, so the follower must join again.
 		_, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: results[1].MemberID, Generation: 1})
 		w.wantError(err, groups.ErrRebalancing)
 		w.wantState("PreparingRebalance", 1)
@@ -311,7 +310,7 @@ func TestMemberIDIsNeeded(t *testing.T) {
 		result, err := w.Join(w.Context(), w.key, req)
 		w.wantError(err, groups.ErrMemberID)
 		if result.MemberID == "" {
-			w.Fatal("got no member id to come back with, want one")
+			w.Fatal("got no member id, want one")
 		}
 		r := w.joined(w.join(request(result.MemberID)))
 		if r[0].MemberID != result.MemberID {
@@ -320,7 +319,8 @@ func TestMemberIDIsNeeded(t *testing.T) {
 	})
 }
 
-// TestIDThatIsNeverUsed leaves nothing behind.
+// TestIDThatIsNeverUsed checks that a returned member id that no client uses leaves no group
+// behind.
 func TestIDThatIsNeverUsed(t *testing.T) {
 	inBubble(t, func(w *world) {
 		req := request("")
@@ -346,7 +346,7 @@ func TestProtocolsMustMeet(t *testing.T) {
 		c := w.join(request("", "sticky"))
 		results := w.joined(a, b, c)
 		if results[0].Protocol != "sticky" {
-			w.Errorf("protocol is %q, want the one that all know: sticky", results[0].Protocol)
+			w.Errorf("protocol is %q, want sticky, which all members support", results[0].Protocol)
 		}
 		w.sync(results...)
 		_, err := w.Join(w.Context(), w.key, request("", "other"))
@@ -365,16 +365,17 @@ func TestStaticMemberTakesItsPlace(t *testing.T) {
 		again, err := w.Join(w.Context(), w.key, static("", "two"))
 		w.wantError(err, nil)
 		if again.Generation != 1 || again.MemberID == results[1].MemberID {
-			w.Errorf("the new process is %s in generation %d, want a new id in 1", again.MemberID, again.Generation)
+			w.Errorf("new process is %s in generation %d, want a new id in generation 1", again.MemberID,
+				again.Generation)
 		}
 		w.wantState("Stable", 2)
 		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFenced)
 		got, err := w.Sync(w.Context(), w.key,
 			&groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
 		if want := "for " + results[1].MemberID; err != nil || string(got.Assignment) != want {
-			w.Errorf("assignment is %q (error %v), want that of the place: %q", got.Assignment, err, want)
+			w.Errorf("assignment is %q (error %v), want that of the replaced member: %q", got.Assignment, err, want)
 		}
-		// After a restart it is the new process that is known.
+		// After a restart the coordinator accepts the new process.
 		w.restart()
 		w.wantError(w.Heartbeat(w.key, again.MemberID, "two", 1), nil)
 
@@ -403,18 +404,18 @@ func TestLeavingMembers(t *testing.T) {
 		w.restart()
 		w.wantState("Empty", 0)
 		if r := w.stable(request("")); r[0].Generation != 4 {
-			w.Errorf("generation is %d, want one that was never used: 4", r[0].Generation)
+			w.Errorf("generation is %d, want 4, which was never used", r[0].Generation)
 		}
 	})
 }
 
-// TestRestartKeepsStableGroups: generation, members and assignments go on.
+// TestRestartKeepsStableGroups checks that generation, members and assignments survive a restart.
 func TestRestartKeepsStableGroups(t *testing.T) {
 	inBubble(t, func(w *world) {
 		results := w.stable(request(""), request(""))
 		w.restart()
 		w.wantState("Stable", 2)
-		time.Sleep(9 * time.Second) // a whole session from the restart on
+		time.Sleep(9 * time.Second) // less than a session timeout after the restart
 		for _, r := range results {
 			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 1), nil)
 			got, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: r.MemberID, Generation: 1})
@@ -454,18 +455,19 @@ func TestWaitingCallerThatLeaves(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		w.wantError(<-left, context.Canceled)
-		// Its place is free when its session ends; the other need not wait longer.
+		// The abandoned member is removed when its session ends; the other member need not wait
+		// longer.
 		start := time.Now()
 		r := w.joined(w.join(request(old.MemberID)))
 		if waited := time.Since(start); waited != 10*time.Second || len(r[0].Members) != 1 {
-			w.Errorf("joined after %s with %d members, want the session of 10 s and one", waited, len(r[0].Members))
+			w.Errorf("joined after %s with %d members, want the session timeout of 10 s and one member", waited,
+				len(r[0].Members))
 		}
 	})
 }
 
-// TestRebalanceTimeouts: clients send what they like, such as the largest number
-// for "as long as it takes" and 0 when they know of none. A member with either can
-// be part of a group.
+// TestRebalanceTimeouts checks the rebalance timeouts that clients send: some send the largest
+// number for "unlimited", others 0 for "unknown". A member with either can join a group.
 func TestRebalanceTimeouts(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{
 		"none": 0, "negative": -1,

@@ -10,9 +10,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// heartbeatLocked takes a member one step further: it joins or is known, its
-// subscription may change, targets are made if the group's epoch has moved, and
-// the member moves towards its own. A request that is refused changes nothing.
+// heartbeatLocked handles a heartbeat of the consumer protocol: the member joins or is known, its
+// subscription may change, targets are computed if the group's epoch has increased, and the member
+// moves one step towards its target. A rejected request changes nothing.
 func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, found *resolution) (ConsumerResult, error) {
 	cs := g.consumers
 	before, replaced, err := cs.find(req)
@@ -62,8 +62,8 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, foun
 	return result, nil
 }
 
-// find returns the member of a request, or the one with the same instance id whose
-// place it gets, or neither if it is new.
+// find returns the member of a request, or else the member with the same instance id that it
+// replaces. It returns neither for a new member.
 func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err error) {
 	m = cs.members[req.MemberID]
 	if req.InstanceID != "" {
@@ -74,7 +74,7 @@ func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err erro
 		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
 			return nil, nil, ErrFenced
 		case current != nil && current.id != req.MemberID && current.epoch != epochLeaveStatic:
-			return nil, nil, fmt.Errorf("%w: member %s has it", ErrUnreleased, current.id)
+			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleased, current.id)
 		case current != nil && current.id != req.MemberID:
 			return nil, current, nil
 		}
@@ -90,9 +90,9 @@ func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err erro
 	return m, nil, m.checkEpoch(req)
 }
 
-// checkEpoch fences a member whose epoch is not the one that it was told. The one
-// before is good too if the member can have lost an answer: it has nothing that
-// it must not have.
+// checkEpoch fences a member whose epoch is not the current one. The previous epoch is accepted
+// from a client that may not have received the last response and owns no partition outside of its
+// assignment.
 func (m *consumer) checkEpoch(req *ConsumerRequest) error {
 	if req.Epoch == m.epoch {
 		return nil
@@ -102,12 +102,11 @@ func (m *consumer) checkEpoch(req *ConsumerRequest) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: it says %d and has %d", ErrFencedEpoch, req.Epoch, m.epoch)
+	return fmt.Errorf("%w: request has epoch %d, member has %d", ErrFencedEpoch, req.Epoch, m.epoch)
 }
 
-// begin returns the member from which the heartbeat goes on. One that joins has
-// nothing, even if it is known; one that takes the place of a static member gets
-// what that had.
+// begin returns the state of the member before the request is applied. A member that joins owns no
+// partitions even if it is known; a replacement of a static member inherits its assignment.
 func (cs *consumers) begin(req *ConsumerRequest, before, replaced *consumer) *consumer {
 	m := &consumer{id: req.MemberID}
 	switch {
@@ -127,7 +126,7 @@ func (cs *consumers) begin(req *ConsumerRequest, before, replaced *consumer) *co
 	return m
 }
 
-// describe takes over what the request says of the member.
+// describe copies the member's description from the request.
 func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *resolution) {
 	m.client, m.host = req.ClientID, req.ClientHost
 	if req.InstanceID != "" {
@@ -150,7 +149,7 @@ func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *r
 	}
 }
 
-// sameStored says whether the stored part of two states of a member is equal.
+// sameStored reports whether the stored parts of two states of a member are equal.
 func (m *consumer) sameStored(other *consumer) bool {
 	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host &&
 		m.rack == other.rack &&
@@ -160,8 +159,8 @@ func (m *consumer) sameStored(other *consumer) bool {
 		maps.Equal(m.has, other.has) && maps.Equal(m.loses, other.loses) && slices.Equal(m.target, other.target)
 }
 
-// vote returns the assignor that most members want, with m in place of its former
-// self and of the one that it replaces.
+// vote returns the assignor that most members prefer, counting m instead of its former state and of
+// the member that it replaces.
 func (cs *consumers) vote(m, replaced *consumer) string {
 	votes := map[string]int{m.assignor: 1}
 	for _, other := range cs.members {
@@ -175,9 +174,9 @@ func (cs *consumers) vote(m, replaced *consumer) string {
 	return assignorUniform
 }
 
-// countLocked returns the partitions of every topic that a member subscribes to.
-// Beyond the bound a member that wants more is refused; a group that has grown
-// into it keeps what it has.
+// countLocked returns the number of partitions of every topic that a member subscribes to. Over the
+// limit it rejects a member that subscribes to more; when existing topics have grown past the limit
+// it returns the previous counts.
 func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) (map[engine.TopicID]int32, error) {
 	cs := g.consumers
 	counts := make(map[engine.TopicID]int32)
@@ -206,13 +205,13 @@ func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) 
 		return nil, fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyPartitions, total, maxGroupPartitions)
 	}
 	g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
-		"topics of a consumer group have grown past the limit; its new partitions are not assigned to anybody",
+		"topics of a consumer group have grown past the partition limit; the new partitions are not assigned",
 		slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Int64("partitions", total),
 		slog.Int("limit", maxGroupPartitions))
 	return cs.counts, nil
 }
 
-// leaveConsumerLocked takes a member out, or notes that a static one is away.
+// leaveConsumerLocked removes a member, or marks a static member as temporarily away.
 func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error) {
 	cs := g.consumers
 	m := cs.members[req.MemberID]

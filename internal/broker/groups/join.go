@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Protocol is a way to assign partitions that a member knows, with what the
-// leader has to know of the member for it.
+// Protocol is an assignment protocol that a member supports, with the metadata that the leader
+// needs about the member.
 type Protocol struct {
 	Name     string
 	Metadata []byte
 }
 
-// JoinRequest asks for membership in the next generation.
+// JoinRequest is a request to become a member of the next generation.
 type JoinRequest struct {
-	MemberID   string // "" for a member that is new
+	MemberID   string // "" for a new member
 	InstanceID string // of a static member; "" for none
 	ClientID   string
 	ClientHost string
 	Session    time.Duration
-	Rebalance  time.Duration // how long the member may take to join again; 0 as long as the session
+	Rebalance  time.Duration // rebalance timeout; 0 means the session timeout
 	Type       string        // such as "consumer"
 	Protocols  []Protocol    // the preferred one first
-	// NeedsID makes a new member without an instance id come twice, so that one
-	// that never gets the answer leaves nothing behind.
+	// NeedsID makes Join return ErrMemberID with an id to a new member without an instance id. A
+	// client that never receives the response then leaves no member behind.
 	NeedsID bool
-	// MaySkip says that the member understands SkipAssignment.
+	// MaySkip means that the client understands SkipAssignment.
 	MaySkip bool
 }
 
-// JoinResult is a generation as one of its members sees it.
+// JoinResult is a generation as returned to one of its members.
 type JoinResult struct {
 	MemberID       string
 	Generation     int32
@@ -41,18 +41,18 @@ type JoinResult struct {
 	Protocol       string
 	Leader         string
 	Members        []JoinedMember // for the leader only
-	SkipAssignment bool           // for the leader: the assignments in force stay
+	SkipAssignment bool           // for the leader: the current assignments remain valid
 }
 
-// JoinedMember is a member as the leader has to know it.
+// JoinedMember is a member as returned to the leader.
 type JoinedMember struct {
 	ID         string
 	InstanceID string
 	Metadata   []byte
 }
 
-// Join makes the caller a member and returns when the group's next generation
-// begins. With ErrMemberID the result has the id to come back with.
+// Join makes the caller a member and returns when the group's next generation begins. With
+// ErrMemberID the result contains the member id to join again with.
 func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (JoinResult, error) {
 	if err := errors.Join(key.check(), req.check()); err != nil {
 		return JoinResult{}, err
@@ -85,7 +85,7 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	return w.wait(ctx, func() { g.leftJoin(m, w) })
 }
 
-// size is how many bytes of protocols a member brings.
+// size returns the bytes of protocol names and metadata.
 func size(protocols []Protocol) (n int) {
 	for i := range protocols {
 		n += len(protocols[i].Name) + len(protocols[i].Metadata)
@@ -93,13 +93,12 @@ func size(protocols []Protocol) (n int) {
 	return n
 }
 
-// roomLocked says whether there is room for what a member brings, beside the
-// others.
+// roomLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit.
 func (g *group) roomLocked(req *JoinRequest) error {
 	more := size(req.Protocols)
 	id := req.MemberID
 	if id == "" && req.InstanceID != "" {
-		id = g.static[req.InstanceID] // whose place it gets
+		id = g.static[req.InstanceID] // the member that it replaces
 	}
 	if old := g.members[id]; old != nil {
 		more -= size(old.protocols)
@@ -110,18 +109,18 @@ func (g *group) roomLocked(req *JoinRequest) error {
 	return nil
 }
 
-// check looks at a request by itself. Any rebalance timeout is taken: it is for the
-// members of the group to say how long they work on what they have.
+// check validates a request on its own. Any rebalance timeout is accepted, because only the members
+// know how long they work on their records.
 func (r *JoinRequest) check() error {
 	size := size(r.Protocols)
 	switch {
 	case len(r.InstanceID) > maxName:
-		return fmt.Errorf("%w: the instance id has %d bytes, at most %d are allowed", ErrTooLarge,
+		return fmt.Errorf("%w: instance id has %d bytes, at most %d are allowed", ErrTooLarge,
 			len(r.InstanceID), maxName)
 	case r.Session < minSession || r.Session > maxSession:
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
 	case r.Type == "" || len(r.Protocols) == 0:
-		return fmt.Errorf("%w: the member names none", ErrProtocol)
+		return fmt.Errorf("%w: member lists no protocol", ErrProtocol)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge,
 			len(r.Protocols), size, maxProtocols, maxMemberBytes)
@@ -129,7 +128,7 @@ func (r *JoinRequest) check() error {
 	return nil
 }
 
-// rebalance is how long the group really waits for the member.
+// rebalance returns how long the group waits for the member during a rebalance.
 func (r *JoinRequest) rebalance() time.Duration {
 	if r.Rebalance <= 0 {
 		return r.Session
@@ -137,12 +136,12 @@ func (r *JoinRequest) rebalance() time.Duration {
 	return min(r.Rebalance, maxRebalance)
 }
 
-// supportsLocked says whether a member could take part beside those that are
-// there: it has their type, and a protocol that all of them know.
+// supportsLocked reports whether a member is compatible with the other members: it has their type,
+// and a protocol that all of them support.
 func (g *group) supportsLocked(req *JoinRequest) bool {
 	others := len(g.members)
 	known := func(p Protocol) bool { return g.support[p.Name] == others }
-	if old := g.members[req.MemberID]; old != nil { // it may change its own
+	if old := g.members[req.MemberID]; old != nil { // a known member may change its protocols
 		others--
 		known = func(p Protocol) bool {
 			n := g.support[p.Name]
@@ -159,8 +158,8 @@ func (m *member) knows(protocol string) bool {
 	return slices.ContainsFunc(m.protocols, func(p Protocol) bool { return p.Name == protocol })
 }
 
-// joinLocked takes a request to join. It returns the waiter of a caller who has
-// to wait, or the answer.
+// joinLocked handles a request to join. It returns a waiter if the caller has to wait, and
+// otherwise the result.
 func (g *group) joinLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	if req.MemberID == "" {
 		return g.joinNewLocked(req)
@@ -176,7 +175,7 @@ func (g *group) joinLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, e
 	return g.rejoinLocked(m, req)
 }
 
-// memberLocked returns a member by the ids that a request gives.
+// memberLocked returns the member with the ids of a request.
 func (g *group) memberLocked(id, instance string) (*member, error) {
 	if instance != "" {
 		current, ok := g.static[instance]
@@ -193,7 +192,7 @@ func (g *group) memberLocked(id, instance string) (*member, error) {
 	return nil, ErrUnknownMember
 }
 
-// joinNewLocked takes a member without an id.
+// joinNewLocked handles a request without a member id.
 func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	if req.InstanceID != "" {
 		id := req.InstanceID + "-" + rand.Text()
@@ -214,7 +213,7 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 	return nil, JoinResult{MemberID: id}, ErrMemberID
 }
 
-// admitLocked makes a new member, for which the group has to rebalance.
+// admitLocked adds a new member and starts a rebalance.
 func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], JoinResult, error) {
 	if len(g.members) >= maxMembers {
 		return nil, JoinResult{}, ErrGroupFull
@@ -229,23 +228,23 @@ func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], J
 	return g.awaitLocked(m), JoinResult{}, nil
 }
 
-// describe takes over what a member says of itself.
+// describe copies the member's description from the request.
 func (m *member) describe(req *JoinRequest) {
 	m.client, m.host = req.ClientID, req.ClientHost
 	m.session, m.rebalance = req.Session, req.rebalance()
 	m.protocols = req.Protocols
 }
 
-// updateLocked takes over what a member says of itself when it joins again.
+// updateLocked replaces the description of a member that joins again.
 func (g *group) updateLocked(m *member, req *JoinRequest) {
 	g.supportLocked(m, -1)
 	m.describe(req)
 	g.supportLocked(m, 1)
 }
 
-// awaitLocked makes the caller wait for the next generation.
+// awaitLocked returns a waiter for the next generation.
 func (g *group) awaitLocked(m *member) *waiter[JoinResult] {
-	m.answerJoin(JoinResult{MemberID: m.id}, ErrRebalancing) // it asked twice
+	m.answerJoin(JoinResult{MemberID: m.id}, ErrRebalancing) // an earlier call still waits
 	w := newWaiter[JoinResult](m.id)
 	m.join = w
 	if now := time.Now(); g.phase == preparing {
@@ -256,12 +255,12 @@ func (g *group) awaitLocked(m *member) *waiter[JoinResult] {
 	return w
 }
 
-// rejoinLocked takes a member that is known.
+// rejoinLocked handles a request of a known member.
 func (g *group) rejoinLocked(m *member, req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	same := m.sameProtocols(req.Protocols)
 	switch {
 	case g.phase == completing && same, g.phase == stable && same && m.id != g.leader:
-		// It did not get the answer, or did not know that nothing changes.
+		// The client did not receive the response, or did not know that nothing changes.
 		m.heard()
 		return nil, g.resultLocked(m), nil
 	}
@@ -275,7 +274,7 @@ func (m *member) sameProtocols(protocols []Protocol) bool {
 	})
 }
 
-// resultLocked is the generation as a member sees it.
+// resultLocked returns the generation as seen by a member.
 func (g *group) resultLocked(m *member) JoinResult {
 	result := JoinResult{
 		MemberID: m.id, Generation: g.number, Type: g.protocolType, Protocol: g.protocol,
@@ -290,9 +289,8 @@ func (g *group) resultLocked(m *member) JoinResult {
 	return result
 }
 
-// replaceLocked gives the place of a static member to a new process, and fences
-// the old one. When it wants nothing else and the group is stable, nobody has to
-// join again.
+// replaceLocked replaces a static member by a new process and fences the old one. If the protocols
+// are unchanged and the group is stable, no rebalance is needed.
 func (g *group) replaceLocked(old *member, id string, req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	before := old.metadata(g.protocol)
 	formerLeader := g.leader
@@ -321,7 +319,8 @@ func (g *group) replaceLocked(old *member, id string, req *JoinRequest) (*waiter
 		if req.MaySkip {
 			result.SkipAssignment = true
 		} else {
-			// It must not think that it has to assign: the assignments stay.
+			// The client must not conclude that it has to assign partitions: the assignments
+			// remain.
 			result.Leader, result.Members = formerLeader, nil
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// A member of a group has only the journals whose stores it owns. It gains and
-// loses them while it runs; what it does not have another member coordinates.
+// In an ensemble a member coordinates only the groups in the journals that it owns. It gains and
+// loses journals at run time. Other members coordinate the other groups.
 
-// JournalCount is how many journals the groups of a cluster are spread over.
+// JournalCount is the number of journals that the groups of a cluster are spread over.
 const JournalCount = shards
 
-// JournalOf returns the number of the journal that a group is in.
+// JournalOf returns the number of a group's journal.
 func JournalOf(key Key) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key.path()))
@@ -25,7 +25,7 @@ func JournalOf(key Key) int {
 
 func journalOf(i int) string { return fmt.Sprintf("groups-%02d", i) }
 
-// held are the shards that this member has.
+// held returns the shards that this member owns.
 func (c *Coordinator) held() []*shard {
 	held := make([]*shard, 0, shards)
 	for i := range c.shards {
@@ -36,7 +36,7 @@ func (c *Coordinator) held() []*shard {
 	return held
 }
 
-// Journals lists the journals of which this member coordinates the groups.
+// Journals returns the numbers of the journals that this member owns.
 func (c *Coordinator) Journals() []int {
 	held := make([]int, 0, shards)
 	for i := range c.shards {
@@ -47,9 +47,8 @@ func (c *Coordinator) Journals() []int {
 	return held
 }
 
-// Gain begins to coordinate the groups of a journal, which journals must have.
-// Groups that are stable go on, and their members have a whole session to be heard
-// of.
+// Gain begins to coordinate the groups of journal i, which it opens from journals. Stable groups
+// continue, and their members have a full session timeout to send a heartbeat.
 func (c *Coordinator) Gain(ctx context.Context, journals Journals, i int) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
@@ -66,8 +65,7 @@ func (c *Coordinator) Gain(ctx context.Context, journals Journals, i int) error 
 	return err
 }
 
-// Lose ends the coordination of the groups of a journal: who waits is told that
-// another member does it now.
+// Lose ends the coordination of the groups of journal i. Calls that wait return ErrClosed.
 func (c *Coordinator) Lose(i int) error {
 	s := c.shards[i].Swap(nil)
 	if s == nil {
@@ -77,11 +75,11 @@ func (c *Coordinator) Lose(i int) error {
 	return s.machine.Close()
 }
 
-// view is the state of a shard that this member has.
+// view returns the current state of a shard that this member owns.
 func (s *shard) view() *state { return s.machine.View() }
 
-// update appends records to the shard's journal and returns once they are
-// durable. It goes on when a caller leaves: others may wait for the outcome.
+// update appends records to the shard's journal and returns once they are durable. It does not
+// depend on the context of one caller, because others may wait for the outcome.
 func (s *shard) update(decide func(*state) ([][]byte, error)) error {
 	err := s.change(s.c.ctx, decide)
 	if errors.Is(err, context.Canceled) {
@@ -90,7 +88,7 @@ func (s *shard) update(decide func(*state) ([][]byte, error)) error {
 	return err
 }
 
-// change is update for as long as ctx lasts.
+// change is update with a context.
 func (s *shard) change(ctx context.Context, decide func(*state) ([][]byte, error)) error {
 	if s.machine == nil {
 		return ErrNotCoordinator
@@ -99,8 +97,7 @@ func (s *shard) change(ctx context.Context, decide func(*state) ([][]byte, error
 	return lost(err)
 }
 
-// lost says of an error that means that the journal is another member's now, or
-// closed, that somebody else coordinates.
+// lost converts errors of a journal that is closed or that another member owns to ErrClosed.
 func lost(err error) error {
 	for _, sign := range []error{statemachine.ErrClosed, engine.ErrClosed, engine.ErrNotOwner, engine.ErrNoOwner} {
 		if errors.Is(err, sign) {

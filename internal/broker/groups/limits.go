@@ -2,7 +2,7 @@ package groups
 
 import "time"
 
-// Bounds of a coordinator (docs/spec/stream.md#limits).
+// Limits of a coordinator (docs/spec/stream.md#limits).
 const (
 	maxGroups         = 100_000
 	maxMembers        = 5_000
@@ -17,23 +17,23 @@ const (
 	maxName           = 249 // bytes of an instance id
 
 	maxGroupBytes = 32 << 20  // metadata of all members of a group
-	maxBytes      = 256 << 20 // and of all groups of a cluster
+	maxBytes      = 256 << 20 // metadata of all members of all groups of a cluster
 
-	maxSubscribed      = 10_000  // topics that a member names
+	maxSubscribed      = 10_000  // topics that a member subscribes to by name
 	maxPattern         = 1024    // bytes of a regular expression
-	maxPatternSteps    = 4096    // instructions of its program
-	maxGroupPartitions = 100_000 // of all topics that a group of the consumer protocol subscribes to
+	maxPatternSteps    = 4096    // instructions of the compiled regular expression
+	maxGroupPartitions = 100_000 // partitions of all topics that a consumer-protocol group subscribes to
 
-	// consumerSession is how long a member of the consumer protocol may be silent.
+	// consumerSession is the session timeout of members with the consumer protocol.
 	consumerSession = 45 * time.Second
-	// DefaultHeartbeat is how often such members are told to say that they live.
+	// DefaultHeartbeat is the default heartbeat interval of members with the consumer protocol.
 	DefaultHeartbeat = 5 * time.Second
 
-	// DefaultInitialDelay is how long the first member of a group waits for
-	// company.
+	// DefaultInitialDelay is how long the first rebalance of a group waits for more members by
+	// default.
 	DefaultInitialDelay = 250 * time.Millisecond
-	// retention is how long a group without members keeps its offsets.
+	// retention is how long the coordinator keeps the offsets of a group without members.
 	retention = 7 * 24 * time.Hour
-	// sweep is how often groups are looked through for those past it.
+	// sweep is the interval between searches for groups past their retention.
 	sweep = time.Hour
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Heartbeat says that a member is alive. ErrRebalancing tells it to join again.
+// Heartbeat renews a member's session. It returns ErrRebalancing when the member must join again.
 func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) error {
 	if err := key.check(); err != nil {
 		return err
@@ -22,13 +22,13 @@ func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) 
 	return nil
 }
 
-// Leaver names a member that leaves: by its id, or by its instance id alone.
+// Leaver identifies a member that leaves: by its id, or by its instance id alone.
 type Leaver struct {
 	MemberID   string
 	InstanceID string
 }
 
-// Leave takes members out of a group, and returns for each what went wrong.
+// Leave removes members from a group and returns an error for each member that it could not remove.
 func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
 	if err := key.check(); err != nil {
 		return nil, err
@@ -86,9 +86,8 @@ func (g *group) leaveLocked(l Leaver) error {
 	return nil
 }
 
-// expelConsumerLocked takes out a static member of the consumer protocol, as an
-// administrator does, by its instance id alone. Members themselves leave that
-// protocol by a heartbeat.
+// expelConsumerLocked removes a static member with the consumer protocol by its instance id alone,
+// as administrators do. Members themselves leave with a heartbeat.
 func (g *group) expelConsumerLocked(l Leaver) error {
 	cs := g.consumers
 	id, ok := cs.static[l.InstanceID]

@@ -11,8 +11,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackMemoryOfMembers: what members say of themselves is bounded for a group
-// and for all of them, whatever the number of members may be.
+// TestAttackMemoryOfMembers checks that the metadata of members is bounded per group and for all
+// groups together, for any number of members.
 func TestAttackMemoryOfMembers(t *testing.T) {
 	inBubble(t, func(w *world) {
 		attempts, taken := 0, 0
@@ -33,7 +33,7 @@ func TestAttackMemoryOfMembers(t *testing.T) {
 					if !errors.Is(err, groups.ErrGroupFull) {
 						w.Fatalf("group %d, member %d: got %v, want %v", g, i, err, groups.ErrGroupFull)
 					}
-				case <-time.After(time.Millisecond): // it waits for the others
+				case <-time.After(time.Millisecond): // the member waits for the others
 					inGroup++
 				}
 			}
@@ -48,13 +48,14 @@ func TestAttackMemoryOfMembers(t *testing.T) {
 			w.Errorf("got %d members with 255 KiB each in all groups, want at most 1,028", taken)
 		}
 		if taken < 1000 {
-			w.Errorf("got %d members with 255 KiB each, want 1,000 at least", taken)
+			w.Errorf("got %d members with 255 KiB each, want at least 1,000", taken)
 		}
 		tally.Attack(t, "groups: members with much metadata", attempts, over)
 	})
 }
 
-// TestMemoryOfMembersIsGivenBack: members that join again and leave do not add up.
+// TestMemoryOfMembersIsGivenBack checks that the memory of members that rejoin or leave is
+// released.
 func TestMemoryOfMembersIsGivenBack(t *testing.T) {
 	inBubble(t, func(w *world) {
 		for i := range 300 {

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// CommitRequest stores offsets for a group.
+// CommitRequest is a request to store offsets of a group.
 type CommitRequest struct {
 	MemberID   string
 	InstanceID string
-	Generation int32 // or member epoch; below 0: the caller is no member, which only a group without members allows
-	// MemberEpochs says that the request can have the epoch of a member of the
-	// consumer protocol; those that cannot are refused from such members.
+	// Generation is the generation or member epoch. A negative number means that the caller is not
+	// a member, which is allowed only while the group has no members.
+	Generation int32
+	// MemberEpochs means that the version of the request supports member epochs. Without it,
+	// Commit rejects members with the consumer protocol.
 	MemberEpochs bool
 	Offsets      map[Partition]Offset
 }
 
-// Commit stores offsets and returns once they are durable. The time of the
-// commit is set here.
+// Commit stores offsets with the current time and returns once they are durable.
 func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) error {
 	if err := key.check(); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 	return err
 }
 
-// mayCommit says whether the caller may commit for the group.
+// mayCommit returns an error unless the caller may commit for the group.
 func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
 	g, err := c.shard(key).lock(key, false)
 	switch {
@@ -87,8 +88,8 @@ func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
 	return nil
 }
 
-// mayCommit says whether a member of the consumer protocol may commit. It may not
-// have heard yet of an epoch in which it keeps the partitions that it commits.
+// mayCommit returns an error unless a member with the consumer protocol may commit. The member may
+// still be at an older epoch if it had the committed partitions in that epoch.
 func (cs *consumers) mayCommit(req *CommitRequest) error {
 	m := cs.members[req.MemberID]
 	switch {
@@ -113,12 +114,12 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 	return nil
 }
 
-// CheckMember says whether somebody who reads offsets as a member of a group still
-// is one. Groups of the classic protocol do not ask.
+// CheckMember returns an error unless the caller, who reads offsets as a member, still is a member.
+// Groups with the classic protocol do not check that.
 func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
 	g, err := c.shard(key).lock(key, false)
 	if errors.Is(err, ErrNoGroup) {
-		return nil // nothing was committed
+		return nil // the group has no offsets
 	}
 	if err != nil {
 		return err
@@ -136,15 +137,15 @@ func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
 	return nil
 }
 
-// Committed is what a group has committed, at one position of its journal. It does not
-// change when the group commits more or another member takes over the journal.
+// Committed is a snapshot of the committed offsets of a group. Later commits, and a change of the
+// journal's owner, do not change it.
 type Committed struct {
 	key  Key
 	view *state
 }
 
-// Committed returns what a group has committed. The error is ErrNotCoordinator when
-// another member coordinates the group: an empty answer would make consumers start over.
+// Committed returns the committed offsets of a group. It returns ErrNotCoordinator when another
+// member coordinates the group: with an empty result consumers would start from the beginning.
 func (c *Coordinator) Committed(key Key) (Committed, error) {
 	s := c.shard(key)
 	if s.machine == nil {
@@ -153,16 +154,16 @@ func (c *Coordinator) Committed(key Key) (Committed, error) {
 	return Committed{key: key, view: s.machine.View()}, nil
 }
 
-// Offset returns what the group committed for a partition.
+// Offset returns the committed offset of a partition.
 func (o Committed) Offset(at Partition) (Offset, bool) {
 	item, ok := o.view.offsets.Get(offsetItem{key: o.key, at: at})
 	return item.Offset, ok
 }
 
-// Each calls visit for everything that the group committed, in order.
+// Each calls visit for all committed offsets in order.
 func (o Committed) Each(visit func(Partition, Offset)) { o.view.eachOffset(o.key, visit) }
 
-// Topics returns the topics that the group has committed offsets of, in order.
+// Topics returns the topics with committed offsets in order.
 func (o Committed) Topics() (topics []uint64) {
 	o.Each(func(at Partition, _ Offset) {
 		if id := uint64(at.Topic); len(topics) == 0 || topics[len(topics)-1] != id {
@@ -172,7 +173,7 @@ func (o Committed) Topics() (topics []uint64) {
 	return topics
 }
 
-// Readers calls visit for what the groups of a tenant committed for a topic, group
+// Readers calls visit for the offsets that the groups of a tenant have committed for a topic, group
 // by group.
 func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Partition, Offset)) {
 	from := At(topic, 0)
@@ -197,7 +198,7 @@ func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Parti
 	}
 }
 
-// Forget drops offsets that a group committed and returns once that is durable.
+// Forget deletes committed offsets of a group and returns once that is durable.
 func (c *Coordinator) Forget(ctx context.Context, key Key, gone []Partition) error {
 	if len(gone) > maxOffsets {
 		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(gone), maxOffsets)

@@ -36,7 +36,7 @@ func TestOffsets(t *testing.T) {
 				w.Errorf("offset of %v is %+v, want %d", p, got, offset)
 			}
 		}
-		w.wantError(commit("", -1, 5, at(1, 0), at(1, 1)), nil) // no members: anybody may
+		w.wantError(commit("", -1, 5, at(1, 0), at(1, 1)), nil) // allowed because the group has no members
 		w.wantState("Empty", 0)
 		want(at(1, 1), 5)
 		r := w.stable(request(""))[0]
@@ -56,7 +56,7 @@ func TestOffsets(t *testing.T) {
 			w.Errorf("topics with offsets: got %v, want 1 and 2", got)
 		}
 		if !slices.Equal(all, []groups.Partition{at(1, 0), at(1, 1), at(2, 0)}) {
-			w.Errorf("offsets of %v are there, want those of 1/0, 1/1 and 2/0", all)
+			w.Errorf("offsets of %v are committed, want those of 1/0, 1/1 and 2/0", all)
 		}
 		w.wantError(w.Forget(w.Context(), w.key, []groups.Partition{at(1, 0)}), nil)
 		want(at(1, 0), -1)
@@ -71,7 +71,8 @@ func TestOffsets(t *testing.T) {
 	})
 }
 
-// TestUnusedGroupsExpire: seven days after the last commit without members.
+// TestUnusedGroupsExpire checks that a group without members expires seven days after the last
+// commit.
 func TestUnusedGroupsExpire(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := groups.Partition{Topic: 1}
@@ -80,12 +81,12 @@ func TestUnusedGroupsExpire(t *testing.T) {
 		time.Sleep(7*24*time.Hour - 2*time.Hour)
 		synctest.Wait()
 		if !w.committed(p) {
-			w.Fatal("the offset is gone before its time")
+			w.Fatal("offset was deleted before its retention ended")
 		}
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
 		if w.committed(p) {
-			w.Error("the offset is still there after seven days")
+			w.Error("offset still exists after seven days")
 		}
 	})
 }
@@ -119,7 +120,7 @@ func TestBadRequests(t *testing.T) {
 		_, err := w.Join(w.Context(), groups.Key{Tenant: "public"}, request(""))
 		w.wantError(err, groups.ErrGroupID)
 		if all := w.List("public"); len(all) != 0 {
-			w.Errorf("refused requests left groups %v, want none", all)
+			w.Errorf("rejected requests left groups %v, want none", all)
 		}
 	})
 }
@@ -138,7 +139,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// committed says whether the group has committed an offset of a partition.
+// committed reports whether the group has committed an offset of a partition.
 func (w *world) committed(at groups.Partition) bool {
 	w.Helper()
 	committed, err := w.Committed(w.key)

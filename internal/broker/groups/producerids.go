@@ -11,15 +11,14 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// producersJournal hands out ids of idempotent producers, blockSize at a time: a
-// record is the first id behind a block.
+// producersJournal stores which ids of idempotent producers are used, in blocks of blockSize. A
+// record is the first id after a block.
 const (
 	producersJournal = "producers"
 	blockSize        = 1000
 )
 
-// producerIDs is where ids of producers come from. mu guards the block that is
-// being used up.
+// producerIDs allocates ids of producers. mu protects next and end, the unused rest of a block.
 type producerIDs struct {
 	machine *statemachine.Machine[*idState]
 
@@ -27,7 +26,7 @@ type producerIDs struct {
 	next, end int64
 }
 
-// idState is the first id that was never handed out.
+// idState is the first id that is not allocated.
 type idState struct{ next int64 }
 
 // Clone implements statemachine.State.
@@ -68,7 +67,7 @@ func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) er
 	return err
 }
 
-// ProducerID returns an id that no producer has had.
+// ProducerID returns an id that no producer has used.
 func (c *Coordinator) ProducerID(ctx context.Context) (int64, error) {
 	p := &c.producers
 	p.mu.Lock()
@@ -77,7 +76,8 @@ func (c *Coordinator) ProducerID(ctx context.Context) (int64, error) {
 		var first int64
 		_, err := p.machine.Update(ctx, func(s *idState) ([][]byte, error) {
 			first = s.next
-			return [][]byte{binary.BigEndian.AppendUint64(nil, uint64(s.next+blockSize))}, nil //nolint:gosec // read as an int64
+			end := uint64(s.next + blockSize) //nolint:gosec // read as an int64
+			return [][]byte{binary.BigEndian.AppendUint64(nil, end)}, nil
 		})
 		if err != nil {
 			return 0, err

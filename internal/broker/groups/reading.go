@@ -1,13 +1,13 @@
 package groups
 
-// Bounds are the first offset of a partition and the one behind its last.
+// Bounds are the first and the next offset of a partition.
 type Bounds struct {
 	First uint64 `json:"first"`
 	Next  uint64 `json:"next"`
 }
 
-// ReadingQuery asks which groups of a tenant have committed offsets of some partitions of
-// a topic, from one on.
+// ReadingQuery selects the groups of a tenant that have committed offsets for partitions of a
+// topic: Partitions are the bounds of the partitions From, From+1 and so on.
 type ReadingQuery struct {
 	Tenant     string   `json:"tenant"`
 	Topic      uint64   `json:"topic"`
@@ -15,14 +15,14 @@ type ReadingQuery struct {
 	Partitions []Bounds `json:"partitions"`
 }
 
-// Reading is a group that has, and how many messages it is behind on all of them.
+// Reading is the state of a selected group and its lag over all selected partitions.
 type Reading struct {
 	State   string `json:"state"`
 	Members int    `json:"members"`
 	Lag     uint64 `json:"lag"`
 }
 
-// Reading lists those of the groups that are coordinated here, by name.
+// Reading returns the selected groups that this coordinator owns, by group id.
 func (c *Coordinator) Reading(q *ReadingQuery) map[string]*Reading {
 	list := make(map[string]*Reading)
 	c.Readers(q.Tenant, q.Topic, func(key Key, at Partition, o Offset) {

@@ -2,7 +2,7 @@ package groups
 
 import "time"
 
-// prepareLocked begins a rebalance: members are waited for.
+// prepareLocked begins a rebalance: the group waits for its members to join again.
 func (g *group) prepareLocked(now time.Time) {
 	if g.phase == completing {
 		for _, m := range g.members {
@@ -29,8 +29,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// rebalanceLocked is how long all members have to join again: as long as the
-// slowest may take.
+// rebalanceLocked returns the time that members have to join again: the largest rebalance timeout.
 func (g *group) rebalanceLocked() time.Duration {
 	var longest time.Duration
 	for _, m := range g.members {
@@ -39,7 +38,7 @@ func (g *group) rebalanceLocked() time.Duration {
 	return longest
 }
 
-// maybeJoinedLocked ends the wait early when everybody is there.
+// maybeJoinedLocked begins the next generation early when all members have joined.
 func (g *group) maybeJoinedLocked(now time.Time) {
 	if g.phase != preparing || g.initial || len(g.pending) > 0 {
 		return
@@ -52,8 +51,8 @@ func (g *group) maybeJoinedLocked(now time.Time) {
 	g.joinedLocked(now)
 }
 
-// joinTimeLocked ends the wait for members when its time is over. Who has not
-// come is out, but a static member keeps its place until its session ends.
+// joinTimeLocked handles the end of the join phase. It removes the members that have not joined,
+// except static members, which stay until their session ends.
 func (g *group) joinTimeLocked(now time.Time) {
 	if g.initial && g.company && now.Before(g.initialEnd) {
 		g.company = false
@@ -69,14 +68,14 @@ func (g *group) joinTimeLocked(now time.Time) {
 		waiting = waiting || m.join != nil
 	}
 	clear(g.pending)
-	if !waiting && len(g.members) > 0 { // static members only: wait for one to come, or to expire
+	if !waiting && len(g.members) > 0 { // only absent static members: wait until one joins or expires
 		g.deadline = now.Add(max(g.rebalanceLocked(), time.Second))
 		return
 	}
 	g.joinedLocked(now)
 }
 
-// joinedLocked begins the next generation with those who have joined.
+// joinedLocked begins the next generation with the members that have joined.
 func (g *group) joinedLocked(now time.Time) {
 	g.number++
 	g.initial = false
@@ -103,14 +102,13 @@ func (g *group) joinedLocked(now time.Time) {
 	g.hurryLocked()
 }
 
-// emptyLocked is what a group is without members.
+// emptyLocked makes the group empty.
 func (g *group) emptyLocked() {
 	g.phase, g.leader, g.protocol = empty, "", ""
 	g.emptied = true
 }
 
-// chooseLocked returns the protocol that most members prefer among those that
-// all of them know.
+// chooseLocked returns the protocol that most members prefer among those that all members support.
 func (g *group) chooseLocked() string {
 	votes := make(map[string]int)
 	for _, m := range g.members {
@@ -130,7 +128,7 @@ func (g *group) chooseLocked() string {
 	return best
 }
 
-// changedLocked rebalances after members have gone.
+// changedLocked starts a rebalance after members were removed.
 func (g *group) changedLocked(now time.Time) {
 	switch g.phase {
 	case stable, completing:
@@ -150,7 +148,7 @@ func (g *group) changedLocked(now time.Time) {
 	}
 }
 
-// leftJoin notes that a caller no longer waits. Its member stays for a session.
+// leftJoin records that a caller no longer waits. Its member remains until its session ends.
 func (g *group) leftJoin(m *member, w *waiter[JoinResult]) {
 	g.mu.Lock()
 	if m.join == w {
@@ -160,7 +158,7 @@ func (g *group) leftJoin(m *member, w *waiter[JoinResult]) {
 	g.unlock()
 }
 
-// leftSync does the same for a caller that waited for its assignment.
+// leftSync is leftJoin for a caller that waited for its assignment.
 func (g *group) leftSync(m *member, w *waiter[SyncResult]) {
 	g.mu.Lock()
 	if m.sync == w {
@@ -170,7 +168,7 @@ func (g *group) leftSync(m *member, w *waiter[SyncResult]) {
 	g.unlock()
 }
 
-// quietLocked begins the session of a member that no longer waits.
+// quietLocked restarts the session timeout of a member that no longer waits.
 func (g *group) quietLocked(m *member) {
 	m.heard()
 	g.hurryLocked()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// reconcileLocked takes a member one step towards its target. It must let go
-// first what is not in it; then it gets what nobody else holds, and the epoch of
-// the target.
+// reconcileLocked moves a member one step towards its target. The member must first revoke the
+// partitions outside of the target; then it gets the partitions that no other member owns, and the
+// epoch of the target.
 func (g *group) reconcileLocked(m *consumer, owned []Partition) *consumer {
 	cs := g.consumers
 	next := m.reconcile(cs.assigned, owned, func(p Partition) bool {
@@ -28,7 +28,7 @@ func (g *group) reconcileLocked(m *consumer, owned []Partition) *consumer {
 	return next
 }
 
-// reconcile returns the next state of a member, or m itself if it cannot move on.
+// reconcile returns the next state of a member, or m itself if the state does not change.
 func (m *consumer) reconcile(target int32, owned []Partition, free func(Partition) bool) *consumer {
 	epoch := m.epoch
 	switch m.stage {
@@ -76,7 +76,7 @@ func (m *consumer) reconcile(target int32, owned []Partition, free func(Partitio
 	return &next
 }
 
-// keeps says whether a member has not said yet that it let all of these go.
+// keeps reports whether the member may still own one of the partitions that it must revoke.
 func keeps(owned []Partition, loses map[Partition]int32) bool {
 	if owned == nil {
 		return true

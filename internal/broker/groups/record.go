@@ -8,17 +8,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Records of a journal: a kind, then its fields. Numbers are varints, texts have
-// their length before them. A kind that is not known is of a newer version.
+// recordKind is the first byte of a journal record; the fields follow. Numbers are varints, strings
+// have a length prefix. An unknown kind was written by a newer version.
 type recordKind byte
 
 const (
-	recordOffsets    recordKind = 1 // key, time, count, (topic, partition, offset, epoch, metadata)…
+	recordOffsets    recordKind = 1 // key, count, (topic, partition, offset, epoch, metadata, time)…
 	recordGeneration recordKind = 2 // key, the whole stored group
 	recordEmpty      recordKind = 3 // key, time, number: the last member left
-	recordDrop       recordKind = 4 // key: the group and its offsets are gone
-	recordForget     recordKind = 5 // key, count, (topic, partition)…: some offsets are gone
-	// key, head, members that are gone, members that have changed: a group of the consumer protocol
+	recordDrop       recordKind = 4 // key: the group and its offsets are deleted
+	recordForget     recordKind = 5 // key, count, (topic, partition)…: some offsets are deleted
+	// key, header, removed members, changed members: a group with the consumer protocol
 	recordConsumers recordKind = 6
 )
 
@@ -67,8 +67,8 @@ func (w *writer) generation(g *generation) {
 	}
 }
 
-// reader takes the fields of a record. After one that is not there, failed is
-// set and the others are zero.
+// reader consumes the fields of a record. After a missing or malformed field, failed is set and all
+// later fields are zero.
 type reader struct {
 	b      []byte
 	failed bool
@@ -94,7 +94,7 @@ func (r *reader) uint() uint64 {
 	return v
 }
 
-// count takes how many things follow, of which each has at least one byte.
+// count reads the number of elements that follow. Each element has at least one byte.
 func (r *reader) count() int {
 	n := r.uint()
 	if n > uint64(len(r.b)) {
@@ -127,7 +127,7 @@ func (r *reader) partition() Partition {
 
 func (r *reader) offset() (Partition, Offset) {
 	at := r.partition()
-	return at, Offset{Offset: r.int(), LeaderEpoch: int32(r.int()), Metadata: r.text(), Time: r.int()} //nolint:gosec // written from an int32
+	return at, Offset{Offset: r.int(), LeaderEpoch: r.int32(), Metadata: r.text(), Time: r.int()}
 }
 
 func (r *reader) generation() *generation {
@@ -148,11 +148,10 @@ func (r *reader) generation() *generation {
 
 func (r *reader) fail() { r.failed, r.b = true, nil }
 
-// end says whether the record had exactly the fields that were taken.
+// end returns an error unless the record had exactly the fields that were read.
 func (r *reader) end() error {
 	if r.failed || len(r.b) > 0 {
-		return fmt.Errorf("%w: record of a consumer group has %d bytes too many, or too few",
-			engine.ErrCorrupt, len(r.b))
+		return fmt.Errorf("%w: consumer group record is truncated or has %d extra bytes", engine.ErrCorrupt, len(r.b))
 	}
 	return nil
 }

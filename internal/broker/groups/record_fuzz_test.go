@@ -8,7 +8,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// seedRecords has a record of every kind.
+// seedRecords returns a record of every kind.
 func seedRecords() [][]byte {
 	key := Key{Tenant: "public", Group: "g"}
 	offsets := newRecord(recordOffsets, key)
@@ -33,8 +33,8 @@ func seedRecords() [][]byte {
 		[]string{"gone"}, []*storedConsumer{
 			{
 				id: "a", instance: "one", client: "c", host: "/h", rack: "r", assignor: assignorUniform, pattern: "x.*",
-				rebalanceMillis: 60_000,
-				names:           []string{"orders"}, topics: []engine.TopicID{7}, epoch: 4, previous: 3, stage: revoking,
+				rebalanceMillis: 60_000, names: []string{"orders"}, topics: []engine.TopicID{7},
+				epoch: 4, previous: 3, stage: revoking,
 				has: []grant{{Partition{7, 0}, 3}}, loses: []grant{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
 			},
 			{id: "b"},
@@ -42,8 +42,8 @@ func seedRecords() [][]byte {
 	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDrop, key).b, forget.b, consumers.b}
 }
 
-// FuzzRecord: a record is applied or refused; what was applied survives a
-// snapshot, byte by byte.
+// FuzzRecord checks that a record is applied or rejected, and that the resulting state survives a
+// snapshot byte for byte.
 func FuzzRecord(f *testing.F) {
 	seeds := seedRecords()
 	for _, a := range seeds {
@@ -65,7 +65,7 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("restoring a snapshot: %v", err)
 		}
 		if after := snapshot(t, again); !bytes.Equal(before, after) {
-			t.Fatalf("snapshot of what was restored is\n%q, want\n%q", after, before)
+			t.Fatalf("snapshot of the restored state is\n%q, want\n%q", after, before)
 		}
 		checkCounts(t, again)
 		restoreAll(again)
@@ -81,7 +81,7 @@ func snapshot(t *testing.T, s *state) []byte {
 	return out.Bytes()
 }
 
-// checkCounts looks whether the numbers kept beside a group are right.
+// checkCounts checks the counters of every group.
 func checkCounts(t *testing.T, s *state) {
 	t.Helper()
 	s.groups.Scan(func(_ string, item groupItem) bool {
@@ -95,7 +95,7 @@ func checkCounts(t *testing.T, s *state) {
 	})
 }
 
-// restoreAll makes members of what is stored, which must not panic.
+// restoreAll restores all stored members, which must not panic.
 func restoreAll(s *state) {
 	s.groups.Scan(func(_ string, item groupItem) bool {
 		for _, m := range s.consumersOf(item.key) {
@@ -105,11 +105,11 @@ func restoreAll(s *state) {
 	})
 }
 
-// FuzzSnapshot: bytes that are no snapshot are refused, not believed.
+// FuzzSnapshot checks that restore rejects invalid snapshots.
 func FuzzSnapshot(f *testing.F) {
 	s := newState()
 	for i, record := range seedRecords() {
-		if i == 3 { // leaves something behind
+		if i == 3 { // skip the deletion of the group
 			continue
 		}
 		if err := s.Apply(uint64(i+1), record); err != nil {

@@ -18,18 +18,18 @@ import (
 
 const (
 	manyGroups  = 100
-	manyMembers = 10 // of each
+	manyMembers = 10 // of each group
 )
 
-// group names one of the many groups.
+// group returns a copy of the world that uses another group.
 func (w *world) group(i int) *world {
 	other := *w
 	other.key.Group = fmt.Sprintf("g%03d", i)
 	return &other
 }
 
-// TestFaultRestartWithManyMembers: a thousand members in a hundred groups of each
-// protocol go on after a restart; nobody joins again, nothing is assigned anew.
+// TestFaultRestartWithManyMembers checks that a thousand members in a hundred groups of each
+// protocol continue after a restart without joining again and without a new assignment.
 func TestFaultRestartWithManyMembers(t *testing.T) {
 	inBubble(t, func(w *world) {
 		ts := newTopics(map[string]int32{"orders": 2 * manyMembers})
@@ -59,7 +59,7 @@ func TestFaultRestartWithManyMembers(t *testing.T) {
 
 		fault := tally.Fault{Name: "restart with 1,000 members in 100 groups of each protocol", Injected: 1}
 		w.restart()
-		time.Sleep(9 * time.Second) // a session, nearly
+		time.Sleep(9 * time.Second) // almost a session timeout
 		for i := range manyGroups {
 			for _, r := range classic[i] {
 				fault.Checked++
@@ -81,13 +81,13 @@ func TestFaultRestartWithManyMembers(t *testing.T) {
 		}
 		if after := w.journals(); after != before {
 			fault.Wrong++
-			w.Logf("journals went from %d to %d records, want nothing to be written", before, after)
+			w.Logf("journals went from %d to %d records, want no writes", before, after)
 		}
 		fault.Record(w.T)
 	})
 }
 
-// failing is an engine whose journals cannot be written to for a while.
+// failing is an engine whose journals reject writes while broken is set.
 type failing struct {
 	engine.Engine
 	broken atomic.Bool
@@ -112,8 +112,8 @@ func (j *failingJournal) Append(ctx context.Context, after uint64, records ...[]
 	return j.Journal.Append(ctx, after, records...)
 }
 
-// TestFaultConsumersWithoutAJournal: while nothing can be written, nobody is told
-// of anything that would not survive a restart; who has nothing new goes on.
+// TestFaultConsumersWithoutAJournal checks that members do not learn of changes that cannot be
+// stored, and that members without changes continue.
 func TestFaultConsumersWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestFaultConsumersWithoutAJournal(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(time.Minute) // sessions end, which cannot be written either
+		time.Sleep(time.Minute) // sessions end, which cannot be stored either
 		e.broken.Store(false)
 		c.join()
 		time.Sleep(time.Minute)
@@ -151,7 +151,7 @@ func TestFaultConsumersWithoutAJournal(t *testing.T) {
 		fault.Checked++
 		if len(c.owned) != 4 || c.epoch <= epoch {
 			fault.Lost++
-			w.Logf("c has %v in epoch %d, want all in one after %d", c.owned, c.epoch, epoch)
+			w.Logf("c has %v in epoch %d, want all partitions in an epoch after %d", c.owned, c.epoch, epoch)
 		}
 		fault.Record(t)
 		if err := errors.Join(w.Coordinator.Close(), memory.Close()); err != nil {

@@ -13,7 +13,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Key names a group: groups belong to a tenant.
+// Key identifies a group. Groups belong to a tenant.
 type Key struct {
 	Tenant string
 	Group  string
@@ -29,29 +29,29 @@ type Partition struct {
 	Partition int32
 }
 
-// At names a partition by the number of its topic's incarnation.
+// At returns a partition of a topic by the topic's incarnation number.
 func At(topic uint64, partition int32) Partition {
 	return Partition{Topic: engine.TopicID(topic), Partition: partition}
 }
 
-// Offset is what a group committed for a partition.
+// Offset is a committed offset.
 type Offset struct {
 	Offset      int64
 	LeaderEpoch int32 // -1 for none
 	Metadata    string
-	Time        int64 // of the commit, epoch milliseconds
+	Time        int64 // time of the commit, epoch milliseconds
 }
 
-// generation is a group as it is stored. It is never changed, only replaced.
+// generation is the stored form of a group. It is immutable.
 type generation struct {
 	number       int32
 	protocolType string
 	protocol     string
 	leader       string
 	members      []storedMember
-	emptySince   int64 // epoch milliseconds; 0 while there are members
-	// consumers is what a group of the consumer protocol has in place of protocols,
-	// leader and members, which are in state.consumers; number is its epoch.
+	emptySince   int64 // epoch milliseconds; 0 while the group has members
+	// consumers is set in a group with the consumer protocol instead of protocols, leader and
+	// members. Its members are in state.consumers, and number is the group epoch.
 	consumers *storedConsumers
 }
 
@@ -61,7 +61,7 @@ type storedMember struct {
 	metadata, assignment           []byte
 }
 
-// state is the state machine of one shard.
+// state is the state of one shard's state machine.
 type state struct {
 	groups    *btree.Map[string, groupItem] // by path
 	offsets   *btree.BTreeG[offsetItem]
@@ -81,11 +81,11 @@ func compareConsumers(a, b consumerItem) bool {
 type groupItem struct {
 	key       Key
 	stored    *generation
-	offsets   int // how many partitions have one
-	consumers int // how many members of the consumer protocol there are
+	offsets   int // number of committed partitions
+	consumers int // number of members with the consumer protocol
 }
 
-// occupied says whether the group has members.
+// occupied reports whether the group has members.
 func (i *groupItem) occupied() bool { return len(i.stored.members) > 0 || i.consumers > 0 }
 
 type offsetItem struct {
@@ -99,7 +99,7 @@ func compareOffsets(a, b offsetItem) bool {
 		cmp.Compare(a.at.Partition, b.at.Partition)) < 0
 }
 
-// path is a group's key as one text; tenants have no NUL in their names.
+// path returns the key as one string. Tenant names cannot contain NUL.
 func (k Key) path() string { return k.Tenant + "\x00" + k.Group }
 
 func newState() *state {
@@ -110,12 +110,12 @@ func newState() *state {
 	}
 }
 
-// Clone implements replica.State.
+// Clone implements statemachine.State.
 func (s *state) Clone() *state {
 	return &state{groups: s.groups.Copy(), offsets: s.offsets.Copy(), consumers: s.consumers.Copy()}
 }
 
-// Apply implements replica.State.
+// Apply implements statemachine.State.
 func (s *state) Apply(_ uint64, record []byte) error {
 	if len(record) == 0 {
 		return fmt.Errorf("%w: empty record", engine.ErrCorrupt)
@@ -152,12 +152,12 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		}
 		s.forget(key, gone)
 	default:
-		return fmt.Errorf("%w: record of a consumer group of kind %d", engine.ErrNewerFormat, kind)
+		return fmt.Errorf("%w: consumer group record of kind %d", engine.ErrNewerFormat, kind)
 	}
 	return r.end()
 }
 
-// update replaces a group by a changed copy; a new one has no members.
+// update replaces a group by a modified copy. A new group has no members.
 func (s *state) update(key Key, change func(*groupItem)) {
 	item, ok := s.groups.Get(key.path())
 	if !ok {
@@ -179,7 +179,7 @@ func (s *state) applyOffsets(key Key, r *reader) {
 	}
 	s.update(key, func(item *groupItem) {
 		item.offsets += added
-		if !item.occupied() { // it is in use without members
+		if !item.occupied() { // commits without members count as use
 			g := *item.stored
 			g.emptySince = newest
 			item.stored = &g
@@ -205,7 +205,7 @@ func (s *state) applyConsumers(key Key, head *generation, gone []string, put []*
 	})
 }
 
-// consumersOf returns the members of a group of the consumer protocol in order.
+// consumersOf returns the members of a group with the consumer protocol in order of their ids.
 func (s *state) consumersOf(key Key) []*storedConsumer {
 	var all []*storedConsumer
 	s.consumers.Ascend(consumerItem{key: key}, func(item consumerItem) bool {
@@ -224,7 +224,7 @@ func (s *state) dropConsumers(key Key) {
 	}
 }
 
-// committed returns the partitions for which a group has an offset, in order.
+// committed returns the partitions for which a group has committed offsets, in order.
 func (s *state) committed(key Key) []Partition {
 	var all []Partition
 	s.eachOffset(key, func(at Partition, _ Offset) { all = append(all, at) })
@@ -253,8 +253,8 @@ func (s *state) forget(key Key, gone []Partition) {
 	}
 }
 
-// Snapshot implements replica.State: every group as the records that make it,
-// each with its length before it.
+// Snapshot implements statemachine.State. It writes every group as the records that recreate it,
+// each after its length.
 func (s *state) Snapshot(out io.Writer) error {
 	buffered := bufio.NewWriter(out)
 	var failed error
@@ -264,7 +264,7 @@ func (s *state) Snapshot(out io.Writer) error {
 		}
 	}
 	s.groups.Scan(func(_ string, item groupItem) bool {
-		// Offsets first: they would change when an empty group expires.
+		// Offsets come first, because applying them changes emptySince of an empty group.
 		s.snapshotOffsets(item.key, write)
 		if item.stored.consumers != nil {
 			s.snapshotConsumers(&item, write)
@@ -281,7 +281,7 @@ func (s *state) Snapshot(out io.Writer) error {
 	return buffered.Flush()
 }
 
-// snapshotOffsets writes the offsets of a group in parts.
+// snapshotOffsets writes the offsets of a group in several records.
 func (s *state) snapshotOffsets(key Key, write func([]byte)) {
 	const part = 1000
 	var all []offsetItem
@@ -296,7 +296,7 @@ func (s *state) snapshotOffsets(key Key, write func([]byte)) {
 	}
 }
 
-// snapshotConsumers writes a group of the consumer protocol in parts.
+// snapshotConsumers writes a group with the consumer protocol in several records.
 func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 	const part = 100
 	members := s.consumersOf(item.key)
@@ -309,7 +309,7 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 	}
 }
 
-// restore reads what Snapshot wrote.
+// restore reads the output of Snapshot.
 func restore(in io.Reader) (*state, error) {
 	buffered := bufio.NewReader(in)
 	s := newState()

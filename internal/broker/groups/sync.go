@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// SyncRequest asks for the member's assignment; the leader's brings everybody's.
+// SyncRequest requests the member's assignment. The leader's request contains all assignments.
 type SyncRequest struct {
 	MemberID    string
 	InstanceID  string
 	Generation  int32
-	Type        string // "" to not compare
-	Protocol    string // "" to not compare
+	Type        string // "" to skip the check
+	Protocol    string // "" to skip the check
 	Assignments map[string][]byte
 }
 
@@ -24,8 +24,7 @@ type SyncResult struct {
 	Assignment []byte
 }
 
-// Sync returns the assignment of a member, once the leader has made it and it is
-// durable.
+// Sync returns the assignment of a member once the leader has sent it and it is durable.
 func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (SyncResult, error) {
 	if err := key.check(); err != nil {
 		return SyncResult{}, err
@@ -33,11 +32,11 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	all := 0
 	for _, assignment := range req.Assignments {
 		if all += len(assignment); all > maxGroupBytes {
-			return SyncResult{}, fmt.Errorf("%w: all assignments together have more than %d bytes", ErrTooLarge,
+			return SyncResult{}, fmt.Errorf("%w: assignments together have more than %d bytes", ErrTooLarge,
 				maxGroupBytes)
 		}
 		if len(assignment) > maxMemberBytes {
-			return SyncResult{}, fmt.Errorf("%w: %d bytes of an assignment, at most %d are allowed", ErrTooLarge,
+			return SyncResult{}, fmt.Errorf("%w: assignment has %d bytes, at most %d are allowed", ErrTooLarge,
 				len(assignment), maxMemberBytes)
 		}
 	}
@@ -53,8 +52,7 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	return w.wait(ctx, func() { g.leftSync(m, w) })
 }
 
-// lockMember returns a group with its mutex locked and a member of its
-// generation.
+// lockMember returns a group with its mutex locked, and a member of its current generation.
 func (c *Coordinator) lockMember(key Key, id, instance string, generation int32) (*group, *member, error) {
 	g, err := c.shard(key).lock(key, false)
 	if errors.Is(err, ErrNoGroup) {
@@ -74,7 +72,7 @@ func (c *Coordinator) lockMember(key Key, id, instance string, generation int32)
 	return g, m, nil
 }
 
-// syncLocked returns the waiter of a caller who has to wait, or the answer.
+// syncLocked returns a waiter if the caller has to wait, and otherwise the result.
 func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], SyncResult, error) {
 	if req.Type != "" && req.Type != g.protocolType || req.Protocol != "" && req.Protocol != g.protocol {
 		return nil, SyncResult{}, ErrProtocol
@@ -90,7 +88,7 @@ func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], Sy
 	case completing:
 	}
 	m.synced = true
-	m.answerSync(SyncResult{}, ErrRebalancing) // it asked twice
+	m.answerSync(SyncResult{}, ErrRebalancing) // an earlier call still waits
 	w := newWaiter[SyncResult](m.id)
 	m.sync = w
 	if m.id == g.leader && !g.storing {
@@ -103,8 +101,8 @@ func (g *group) assignmentLocked(m *member) SyncResult {
 	return SyncResult{Type: g.protocolType, Protocol: g.protocol, Assignment: m.assignment}
 }
 
-// assignLocked writes the leader's assignments down and makes the group stable.
-// It lets the mutex go meanwhile.
+// assignLocked stores the leader's assignments and makes the group stable. It releases the mutex
+// during the write.
 func (g *group) assignLocked(assignments map[string][]byte) {
 	for _, m := range g.members {
 		m.assignment = assignments[m.id]
@@ -113,14 +111,14 @@ func (g *group) assignLocked(assignments map[string][]byte) {
 	g.storing = true
 	err := g.storeLocked()
 	if g.phase != completing || g.number != number {
-		return // another rebalance began meanwhile and has told everybody
+		return // another rebalance has begun and ended the waiting calls
 	}
 	g.storing = false
 	if err != nil {
 		for _, m := range g.members {
 			m.answerSync(SyncResult{}, err)
 		}
-		return // the leader may try again until the time is over
+		return // the leader may retry until the deadline
 	}
 	g.phase = stable
 	for _, m := range g.members {
@@ -128,7 +126,7 @@ func (g *group) assignLocked(assignments map[string][]byte) {
 	}
 }
 
-// syncTimeLocked drops those who did not ask for their assignment in time.
+// syncTimeLocked removes the members that did not send SyncGroup before the deadline.
 func (g *group) syncTimeLocked(now time.Time) {
 	for _, m := range g.inOrderLocked() {
 		if !m.synced {

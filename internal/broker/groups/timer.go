@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// setTimerLocked sets the timer to the earliest deadline. One that is set for an
-// earlier time stays: it will set itself again.
+// setTimerLocked sets the timer to the earliest deadline unless a timer is running. A timer that is
+// set to an earlier time fires and sets itself again.
 func (g *group) setTimerLocked() {
 	if g.gone || g.timer != nil {
 		return
@@ -19,8 +19,7 @@ func (g *group) setTimerLocked() {
 	g.timer = time.AfterFunc(time.Until(next), g.tick)
 }
 
-// hurryLocked makes sure that the timer fires at the deadline of a phase, which
-// may be earlier than what it is set to.
+// hurryLocked sets the timer again, for a deadline that may be earlier than the timer's.
 func (g *group) hurryLocked() {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -58,7 +57,7 @@ func (g *group) nextLocked() (next time.Time, ok bool) {
 	return next, ok
 }
 
-// tick looks at everything whose time may have come.
+// tick handles all deadlines that have passed.
 func (g *group) tick() {
 	g.mu.Lock()
 	g.timer = nil
@@ -100,13 +99,13 @@ func (g *group) tick() {
 	g.unlock()
 }
 
-// tickConsumersLocked takes out members of the consumer protocol whose time is
-// over, and writes that down. When it cannot be, they are there again.
+// tickConsumersLocked removes members with the consumer protocol whose deadline has passed, and
+// stores that. If storing fails, the members are still in the group when it is loaded again.
 func (g *group) tickConsumersLocked(now time.Time) {
 	g.expireConsumersLocked(now)
 	if err := g.durableLocked(); err != nil && !errors.Is(err, ErrClosed) {
 		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
-			"end of a member's session is not stored; it is waited for again",
-			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.String("error", err.Error()))
+			"storing the end of a member's session failed; the group will be reloaded with the member",
+			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Any("error", err))
 	}
 }

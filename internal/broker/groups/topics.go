@@ -10,47 +10,46 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Topics is what the coordinator has to know of topics to assign their
-// partitions. Each heartbeat brings one, and what it finds is what the member
-// that calls may know of. Partitions and Revision are called with a group's mutex
-// held and must not wait.
+// Topics provides the information about topics that the coordinator needs to assign partitions.
+// Each heartbeat passes one, which returns only topics that the calling member may describe.
+// Partitions and Revision are called with a group's mutex held and must not block.
 type Topics interface {
-	// Revision changes whenever a topic of the cluster comes, goes or gets more
-	// partitions. It may change without that.
+	// Revision changes whenever a topic of the cluster is created, deleted or gets more partitions.
+	// It may change at other times too.
 	Revision() uint64
-	// Partitions returns how many partitions an incarnation has, 0 when it is gone.
+	// Partitions returns the number of partitions of a topic, or 0 when it does not exist.
 	Partitions(topic engine.TopicID) int32
-	// Resolve returns the topics with these names, as the member says them, and
-	// those with a name that pattern matches, unless it is nil. Those that do not
-	// exist, or that the member may not describe, are left out.
+	// Resolve returns the topics with these names, as the member uses them, and the topics whose
+	// name matches pattern unless it is nil. It omits topics that do not exist or that the member
+	// may not describe.
 	Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error)
 }
 
-// refresh is how often a member's subscription is resolved again even if no topic
-// has changed: what it may describe can change too.
+// refresh is the interval after which a member's subscription is resolved again even if no topic
+// has changed, because the member's permissions may have changed.
 const refresh = time.Minute
 
-// subscription is what a member wants to consume.
+// subscription is what a member subscribes to.
 type subscription struct {
 	names   []string
 	pattern string         // "" for none
-	matcher *regexp.Regexp // of pattern, which has to match a whole name
+	matcher *regexp.Regexp // compiled pattern, which must match the whole name
 }
 
 func (s *subscription) equal(other *subscription) bool {
 	return s.pattern == other.pattern && slices.Equal(s.names, other.names)
 }
 
-// compile reads a pattern in RE2 syntax.
+// compile compiles a pattern in RE2 syntax.
 func compile(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, nil //nolint:nilnil // no pattern matches nothing
 	}
 	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrPattern, len(pattern), maxPattern)
+		return nil, fmt.Errorf("%w: pattern has %d bytes, at most %d are allowed", ErrPattern, len(pattern), maxPattern)
 	}
-	// By itself first: parentheses that do not match must not close ours. A few
-	// bytes can stand for a program of megabytes.
+	// Parse the pattern on its own first, so that unbalanced parentheses cannot close the added
+	// group. A few bytes can compile to a program of megabytes, so its size is checked too.
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
@@ -60,7 +59,7 @@ func compile(pattern string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
 	}
 	if len(program.Inst) > maxPatternSteps {
-		return nil, fmt.Errorf("%w: it is too complex; use fewer repetitions", ErrPattern)
+		return nil, fmt.Errorf("%w: pattern is too complex; use fewer repetitions", ErrPattern)
 	}
 	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
 	if err != nil {
@@ -69,20 +68,20 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	return whole, nil
 }
 
-// resolution is the topics that a subscription stands for.
+// resolution is the result of resolving a subscription.
 type resolution struct {
 	of       subscription
-	topics   []engine.TopicID // in order
+	topics   []engine.TopicID // sorted
 	revision uint64
 	at       time.Time
 }
 
-// resolve finds the topics of a subscription. It may wait.
+// resolve resolves the topics of a subscription. It may block.
 func resolve(topics Topics, of subscription) (*resolution, error) {
 	r := &resolution{of: of, revision: topics.Revision(), at: time.Now()}
 	found, err := topics.Resolve(of.names, of.matcher)
 	if err != nil {
-		return nil, fmt.Errorf("finding the topics of a subscription: %w", err)
+		return nil, fmt.Errorf("resolving the topics of a subscription: %w", err)
 	}
 	r.topics = slices.Clone(found)
 	slices.Sort(r.topics)

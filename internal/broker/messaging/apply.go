@@ -9,7 +9,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Apply implements replica.State.
+// Apply implements statemachine.State.
 func (c *catalogue) Apply(position uint64, b []byte) error {
 	r, err := decodeRecord(b)
 	if err != nil {
@@ -102,14 +102,14 @@ func (c *catalogue) applyCreateTopic(position uint64, r record) error {
 	return nil
 }
 
-// noPolicies is shared by the many topics that have none of their own.
+// noPolicies is shared by the many topics without policies of their own.
 var noPolicies = &Policies{}
 
 func (c *catalogue) applyTopic(position uint64, r record) error {
 	old, ok := c.byID.Get(r.ID)
 	if !ok {
-		// Decisions are taken on the state they are applied to, so this cannot
-		// be a lost race but only a damaged journal.
+		// Decisions are made on the state they are applied to, so this is not a lost race: the
+		// journal is corrupt.
 		return errs.Newf(errs.Internal, "catalogue record %q names topic %d, which does not exist", r.Op, r.ID)
 	}
 	t := *old
@@ -149,7 +149,7 @@ func (c *catalogue) applyTopic(position uint64, r record) error {
 	return nil
 }
 
-// sameForEngine reports whether two policies make no difference to the engine.
+// sameForEngine reports whether two policies give the engine the same configuration.
 func sameForEngine(a, b *Policies) bool {
 	return equal(a.Retention, b.Retention) && equal(a.TTLSeconds, b.TTLSeconds) &&
 		equal(a.BacklogQuota, b.BacklogQuota) && equal(a.MaxUnacked, b.MaxUnacked)

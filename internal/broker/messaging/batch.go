@@ -10,40 +10,40 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// PlacedBatch is a batch that has its place in a partition.
+// PlacedBatch is a batch that the engine has appended to a partition and that may not be durable
+// yet.
 type PlacedBatch struct {
 	First uint64 // offset of its first record
-	// AppendTime is the timestamp of all its records; -1 when they keep their own, and for a
-	// repetition of a batch whose append time is no longer known.
+	// AppendTime is the timestamp of all its records. It is -1 when the records keep their own
+	// timestamps, and for a duplicate whose append time is no longer in memory.
 	AppendTime int64
 	ticket     engine.Ticket
 }
 
-// Wait returns nil once the batch is durable, and visible.
+// Wait returns nil once the batch is durable and visible to readers.
 func (p *PlacedBatch) Wait(ctx context.Context) error {
 	if p.ticket == nil {
-		return nil // a repetition of one that is durable
+		return nil // duplicate of a durable batch
 	}
 	return p.ticket.Wait(ctx)
 }
 
-// BatchError says which records of a batch were refused.
+// BatchError lists the records of a batch that were rejected.
 type BatchError struct {
 	Records []records.RecordError
 }
 
-// Error returns what is wrong with the first.
+// Error returns the reason for the first rejected record.
 func (e *BatchError) Error() string { return e.Records[0].Error() }
 
-// Unwrap returns what is wrong with the first.
+// Unwrap returns the reason for the first rejected record.
 func (e *BatchError) Unwrap() error { return e.Records[0].Err }
 
-// maxBatchErrors bounds the refused records that are named.
+// maxBatchErrors bounds the rejected records that a BatchError lists.
 const maxBatchErrors = 100
 
-// Append gives a record batch its place in a partition, if it is one that the
-// topic takes. It changes the batch where that is the broker's business; the
-// caller must not use it afterwards.
+// Append validates a record batch and appends it to a partition. It may change
+// timestamps in batch, so the caller must not use batch afterwards.
 func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte) (*PlacedBatch, error) {
 	head, err := t.checkBatch(ctx, batch)
 	if err != nil {
@@ -60,7 +60,7 @@ func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte)
 	if err := t.b.quota.Store(size); err != nil {
 		return nil, err
 	}
-	defer t.b.quota.Stored(size) // it is counted by the engine once it has its place
+	defer t.b.quota.Stored(size) // from here on the engine counts the bytes
 	place := func(sides func(uint64) []engine.Side) (ticket engine.Ticket, err error) {
 		err = t.engineCall(ctx, func() error {
 			ticket, err = t.b.engine.AppendRun(ctx, t.topic.id, partition, run, sides)
@@ -87,14 +87,14 @@ func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte)
 	return placed, nil
 }
 
-// checkBatch says whether the topic takes a batch.
+// checkBatch validates a batch against the topic's rules.
 func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Head, error) {
 	limit := defaultBatchBytes
 	if n := t.rules.stream.batchBytes; n > 0 {
 		limit = n
 	}
 	if len(batch) > limit {
-		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic takes %d", ErrTooLarge,
+		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic's limit is %d", ErrTooLarge,
 			len(batch), limit)
 	}
 	head, err := records.Check(batch, records.Limits{MaxRecord: t.rules.messageBytes})
@@ -135,7 +135,7 @@ func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Hea
 	return head, nil
 }
 
-// batchError says in the broker's words what is wrong with a batch.
+// batchError converts an invalid record into a BatchError, which lists it for the client.
 func batchError(err error) error {
 	var one *records.RecordError
 	if errors.As(err, &one) && errors.Is(err, records.ErrInvalid) {
@@ -144,7 +144,7 @@ func batchError(err error) error {
 	return err
 }
 
-// looksInside says whether the topic has rules for single records.
+// looksInside reports whether the topic has rules that need every single record.
 func (t *StreamTopic) looksInside() bool {
 	_, typed := t.topic.schemas.latest()
 	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed ||
@@ -153,7 +153,7 @@ func (t *StreamTopic) looksInside() bool {
 
 var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
 
-// checkRecord says whether the topic takes a record.
+// checkRecord validates a record against the topic's rules.
 func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error {
 	if t.rules.stream.keyed && r.Key == nil {
 		return errNoKey
@@ -178,13 +178,13 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 	return nil
 }
 
-// Splitter takes the batches of the stream protocol apart for the engine.
+// Splitter decodes Kafka batches into messages for the engine.
 type Splitter struct{}
 
 // Split implements engine.Splitter.
 func (Splitter) Split(format engine.RunFormat, body []byte, each func(i int32, m *engine.Message) error) error {
 	if format != engine.RecordBatch {
-		return fmt.Errorf("run of format %d: %w", format, engine.ErrNewerFormat)
+		return fmt.Errorf("batch of format %d: %w", format, engine.ErrNewerFormat)
 	}
 	head, err := records.ReadHead(body)
 	if err != nil {
@@ -195,8 +195,8 @@ func (Splitter) Split(format engine.RunFormat, body []byte, each func(i int32, m
 	})
 }
 
-// message is a record in the engine's form. It has copies of what lies in the
-// record: that may be unpacked into memory that is used again.
+// message converts a record to the engine's form. It copies the record's bytes, because they may
+// lie in a decompression buffer that is reused.
 func message(head *records.Head, r *records.Record) *engine.Message {
 	m := &engine.Message{
 		Payload: append([]byte(nil), r.Value...), NullPayload: r.Value == nil,

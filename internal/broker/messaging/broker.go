@@ -16,32 +16,34 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// SchemaIDs answers for the cluster's schema registry. Topics whose properties
-// ask for it take only records that start with an id of their subject.
+// SchemaIDs is the part of the cluster's schema registry that the broker uses. Topics with the
+// property PropertyKeyValidation or PropertyValueValidation accept only records that start with a
+// schema id of their subject.
 type SchemaIDs interface {
+	// SubjectHasID reports whether a version of the subject has the schema id.
 	SubjectHasID(ctx context.Context, subject string, id int32) (bool, error)
-	// RecordNames returns what serializers call that which the schema with an id
-	// describes; none when there is no such id.
+	// RecordNames returns the record names that serializers derive subjects from for the
+	// schema with the id; none when the id does not exist.
 	RecordNames(ctx context.Context, id int32) ([]string, error)
 }
 
 // Options configures a broker; the zero value is usable.
 type Options struct {
 	Limits  Limits
-	Schemas SchemaIDs      // nil: no registry
-	Pool    *workpool.Pool // where schemas and large payloads are checked; nil: one of its own
-	Quota   *quota.Cluster // nil: no limits but those of Limits
-	Logger  *slog.Logger   // nil: slog.Default()
-	// SnapshotBytes is how much the catalogue's journal grows between
-	// snapshots; 0 means the default of package replica.
+	Schemas SchemaIDs      // nil means no registry
+	Pool    *workpool.Pool // checks schemas and large payloads; nil means a new pool
+	Quota   *quota.Cluster // nil means only Limits apply
+	Logger  *slog.Logger   // nil means slog.Default()
+	// SnapshotBytes is how much the catalogue's journal grows between snapshots; 0 means the
+	// default of package statemachine.
 	SnapshotBytes int64
-	// Shards says that the topics are spread over so many shards, each of which one
-	// member of a group owns; 0: this process has them all. Then Adopt is called for
-	// each shard that becomes this member's, and Abandon when it no longer is.
+	// Shards is the number of shards that the topics are spread over. Each shard is owned by one
+	// member of an ensemble: the member calls AcquireShard when it becomes the owner and
+	// ReleaseShard when it no longer is. 0 means that this process has all topics.
 	Shards int
 }
 
-// Broker is the message interface of one running cluster.
+// Broker serves the topics of one running cluster.
 type Broker struct {
 	engine    engine.Engine
 	limits    Limits
@@ -51,26 +53,26 @@ type Broker struct {
 	catalogue *statemachine.Machine[*catalogue]
 	parsed    schemaCache
 	pool      *workpool.Pool
-	shards    int                        // 0: all topics are here
-	granted   atomic.Pointer[grantIndex] // of the newest catalogue that was asked
+	shards    int                        // 0 means that all topics are in this process
+	granted   atomic.Pointer[grantIndex] // cached for one state of the catalogue
 
-	live       sync.Map // engine.TopicID → *liveTopic, for topics that were used
+	live       sync.Map // engine.TopicID → *liveTopic, for topics used since Open
 	spaces     namespaceMeters
 	waiting    atomic.Int64
-	topicLocks [64]sync.Mutex // by topic id: held while a topic is changed in the engine, so that the newest rules win
+	topicLocks [64]sync.Mutex // by topic id; see topicLock
 
-	draining context.Context //nolint:containedctx // ended by Drain; long polls hang on it
+	draining context.Context //nolint:containedctx // cancelled by Drain; ends long polls
 	drain    context.CancelFunc
-	ctx      context.Context //nolint:containedctx // the life of background work, ended by Close
+	ctx      context.Context //nolint:containedctx // context of background work, cancelled by Close
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 }
 
 const journalName = "messaging"
 
-// Open makes the broker of a cluster over its engine, which stays the
-// caller's: it is closed after the broker. Whatever a crash left half done
-// between catalogue and engine is finished first.
+// Open opens the broker of a cluster on its engine. It first completes changes that a crash
+// interrupted between catalogue and engine. The caller keeps ownership of the engine and closes it
+// after the broker.
 func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error) {
 	log := opts.Logger
 	if log == nil {
@@ -124,41 +126,41 @@ func (b *Broker) start(ctx context.Context) error {
 		return fmt.Errorf("creating %s: %w", names.PublicDefault, err)
 	}
 	if b.shards > 0 {
-		return nil // Adopt does it, shard by shard
+		return nil // AcquireShard reconciles each shard
 	}
 	return b.reconcile(ctx, b.engine, func(engine.TopicID) bool { return true })
 }
 
-// Limits returns the limits in force.
+// Limits returns the limits with their defaults filled in.
 func (b *Broker) Limits() Limits { return b.limits }
 
-// Health returns nil while the broker can do its work.
+// Health returns nil while the broker can serve requests, and otherwise the reason.
 func (b *Broker) Health() error {
 	return errors.Join(b.engine.Health(), b.catalogue.Health())
 }
 
-// Drain answers every waiting consumer with nothing, now and from now on, so
-// that a server can finish its requests. All other calls still work.
+// Drain ends every wait for messages, current and future, with an empty result, so that a server
+// can finish its requests. All other calls still work.
 func (b *Broker) Drain() { b.drain() }
 
-// Close drains and stops the broker. The engine stays open.
+// Close drains and stops the broker. It does not close the engine.
 func (b *Broker) Close() error {
 	b.cancel()
 	b.work.Wait()
 	return b.catalogue.Close()
 }
 
-// now is the time in records; every decision that depends on it takes it once.
+// now returns the current time in epoch milliseconds.
 func now() int64 { return time.Now().UnixMilli() }
 
-// target is a topic, or one partition of it, that a name led to.
+// target is the topic, or the partition of a topic, that a name resolves to.
 type target struct {
 	*topic
-	partition int32 // engine.AllPartitions, or the one that was named
+	partition int32 // engine.AllPartitions, or the partition in the name
 }
 
-// resolve finds what a name means. A name that this replica does not know may
-// have been created by another one a moment ago, so a miss asks again.
+// resolve looks a name up. Another member may have just created the topic, so after a miss resolve
+// reads the journal and looks again.
 func (b *Broker) resolve(ctx context.Context, name names.Topic) (target, error) {
 	if t, ok := lookup(b.catalogue.View(), name); ok {
 		return t, nil
@@ -188,7 +190,7 @@ func lookup(c *catalogue, name names.Topic) (target, bool) {
 	return target{topic: t, partition: index}, true
 }
 
-// missingError says as exactly as possible what of a topic's name does not exist.
+// missingError returns an error for the first part of a topic's name that does not exist.
 func missingError(c *catalogue, name names.Topic) error {
 	if _, ok := c.tenants.Get(name.Namespace.Tenant); !ok {
 		return ErrNoTenant
@@ -199,6 +201,7 @@ func missingError(c *catalogue, name names.Topic) error {
 	return ErrNoTopic
 }
 
+// topicLock returns the lock that is held while the engine's configuration of a topic changes.
 func (b *Broker) topicLock(id engine.TopicID) *sync.Mutex {
 	return &b.topicLocks[uint64(id)%uint64(len(b.topicLocks))]
 }

@@ -52,7 +52,7 @@ func topic(local string) names.Topic {
 	return names.Topic{Namespace: names.PublicDefault, Local: local}
 }
 
-// do fails the test when a call of the preparation does.
+// do fails the test if a preparatory call returned an error.
 func (c *cluster) do(err error) {
 	c.t.Helper()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cluster) produce(name names.Topic, m *messaging.Message) messaging.Prod
 	return p
 }
 
-// receive returns what there is at once.
+// receive returns the available messages without waiting.
 func (c *cluster) receive(name names.Topic, sub string, n int) []messaging.Received {
 	c.t.Helper()
 	got, err := c.Receive(c.t.Context(), name, sub, messaging.ReceiveOptions{Max: n})
@@ -121,7 +121,7 @@ func TestNewClusterHasPublicDefault(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0] != names.PublicDefault {
 		t.Fatalf("got %v, %v", list, err)
 	}
-	// Deleted on purpose, it does not come back by itself.
+	// After its deletion it is not created again.
 	c.do(c.DeleteNamespace(t.Context(), names.PublicDefault, false))
 	again := openOver(t, c.engine, messaging.Options{})
 	if list, err := again.Namespaces(t.Context(), "public"); err != nil || len(list) != 0 {
@@ -139,7 +139,7 @@ func TestTenantsAndNamespacesAreBounded(t *testing.T) {
 			c.do(err)
 		}
 		if i > 3 {
-			t.Fatalf("tenant %d: got it, want the limit of 3", i)
+			t.Fatalf("tenant %d: got no error, want the limit of 3", i)
 		}
 	}
 	for i, last := 0, false; !last; i++ {
@@ -148,10 +148,10 @@ func TestTenantsAndNamespacesAreBounded(t *testing.T) {
 			c.do(err)
 		}
 		if i > 3 {
-			t.Fatalf("namespace %d: got it, want the limit of 3", i)
+			t.Fatalf("namespace %d: got no error, want the limit of 3", i)
 		}
 	}
-	// What is deleted makes room.
+	// A deletion frees capacity.
 	c.do(c.DeleteNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n0"}, false))
 	c.do(c.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n9"}, messaging.Policies{}))
 }
@@ -283,7 +283,7 @@ func TestIncarnationsAreNeverReused(t *testing.T) {
 	c.subscribe(name, "s")
 	fresh := c.produce(name, text("b")).ID
 	if fresh.Ledger <= old.Ledger {
-		t.Errorf("the new topic has number %d, the old one had %d", fresh.Ledger, old.Ledger)
+		t.Errorf("new topic has incarnation %d, want more than the old %d", fresh.Ledger, old.Ledger)
 	}
 	err := c.Settle(ctx, name, "s", messaging.Settlement{ID: old, Action: messaging.Ack})
 	wantErr(t, err, messaging.ErrForeignID)
@@ -359,7 +359,7 @@ func TestTerminate(t *testing.T) {
 	wantErr(t, err, messaging.ErrPartitioned)
 }
 
-// cancelled is a context whose caller has left.
+// cancelled returns a context that is already cancelled.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -7,22 +7,22 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// catalogue is the state machine behind the broker: what exists and under
-// which rules. A published catalogue never changes; Clone shares everything
-// with the original, and whoever changes an entry replaces it with a new one.
+// catalogue is the state of the broker's state machine: which tenants, namespaces and topics exist,
+// and their policies. A published catalogue never changes: Clone shares all entries with the
+// original, and a change replaces an entry instead of modifying it.
 type catalogue struct {
-	seeded     bool // public/default was created once, and never comes back by itself
+	seeded     bool // public/default was created once; it is not created again after its deletion
 	tenants    *btree.Map[string, *Tenant]
 	namespaces *btree.BTreeG[*namespace]
 	topics     *btree.BTreeG[topicItem]
 	byID       *btree.Map[engine.TopicID, *topic]
 
-	// Added up over the topics.
-	partitions  int64 // a topic that is not partitioned is one
+	// Totals over all topics.
+	partitions  int64 // a topic that is not partitioned counts as one
 	schemaBytes int64
 }
 
-// Tenant owns namespaces.
+// Tenant is a tenant of the cluster; it contains namespaces.
 type Tenant struct {
 	Name            string   `json:"name"`
 	AdminRoles      []string `json:"adminRoles,omitempty"`
@@ -33,31 +33,30 @@ type namespace struct {
 	name     names.Namespace
 	policies *Policies
 	topics   int
-	// pending is the position of a change that the engine may not know of yet
-	// for every topic; 0 when all is told.
+	// pending is the journal position of a policy change that may not have reached the engine for
+	// every topic; 0 when the engine has it.
 	pending uint64
 }
 
 type topic struct {
-	id         engine.TopicID // made from the position of the record that created it
+	id         engine.TopicID // derived from the journal position of its first record
 	name       names.Topic
 	created    int64 // epoch milliseconds
 	partitions int32 // 0 when the topic is not partitioned
 	terminated bool
 	policies   *Policies // never nil
 	schemas    *schemaHistory
-	pending    uint64 // as in namespace
+	pending    uint64 // see namespace.pending
 
-	// Derived from the properties: whether keys and values must carry the id
-	// of a registered schema.
+	// Derived from the properties: whether keys and values must start with the id of a registered
+	// schema.
 	prefixedKey   bool
 	prefixedValue bool
-	keySubjects   subjectStrategy // where these ids are looked for
+	keySubjects   subjectStrategy // which subjects may have these ids
 	valueSubjects subjectStrategy
 }
 
-// topicItem is a topic under its name; by value, so that a lookup needs no
-// topic to look for.
+// topicItem is a topic keyed by its name. It is a value so that a lookup does not allocate a topic.
 type topicItem struct {
 	name  names.Topic
 	topic *topic
@@ -77,7 +76,7 @@ func newCatalogue() *catalogue {
 	}
 }
 
-// Clone implements replica.State.
+// Clone implements statemachine.State.
 func (c *catalogue) Clone() *catalogue {
 	return &catalogue{
 		seeded:     c.seeded,
@@ -116,7 +115,7 @@ func (c *catalogue) topicsOf(ns names.Namespace, visit func(*topic) bool) {
 	})
 }
 
-// setTopic puts t in place of its former self, if there was one.
+// setTopic inserts t, or replaces the entry of the same id.
 func (c *catalogue) setTopic(t *topic) {
 	t.prefixedKey = isTrue(t.policies.Properties[PropertyKeyValidation])
 	t.prefixedValue = isTrue(t.policies.Properties[PropertyValueValidation])
@@ -130,16 +129,16 @@ func (c *catalogue) setTopic(t *topic) {
 	c.countTopic(t, 1)
 }
 
-// countTopic adds a topic to the sums, or takes it out of them.
+// countTopic adds a topic to the totals times times (1 or -1).
 func (c *catalogue) countTopic(t *topic, times int64) {
 	c.partitions += times * partitionsOf(t.partitions)
 	c.schemaBytes += times * t.schemas.size()
 }
 
-// partitionsOf is what a topic counts as.
+// partitionsOf returns the number of partitions that a topic counts for quotas.
 func partitionsOf(partitions int32) int64 { return max(1, int64(partitions)) }
 
-// countTopics changes the number of topics of a namespace.
+// countTopics adds by to the number of topics of a namespace.
 func (c *catalogue) countTopics(name names.Namespace, by int) {
 	if old, ok := c.namespace(name); ok {
 		ns := *old
@@ -148,7 +147,7 @@ func (c *catalogue) countTopics(name names.Namespace, by int) {
 	}
 }
 
-// rules returns the policies in force for a topic.
+// rules returns the effective policies of a topic.
 func (c *catalogue) rules(t *topic, limits *Limits) rules {
 	var policies *Policies
 	if ns, ok := c.namespace(t.name.Namespace); ok {

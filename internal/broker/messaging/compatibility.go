@@ -11,14 +11,14 @@ func incompatible(version int64, format string, args ...any) error {
 		errs.Newf(errs.Conflict, format, args...))
 }
 
-// compatible tells whether a strategy lets s follow the given versions.
+// compatible returns an error unless the strategy allows s to follow the given versions.
 func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strategy Strategy) error {
 	if len(versions) == 0 || strategy == StrategyAlwaysCompatible {
 		return nil
 	}
 	last := versions[len(versions)-1]
 	if strategy == StrategyAlwaysIncompatible {
-		return incompatible(last.Version, "the strategy is %s", strategy)
+		return incompatible(last.Version, "strategy is %s", strategy)
 	}
 	back, forth := false, false
 	switch strategy {
@@ -46,18 +46,18 @@ func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strateg
 	return nil
 }
 
-// follows tells whether a definition can follow an older one: back, when it
-// can read what was written by the older; forth, when the older can read it.
+// follows returns an error unless s can follow an older definition: with back, s must read data
+// written with the old one; with forth, the old one must read data written with s.
 func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
 	if s.Type != old.Type {
-		return incompatible(version, "the type was %s and would be %s", old.Type, s.Type)
+		return incompatible(version, "type changes from %s to %s", old.Type, s.Type)
 	}
 	switch {
 	case s.Type.structured():
 		return recordFollows(job, s, old, version, back, forth)
 	case s.Type == SchemaProtobufNative:
-		// As in Pulsar: a message may change as Protobuf allows, which its
-		// readers cope with, but not become another message.
+		// As in Pulsar: a message may change in every way that Protobuf readers tolerate, but the
+		// root message must keep its name.
 		now, _, err := s.native()
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool)
 			return err
 		}
 		if now.RootMessageTypeName != before.RootMessageTypeName {
-			return incompatible(version, "the message was %s and would be %s", before.RootMessageTypeName,
+			return incompatible(version, "root message changes from %s to %s", before.RootMessageTypeName,
 				now.RootMessageTypeName)
 		}
 	case s.Type == SchemaKeyValue:
@@ -102,7 +102,7 @@ func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth
 			return err
 		}
 		if len(problems) > 0 {
-			return incompatible(version, "it cannot read what was written before: %s",
+			return incompatible(version, "new schema cannot read data written with the old one: %s",
 				problems[0].Describe("new", "old"))
 		}
 	}
@@ -112,7 +112,7 @@ func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth
 			return err
 		}
 		if len(problems) > 0 {
-			return incompatible(version, "what it writes could not be read before: %s",
+			return incompatible(version, "old schema cannot read data written with the new one: %s",
 				problems[0].Describe("old", "new"))
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// ReceiveOptions says what a consumer wants.
+// ReceiveOptions configures Receive.
 type ReceiveOptions struct {
-	Max   int           // most messages; 0 means 1
-	Wait  time.Duration // for the first one; longer than Limits.Wait means Limits.Wait
-	Lease time.Duration // 0 means the subscription's
+	Max   int           // limit of messages; 0 means 1
+	Wait  time.Duration // for the first message; capped at Limits.MaxWait
+	Lease time.Duration // 0 means the subscription's lease
 }
 
-// Receive leases messages of a subscription to the caller. It returns as soon
-// as there is one, and with none after the wait, or when the broker drains.
-// What a caller does not settle in time goes to another.
+// Receive leases messages of a subscription to the caller. It returns as soon as a message is
+// available, and with none after the wait or when the broker drains. Messages that the caller does
+// not settle before their lease ends are delivered again.
 func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription string,
 	opts ReceiveOptions,
 ) ([]Received, error) {
@@ -78,7 +78,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 	return received, nil
 }
 
-// addWaiting counts a caller who waits, if there is room for one more.
+// addWaiting counts a waiting caller, or returns ErrTooMany at the limit.
 func (b *Broker) addWaiting() error {
 	if b.waiting.Add(1) > int64(b.limits.Waiting) {
 		b.waiting.Add(-1)
@@ -89,8 +89,8 @@ func (b *Broker) addWaiting() error {
 
 func (b *Broker) removeWaiting() { b.waiting.Add(-1) }
 
-// await waits for messages on the caller's own goroutine. Only here, where
-// there is time, does it cost a context that ends when the broker drains.
+// await waits for messages on the caller's goroutine. Only this path pays for a context that ends
+// when the broker drains.
 func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription string,
 	req engine.ReceiveRequest,
 ) ([]engine.Delivery, error) {
@@ -112,35 +112,34 @@ func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription stri
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case b.draining.Err() != nil, errors.Is(err, engine.ErrClosed):
-		return nil, nil // the caller asks again, and finds another replica
+		return nil, nil // the caller's next request may reach another member
 	}
 	return nil, err
 }
 
-// SettleAction is what a consumer says about a message it has on lease.
+// SettleAction is what a consumer does with a message that it has on lease.
 type SettleAction = engine.Action
 
 // The actions of a Settlement.
 const (
-	Ack    = engine.Ack    // done with it
-	AckTo  = engine.AckTo  // done with it and all before it on its partition
-	Nack   = engine.Nack   // give it to somebody else after Delay
-	Extend = engine.Extend // keep it for Delay from now
+	Ack    = engine.Ack    // acknowledge the message
+	AckTo  = engine.AckTo  // acknowledge the message and all before it on its partition
+	Nack   = engine.Nack   // redeliver the message after Delay
+	Extend = engine.Extend // extend the lease to Delay from now
 )
 
-// Settlement is one action on one message. The id that a redelivered message
-// came with says of which delivery it is, and a Nack or Extend with it is for
-// that lease only; an id without redeliveries is for the lease in force
-// (docs/spec/messages.md#m7).
+// Settlement is one action on one message. The id of a redelivered message contains the number of
+// the delivery: a Nack or Extend with such an id applies to that lease only. An id without
+// redeliveries applies to the current lease (docs/spec/messages.md#m7).
 type Settlement struct {
 	ID     names.MessageID
 	Action SettleAction
 	Delay  time.Duration
 }
 
-// Settle applies settlements and returns once they are durable. An id that is
-// not of this topic, or a Nack or Extend without a lease (ErrLeaseEnded), fails
-// the whole call and changes nothing; acknowledging twice is no error.
+// Settle applies settlements and returns once they are durable. An id of another topic, or a Nack
+// or Extend without a lease (ErrLeaseEnded), fails the whole call and changes nothing.
+// Acknowledging a message twice is no error.
 func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
 	if len(settlements) == 0 || len(settlements) > b.limits.Batch {
 		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements),
@@ -189,7 +188,7 @@ func (b *Broker) checkDelay(s *Settlement) error {
 	return nil
 }
 
-// settled counts acknowledgements and gives streams their credit back.
+// settled counts acknowledgements and returns credits to the subscription's push consumers.
 func (b *Broker) settled(id engine.TopicID, subscription string, list []engine.Settlement) {
 	sub := b.liveOf(id).subscription(subscription)
 	for i := range list {

@@ -51,7 +51,7 @@ func TestSequenceFallsBackToEntry(t *testing.T) {
 	c.produce(name, text("b"))
 	for i, got := range c.receive(name, "s", 2) {
 		if got.Sequence != uint64(i) || got.HasSequence {
-			t.Errorf("message %d has sequence %d, said %v", i, got.Sequence, got.HasSequence)
+			t.Errorf("message %d has sequence %d, HasSequence %v", i, got.Sequence, got.HasSequence)
 		}
 	}
 }
@@ -215,9 +215,9 @@ func TestDeduplication(t *testing.T) {
 		m.Producer, m.Sequence, m.HasSequence = "p", 7, true
 		return m
 	}
-	// Off by default: the same number is plain metadata.
+	// Deduplication is off by default: the sequence number is plain metadata.
 	if c.produce(name, numbered("a")).Duplicate || c.produce(name, numbered("b")).Duplicate {
-		t.Error("deduplicated although nobody asked for it")
+		t.Error("got a duplicate, want none while deduplication is off")
 	}
 	for _, m := range c.receive(name, "s", 10) {
 		if m.Producer != "p" || m.Sequence != 7 || len(m.Properties) != 0 {
@@ -265,7 +265,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	if c.produce(name, keyed("two")).Duplicate {
-		t.Error("another key is another message")
+		t.Error("got a duplicate, want a new message for another key")
 	}
 	got := c.receive(name, "s", 10)
 	if len(got) != 2 {
@@ -288,10 +288,10 @@ func TestDelayedDelivery(t *testing.T) {
 	c.produce(name, late)
 	c.produce(name, text("now"))
 	if got := c.receiveOne(name, "s"); string(got.Payload) != "now" {
-		t.Errorf("first came %q", got.Payload)
+		t.Errorf("first message is %q, want now", got.Payload)
 	}
 	if got := c.receiveOne(name, "s"); string(got.Payload) != "late" || time.Now().UnixMilli() < late.DeliverAt {
-		t.Errorf("then came %q", got.Payload)
+		t.Errorf("second message is %q, want late at its delivery time", got.Payload)
 	}
 	late.DeliverAt = time.Now().Add(1000 * 24 * time.Hour).UnixMilli()
 	_, err := c.Produce(ctx, name, late)
@@ -306,8 +306,8 @@ func TestDelayedDelivery(t *testing.T) {
 	wantErr(t, err, messaging.ErrNoDelay)
 }
 
-// TestDeadLettersOfRecords: a record of the stream protocol has headers of any name,
-// and its dead letter has them too.
+// TestDeadLettersOfRecords checks that a Kafka record may have headers of any name, and that its
+// dead letter keeps them.
 func TestDeadLettersOfRecords(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
@@ -365,7 +365,7 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("got %q", got.Payload)
 	}
 	if rest := c.receive(name, "s", 1); len(rest) != 0 {
-		t.Errorf("it is still in the topic: %v", rest)
+		t.Errorf("subscription still has the message: %v", rest)
 	}
 	if p, err := c.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" ||
 		p[messaging.PropertyMaxRedeliver] != "1" {
@@ -379,7 +379,7 @@ func TestDeadLetters(t *testing.T) {
 		{messaging.PropertyAckTimeout: "soon"},
 	} {
 		if err := c.SetSubscriptionProperties(ctx, name, "s", bad); err == nil {
-			t.Errorf("took %v", bad)
+			t.Errorf("got no error for %v, want one", bad)
 		}
 	}
 }
@@ -401,7 +401,7 @@ func TestDrainEndsWaiting(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("got %v, want nothing and no error", err)
 	}
-	c.produce(name, text("a")) // everything but waiting goes on
+	c.produce(name, text("a")) // all calls but waiting still work
 	if got := c.receive(name, "s", 1); len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -429,7 +429,7 @@ func TestCancelledConsumerLosesNothing(t *testing.T) {
 	}
 	c.do(c.GiveBack(name, "s", got))
 	if got := c.receive(name, "s", 1); len(got) != 1 {
-		t.Errorf("after giving it back: %+v", got)
+		t.Errorf("after releasing the lease: got %+v, want one message", got)
 	}
 }
 

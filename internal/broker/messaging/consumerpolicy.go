@@ -12,12 +12,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// consumerPolicy is what a subscription's properties ask of the broker.
+// consumerPolicy is the part of a subscription's properties that the broker acts on.
 type consumerPolicy struct {
 	lease        time.Duration
 	deadLetters  bool
 	redeliveries uint32
-	topic        string // for dead letters; "" for the default
+	topic        string // dead-letter topic; "" for the default
 }
 
 const maxRedeliveries = 1_000_000
@@ -52,7 +52,7 @@ func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, erro
 	return p, nil
 }
 
-// deadLetterName is where the dead letters of a subscription go, by default
+// deadLetterName returns the dead-letter topic of a subscription. The default is
 // <topic>-<subscription>-DLQ as in Pulsar.
 func (p *consumerPolicy) deadLetterName(topic names.Topic, subscription string) (names.Topic, error) {
 	if p.topic == "" {
@@ -69,16 +69,15 @@ func (p *consumerPolicy) deadLetterName(topic names.Topic, subscription string) 
 	return name, nil
 }
 
-// DeadLetters is where the dead letters of a subscription are to go.
+// DeadLetters is the dead-letter topic of a subscription.
 type DeadLetters struct {
 	Topic  names.Topic
-	Exists bool // else giving the subscription these properties makes the topic
+	Exists bool // otherwise setting the properties creates the topic
 }
 
-// DeadLetters tells where a subscription with such properties would send its
-// dead letters, or nil when it would not. Whoever gives a subscription these
-// properties makes the broker produce there on their behalf, so surfaces ask for
-// that permission first.
+// DeadLetters returns the dead-letter topic of a subscription with such properties, or nil when the
+// properties define none. The broker produces to that topic on behalf of the caller who sets the
+// properties, so surfaces check that caller's permission to produce there first.
 func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription string,
 	properties map[string]string,
 ) (*DeadLetters, error) {
@@ -91,7 +90,7 @@ func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription
 		return nil, err
 	}
 	if t, ok := lookup(c, name); ok {
-		name = t.name // dead letters of a partition are its topic's
+		name = t.name // a partition uses the dead-letter topic of its topic
 	}
 	to, err := p.deadLetterName(name, subscription)
 	if err != nil {
@@ -101,8 +100,7 @@ func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription
 	return &DeadLetters{Topic: to, Exists: exists}, nil
 }
 
-// subscriptionConfig makes the engine's form of a policy. It creates the topic
-// for dead letters.
+// subscriptionConfig converts a policy to the engine's form. It creates the dead-letter topic.
 func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy,
 	properties map[string]string,
 ) (engine.SubscriptionConfig, error) {

@@ -7,8 +7,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// damaged says which message could not be read, by the id that consumers know it
-// by, and how to go on without it. Other errors stay as they are.
+// damaged converts the engine's error for an unreadable message: it adds the message id that
+// consumers use, and how to skip the message. It returns other errors unchanged.
 func (t target) damaged(err error) error {
 	var message *engine.DamagedMessage
 	if !errors.As(err, &message) {

@@ -5,8 +5,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// What the broker returns besides the engine's own errors; compare with
-// errors.Is. messagingtest lists them all, for the tests of surfaces.
+// Errors of the broker in addition to the engine's; compare them with errors.Is. Package
+// messagingtest lists them all for the tests of the surfaces.
 var (
 	ErrNoTenant        = errs.New(errs.NotFound, "tenant does not exist")
 	ErrTenantExists    = errs.New(errs.Conflict, "tenant exists already")
@@ -31,8 +31,8 @@ var (
 	ErrNoSchema           = errs.New(errs.NotFound, "schema does not exist")
 	ErrIncompatibleSchema = errs.New(errs.Conflict, "schema is incompatible with an earlier version")
 	ErrInvalidSchema      = errs.New(errs.Invalid, "schema definition is not valid")
-	ErrSchemaUpdate       = errs.New(errs.Denied, "namespace lets only administrators add schema versions")
-	ErrPayload            = errs.New(errs.Invalid, "payload does not fit the topic's schema")
+	ErrSchemaUpdate       = errs.New(errs.Denied, "namespace allows only administrators to add schema versions")
+	ErrPayload            = errs.New(errs.Invalid, "payload does not match the topic's schema")
 	ErrSchemaPrefix       = errs.New(errs.Invalid,
 		"record does not start with the id of a schema that is registered for its topic")
 
@@ -45,18 +45,18 @@ var (
 	ErrNoDelay    = errs.New(errs.Invalid, "delayed delivery is switched off for this topic")
 	ErrClosing    = errs.New(errs.Unavailable, "cluster is shutting down")
 	ErrNoRegistry = errs.New(errs.Unavailable,
-		"topic takes only records with a registered schema id, and this cluster has no schema registry")
+		"topic requires records with a registered schema id, but this cluster has no schema registry")
 	ErrTooMuchData = errs.New(errs.TooLarge, "properties, permissions or schema text are too large")
 
 	ErrConfig        = errs.New(errs.Invalid, "topic configuration is not valid")
 	ErrTransaction   = errs.New(errs.Precondition, "transactions are not available on this cluster")
-	ErrProducerEpoch = errs.New(errs.Conflict, "epoch of the producer is over; another process took its place")
-	ErrSequence      = errs.New(errs.Conflict, "sequence of the producer's batch does not follow the last one")
+	ErrProducerEpoch = errs.New(errs.Conflict, "producer epoch is fenced by a newer producer with the same id")
+	ErrSequence      = errs.New(errs.Conflict, "producer sequence number is out of order")
 
 	ErrDamagedMessage = errs.New(errs.Unavailable, "stored message is damaged and cannot be delivered")
 )
 
-// The engine's errors that callers of the broker meet under the same meaning.
+// Errors of the engine that the broker passes on with the same meaning.
 var (
 	ErrNoTopic            = engine.ErrNoTopic
 	ErrTopicExists        = engine.ErrTopicExists

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Stores of format 1 had no field for the deduplication key. A message that was
-// deduplicated by its idempotency key had that for its producer, and a message
-// that had to keep its number out of deduplication hid its producer; the real
-// ones were in these properties. They are still read, and never written.
+// Stores of format 1 had no field for the deduplication key. A message with an idempotency key
+// stored that key as its producer; a message whose sequence number had to stay out of deduplication
+// had no producer. The actual producer and sequence number were in these properties. The broker
+// still reads them and never writes them.
 const (
-	format1Hidden   = "\x00" // no property of a producer starts like this
+	format1Hidden   = "\x00" // producers' property names cannot start with it
 	format1Producer = "\x00producer"
 	format1Sequence = "\x00sequence"
 )
 
-// readFormat1 puts producer and sequence of a message of format 1 back in their
-// places. It leaves later messages alone.
+// readFormat1 restores producer and sequence number of a message of format 1. It does not change
+// messages of later formats.
 func (m *Message) readFormat1() {
 	if strings.HasPrefix(m.Producer, idempotencyKeys) {
 		m.Producer, m.Sequence, m.HasSequence = "", 0, false

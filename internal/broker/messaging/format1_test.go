@@ -8,15 +8,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestFormat1Messages appends messages in the form that stores of format 1 have
-// them in, which the engine writes byte for byte as it did then.
+// TestFormat1Messages appends messages in the form of store format 1, which the engine still writes
+// byte for byte.
 func TestFormat1Messages(t *testing.T) {
 	t.Parallel()
 	hidden := func(key, value string) messaging.Property { return messaging.Property{Key: "\x00" + key, Value: value} }
 	plain := messaging.Property{Key: "a", Value: "b"}
 	tests := map[string]struct {
 		stored engine.Message
-		retry  messaging.Message // of the same message; not sent when it is empty
+		retry  messaging.Message // of the same message; not sent when empty
 		want   messaging.Message
 	}{
 		"idempotency key": {

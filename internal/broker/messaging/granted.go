@@ -8,11 +8,11 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// The permissions that a cluster keeps itself, as Pulsar's admin API sets them:
-// administrators of tenants, and actions on namespaces and topics.
+// A cluster stores permissions of its own, which Pulsar's admin API sets: the administrators of
+// tenants, and actions on namespaces and topics.
 
-// Conveys is what an action lets a role do; actions that mean nothing here
-// convey nothing.
+// Conveys returns the permission that an action grants. ok is false for actions without a meaning
+// in this product.
 func (a Action) Conveys() (access.Permission, bool) {
 	switch a {
 	case ActionProduce:
@@ -23,24 +23,24 @@ func (a Action) Conveys() (access.Permission, bool) {
 	return "", false
 }
 
-// tenantAdminPermissions is what the administrators of a tenant may do in it.
+// tenantAdminPermissions are the permissions of a tenant's administrators within the tenant.
 var tenantAdminPermissions = slices.DeleteFunc(access.Permissions(), func(p access.Permission) bool {
 	return !strings.HasPrefix(string(p), "messaging.") || strings.HasPrefix(string(p), "messaging.tenants.")
 })
 
-// TenantAdminPermissions lists what the administrators of a tenant may do in
-// it. Do not change the slice.
+// TenantAdminPermissions returns the permissions of a tenant's administrators within the tenant.
+// The caller must not modify the slice.
 func TenantAdminPermissions() []access.Permission { return tenantAdminPermissions }
 
-// grantIndex is what every role is granted by one state of the catalogue.
+// grantIndex lists the grants of every role for one state of the catalogue.
 type grantIndex struct {
 	of     *catalogue
 	byRole map[string][]access.ClusterGrant
 }
 
-// GrantsOf lists what the cluster grants to a role, with scopes that begin at
-// the tenant. Do not change the slice. It never blocks; the first call after a
-// change of the catalogue goes through all of it.
+// GrantsOf returns the cluster's grants to a role, with scopes relative to the cluster. The caller
+// must not modify the slice. GrantsOf never blocks; the first call after a change of the catalogue
+// scans all of it.
 func (b *Broker) GrantsOf(role string) []access.ClusterGrant {
 	now := b.catalogue.View()
 	index := b.granted.Load()
@@ -89,8 +89,7 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 	return byRole
 }
 
-// Granted says whether the cluster's own permissions give a role a permission on
-// a topic, as Pulsar's admin API sets them.
+// Granted reports whether the cluster's own permissions grant a role a permission on a topic.
 func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bool {
 	for _, action := range []Action{ActionProduce, ActionConsume} {
 		if conveyed, ok := action.Conveys(); ok && conveyed == p {
@@ -100,8 +99,8 @@ func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bo
 	return slices.Contains(TenantAdminPermissions(), p) && b.Administers(role, topic.Namespace.Tenant)
 }
 
-// GrantedWithin says whether they give it on something of a tenant, or of the
-// whole cluster when none is named.
+// GrantedWithin reports whether the cluster's own permissions grant a role a permission on any
+// scope of a tenant, or of the whole cluster when tenant is empty.
 func (b *Broker) GrantedWithin(role string, p access.Permission, tenant string) bool {
 	for _, g := range b.GrantsOf(role) {
 		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {

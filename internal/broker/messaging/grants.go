@@ -8,23 +8,23 @@ import (
 	"freshet/internal/base/names"
 )
 
-// A role in a list of permissions or of a tenant's administrators names an
-// account as account@organization. A host may follow the organization, as in
-// the client_email of a credentials file (account@organization.host:port): it
-// is the address that the server once had, and not looked at. Roles are kept as
-// they were written, so that tools read back what they wrote.
+// A role in a list of permissions or of a tenant's administrators names an account as
+// account@organization. A host may follow the organization, as in the client_email of a credentials
+// file (account@organization.host:port): it is an earlier address of the server and is ignored.
+// Roles are stored as written, so that tools read back what they wrote.
 
-// Grantee takes a role apart. ok is false for one that names nobody.
+// Grantee splits a role into account and organization. ok is false for a role that names no
+// account.
 func Grantee(role string) (account, organization string, ok bool) {
 	account, rest, ok := strings.Cut(role, "@")
 	organization, _, _ = strings.Cut(rest, ".")
 	return account, organization, ok && account != "" && organization != ""
 }
 
-// RoleOf is how an account is called in lists of permissions.
+// RoleOf returns the role that names an account.
 func RoleOf(account, organization string) string { return account + "@" + organization }
 
-// sameRole says whether two roles name the same account.
+// sameRole reports whether two roles name the same account.
 func sameRole(a, b string) bool {
 	if a == b {
 		return true
@@ -37,7 +37,7 @@ func sameRole(a, b string) bool {
 	return ok && account == otherAccount && organization == otherOrganization
 }
 
-// canonicalRole is one spelling for all that name the same account.
+// canonicalRole returns the same spelling for all roles that name the same account.
 func canonicalRole(role string) string {
 	if account, organization, ok := Grantee(role); ok {
 		return RoleOf(account, organization)
@@ -45,8 +45,7 @@ func canonicalRole(role string) string {
 	return role
 }
 
-// Grant gives a role exactly these actions, whatever it had under whichever
-// spelling of its name.
+// Grant replaces the actions of a role, under any spelling of its name.
 func (p *Policies) Grant(role string, granted []Action) {
 	p.Revoke(role)
 	if p.Permissions == nil {
@@ -55,14 +54,14 @@ func (p *Policies) Grant(role string, granted []Action) {
 	p.Permissions[role] = granted
 }
 
-// Revoke takes everything from a role and reports whether it had anything.
+// Revoke removes all actions of a role and reports whether it had any.
 func (p *Policies) Revoke(role string) bool {
 	before := len(p.Permissions)
 	maps.DeleteFunc(p.Permissions, func(other string, _ []Action) bool { return sameRole(role, other) })
 	return len(p.Permissions) < before
 }
 
-// grants says whether a role has an action by these permissions.
+// grants reports whether these permissions allow a role an action.
 func (p *Policies) grants(role string, action Action) bool {
 	if slices.Contains(p.Permissions[role], action) {
 		return true
@@ -75,9 +74,8 @@ func (p *Policies) grants(role string, action Action) bool {
 	return false
 }
 
-// Grants reports whether the permissions kept with the topic, its namespace or
-// its tenant let a role do something. A tenant's administrators may do
-// everything in it. It never blocks.
+// Grants reports whether the permissions of the topic, its namespace or its tenant allow a role an
+// action. A tenant's administrators may do everything in it. Grants never blocks.
 func (b *Broker) Grants(role string, topic names.Topic, action Action) bool {
 	c := b.catalogue.View()
 	if t, ok := lookup(c, topic); ok && t.policies.grants(role, action) {

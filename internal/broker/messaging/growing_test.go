@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// halfGrown returns a cluster with a topic that has four partitions in the catalogue and
-// two in the engine, as while GrowTopic runs. Each of the two holds three messages.
+// halfGrown returns a cluster with a topic that has four partitions in the catalogue and two in the
+// engine, as during GrowTopic. Each of the two contains three messages.
 func halfGrown(t *testing.T) (*cluster, *crashing, names.Topic) {
 	t.Helper()
 	real, err := pebbletest.OpenMemory()
@@ -34,8 +34,8 @@ func halfGrown(t *testing.T) (*cluster, *crashing, names.Topic) {
 	return c, eng, name
 }
 
-// TestStatsOfAPartitionThatTheEngineLacks: the statistics of such a partition are empty.
-// They are not those of the whole topic, nor those of partition 0.
+// TestStatsOfAPartitionThatTheEngineLacks checks that the statistics of such a partition are empty,
+// and not those of the whole topic or of partition 0.
 func TestStatsOfAPartitionThatTheEngineLacks(t *testing.T) {
 	t.Parallel()
 	c, _, name := halfGrown(t)
@@ -67,8 +67,8 @@ func TestStatsOfAPartitionThatTheEngineLacks(t *testing.T) {
 	}
 }
 
-// TestTailOfAPartitionThatTheEngineLacks: such a tail opens, and reads what comes once the
-// engine has the partition.
+// TestTailOfAPartitionThatTheEngineLacks checks that a tail of such a partition opens, and reads
+// messages once the engine has the partition.
 func TestTailOfAPartitionThatTheEngineLacks(t *testing.T) {
 	t.Parallel()
 	for _, local := range []string{"orders-partition-3", "orders"} {
@@ -87,12 +87,12 @@ func TestTailOfAPartitionThatTheEngineLacks(t *testing.T) {
 					after := *position.After
 					after.Ledger = int64(info.ID)
 					position.After = &after
-					eng.configure = false // reading behind a message brings the partition to the engine
+					eng.configure = false // opening a tail after a message creates the partition in the engine
 				}
 				tail, err := c.Tail(ctx, topic(local), position)
 				c.do(err)
 				eng.configure = false
-				for i := range 2 { // the first is the one that the third tail has seen
+				for i := range 2 { // the tail with position after skips the first
 					c.produce(name.WithPartition(3), text("new "+strconv.Itoa(i)))
 				}
 				for {

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// pairChecker checks key and value. INLINE payloads hold both, each behind its
-// length in four bytes, where -1 means none; SEPARATED payloads are the value,
-// and the key is the message's: in base64 unless it is a string, or came as bytes.
+// pairChecker returns the checker of a KEY_VALUE schema. An INLINE payload contains key and value,
+// each after its length in four bytes, where -1 means null. A SEPARATED payload is the value, and
+// the key is the message key: base64 unless it is a string or BinaryKey is set.
 func (s *Schema) pairChecker(how validation) (checker, error) {
 	key, value, err := s.split()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 				return fmt.Errorf("value: %w", err)
 			}
 			if len(rest) > 0 {
-				return fmt.Errorf("%d bytes behind the value", len(rest))
+				return fmt.Errorf("%d bytes follow the value", len(rest))
 			}
 		}
 		if k != nil {
@@ -58,7 +58,7 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 	}, nil
 }
 
-// cutSized takes a part and its length off b.
+// cutSized cuts a length-prefixed part off b.
 func cutSized(b []byte) (part, rest []byte, err error) {
 	if len(b) < 4 {
 		return nil, nil, errors.New("length is cut off")

@@ -2,20 +2,19 @@ package messaging
 
 import "time"
 
-// LongestDelay is how far in the future delivery may be, unless Limits say otherwise.
+// LongestDelay is the default of Limits.MaxDelay.
 const LongestDelay = 366 * 24 * time.Hour
 
-// Limits bound what one cluster takes on. The zero value of a field means its
-// default.
+// Limits bounds the resources of one cluster. Zero fields mean the default.
 type Limits struct {
 	MessageBytes  int           // payload of one message; 5 MiB
 	MetadataBytes int           // key, properties and producer of one message; 8 KiB
 	Batch         int           // messages or ids in one call; 1000
-	BatchBytes    int           // payload bytes in one call, of what is read keys and properties too; 8 MiB
-	Wait          time.Duration // longest a consumer waits; 30 s
-	MinLease      time.Duration // shortest lease a caller may ask for; 1 s
-	MaxLease      time.Duration // longest; 12 h
-	MaxDelay      time.Duration // how far in the future delivery may be; 366 days
+	BatchBytes    int           // payload bytes in one call; when reading also keys and properties; 8 MiB
+	Wait          time.Duration // longest long poll; 30 s
+	MinLease      time.Duration // shortest lease; 1 s
+	MaxLease      time.Duration // longest lease; 12 h
+	MaxDelay      time.Duration // longest delay of a delivery; 366 days
 	MaxUnacked    int           // leased messages of a subscription; 200,000
 	Partitions    int32         // partitions of a topic; 1024
 	Tenants       int           // tenants of the cluster; 10,000
@@ -25,7 +24,7 @@ type Limits struct {
 	Waiting       int           // consumers waiting at the same time; 50,000
 	SchemaBytes   int           // text of a topic schema; 1 MiB
 	SchemaCount   int           // versions of a topic's schema; 10,000
-	Credits       int           // unacknowledged messages of one stream; 10,000
+	Credits       int           // unacknowledged messages of one push consumer; 10,000
 }
 
 func (l Limits) withDefaults() Limits {

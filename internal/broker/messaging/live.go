@@ -8,34 +8,33 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// liveTopic is what the broker remembers of a topic that was used since it
-// opened: turns, counters and open streams. It is not durable.
+// liveTopic is the in-memory state of a topic since the broker opened: the round-robin counter,
+// meters, producers and open push consumers. It is not durable.
 type liveTopic struct {
-	turn  atomic.Uint32 // of messages without a key
+	turn  atomic.Uint32 // round-robin counter for messages without a key
 	rules atomic.Pointer[rulesAt]
 	in    meter
 	out   meter
 	acks  meter
 	dead  meter // messages moved to a dead letter topic
-	// producers are the idempotent producers of the stream protocol, by partition.
+	// producers are the idempotent Kafka producers, by partition.
 	producers sync.Map // int32 → *producerTable
-	// left says that another member has the topic now, or that it is gone: what this
-	// knows of producers is not to be used any more.
+	// left is set when another member owns the topic now, or the topic was deleted. The producer
+	// tables must not be used any more.
 	left atomic.Bool
-	subs sync.Map // subscription name → *liveSubscription, for those that were used
+	subs sync.Map // subscription name → *liveSubscription, for subscriptions used since Open
 }
 
-// rulesAt are a topic's rules by one state of the catalogue, which is named and
-// not kept: idle topics would hold old states in memory.
+// rulesAt is the cached rules of a topic. It identifies the catalogue by its position instead of
+// referencing it, because idle topics would keep old catalogues in memory.
 type rulesAt struct {
 	position uint64
 	rules
 }
 
-// rulesOf returns the rules in force for a topic, worked out once for every
-// state of the catalogue.
+// rulesOf returns the effective rules of a topic, computed once per state of the catalogue.
 func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
-	// The position first: rules may be newer than it says, but never older.
+	// Read the position first: the rules may be newer than the position, but never older.
 	position := b.catalogue.Position()
 	at := live.rules.Load()
 	if at == nil || at.position != position {
@@ -45,14 +44,14 @@ func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
 	return &at.rules
 }
 
-// murmur2 says whether keys are routed as the clients of the stream protocol do.
+// murmur2 reports whether keys are routed as Kafka clients do.
 func (*liveTopic) murmur2(t *topic) bool { return t.policies.Stream[configRouting] == routingMurmur2 }
 
 type liveSubscription struct {
 	out  meter
 	acks meter
 
-	open    atomic.Int32 // how many streams there are
+	open    atomic.Int32 // len(consumers), readable without mu
 	mu      sync.Mutex
 	streams map[*Stream]struct{}
 }
@@ -65,9 +64,8 @@ func (b *Broker) liveOf(id engine.TopicID) *liveTopic {
 	return l.(*liveTopic)
 }
 
-// subscription returns the memory of a subscription. It is called only after
-// the engine has said that there is one, so that callers who make names up
-// leave nothing behind.
+// subscription returns the in-memory state of a subscription. Callers make sure first that the
+// subscription exists in the engine, so that requests with invented names use no memory.
 func (l *liveTopic) subscription(name string) *liveSubscription {
 	if s, ok := l.subs.Load(name); ok {
 		return s.(*liveSubscription)
@@ -76,8 +74,8 @@ func (l *liveTopic) subscription(name string) *liveSubscription {
 	return s.(*liveSubscription)
 }
 
-// end tells the streams of a deleted subscription, which may be waiting for
-// credit and not for the engine.
+// end sends an error to the push consumers of a deleted subscription, which may be waiting for
+// credits instead of the engine.
 func (s *liveSubscription) end(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,18 +87,18 @@ func (s *liveSubscription) end(why error) {
 	}
 }
 
-// endSubscription forgets a deleted subscription.
+// endSubscription removes the state of a deleted subscription and ends its push consumers.
 func (l *liveTopic) endSubscription(name string, why error) {
 	if s, ok := l.subs.LoadAndDelete(name); ok {
 		s.(*liveSubscription).end(why)
 	}
 }
 
-// meter counts messages and bytes, and knows how fast they came.
+// meter counts messages and bytes and computes their rates.
 type meter struct {
 	messages atomic.Int64
 	bytes    atomic.Int64
-	sum      *meter // counts the same for more than this; may be nil
+	sum      *meter // parent meter that includes these counts; may be nil
 
 	mu           sync.Mutex
 	at           time.Time
@@ -126,8 +124,8 @@ func (m *meter) addMany(messages, bytes int) {
 	}
 }
 
-// rates returns messages and bytes per second between the last two looks that
-// were at least a second apart.
+// rates returns messages and bytes per second between the last two calls that were at least a
+// second apart.
 func (m *meter) rates(at time.Time) (messages, bytes float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

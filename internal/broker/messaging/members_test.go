@@ -6,8 +6,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// TestChangesOfAnotherMember: what a caller was told at one member holds for the next call
-// at another, which has not heard of it yet.
+// TestChangesOfAnotherMember checks that a change at one member is visible to the next call at
+// another member, whose cached catalogue does not have it yet.
 func TestChangesOfAnotherMember(t *testing.T) {
 	t.Parallel()
 	a := newCluster(t, messaging.Options{})
@@ -15,10 +15,10 @@ func TestChangesOfAnotherMember(t *testing.T) {
 	for range 50 {
 		name := a.create("x", 2)
 		a.do(a.DeleteTopic(t.Context(), name, false))
-		b.create("x", 3) // as far as b knows, there may be one of 2
+		b.create("x", 3) // b's cached catalogue may still have the topic with 2 partitions
 		b.do(b.DeleteTopic(t.Context(), name, false))
 		a.create("x", 1)
-		b.do(b.GrowTopic(t.Context(), name, 4)) // of another topic than b knows
+		b.do(b.GrowTopic(t.Context(), name, 4)) // b's cached catalogue has another incarnation
 		a.do(a.DeleteTopic(t.Context(), name, false))
 	}
 }

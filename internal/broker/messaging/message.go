@@ -13,43 +13,43 @@ import (
 // Property is one key-value pair of a message.
 type Property = engine.Property
 
-// NoSchema is the SchemaVersion of a message that has none, or that leaves the
-// choice to the broker.
+// NoSchema is the SchemaVersion of a message without a schema. From a producer it means the latest
+// version.
 const NoSchema = engine.NoSchema
 
-// Message is what producers hand over and consumers get.
+// Message is a message as producers send it and consumers receive it.
 type Message struct {
 	Payload       []byte
-	NullPayload   bool   // there is none at all, which is not the same as an empty one
+	NullPayload   bool   // null, which differs from an empty payload
 	Key           string // decides the partition; "" for none
-	EmptyKey      bool   // Key is "" and there is one
-	BinaryKey     bool   // of a producer: Key has the bytes themselves, also where HTTP clients send base64
+	EmptyKey      bool   // the key exists and is empty
+	BinaryKey     bool   // Key holds raw bytes; otherwise HTTP clients may have sent base64
 	Properties    []Property
 	EventTime     int64 // epoch milliseconds; 0 for none
 	SchemaVersion int64 // NoSchema from a producer means the latest
 	Producer      string
-	Sequence      uint64 // the producer's number
+	Sequence      uint64 // sequence number set by the producer
 	HasSequence   bool
-	DeliverAt     int64 // epoch milliseconds; 0 for at once
-	// IdempotencyKey makes a repeated produce harmless; consumers do not see it.
+	DeliverAt     int64 // epoch milliseconds; 0 for immediate delivery
+	// IdempotencyKey identifies retries of the same message; consumers do not receive it.
 	IdempotencyKey string
 }
 
-// Produced tells what became of a message.
+// Produced is the result of producing a message.
 type Produced struct {
 	ID            names.MessageID
 	SchemaVersion int64
-	Duplicate     bool // an earlier message with the same key or sequence has this id
+	Duplicate     bool // ID is that of an earlier message with the same key or sequence
 }
 
-// Received is a message with what the broker knows of it.
+// Received is a message as the broker delivers it.
 type Received struct {
 	Message
 	ID           names.MessageID
 	PublishTime  int64     // epoch milliseconds
 	Redeliveries uint32    // 0 at the first delivery
-	LeasedUntil  time.Time // zero for messages that were only looked at
-	SchemaID     int32     // of the registry, where the topic demands one in front of values; 0 for none
+	LeasedUntil  time.Time // zero for messages that were read without a lease
+	SchemaID     int32     // registry id in front of the value, where the topic requires one; 0 for none
 }
 
 func (m *Message) check(r *rules, limits *Limits, at int64) error {
@@ -94,7 +94,7 @@ func hasControl(s string) bool {
 	return false
 }
 
-// toEngine makes the engine's form of a message.
+// toEngine converts a message to the engine's form.
 func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 	return engine.Message{
 		Payload: m.Payload, NullPayload: m.NullPayload, Key: m.Key, EmptyKey: m.EmptyKey, Properties: m.Properties,
@@ -105,13 +105,13 @@ func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 	}
 }
 
-// idempotencyKeys is in front of deduplication keys that are idempotency keys.
-// No producer can have such a name, since control characters are refused in
-// names; and stored messages are found by it, so it must not change.
+// idempotencyKeys prefixes deduplication keys that are idempotency keys. No producer can have such
+// a name, because names with control characters are rejected. Stored messages contain the prefix,
+// so it must not change.
 const idempotencyKeys = "\x00key:"
 
-// dedupKey says what the engine is to know a repetition of the message by: the
-// idempotency key, or the producer's number where the topic deduplicates.
+// dedupKey returns the key by which the engine detects duplicates of the message: the idempotency
+// key, or producer and sequence number where the topic deduplicates.
 func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 	switch {
 	case m.IdempotencyKey != "":
@@ -122,7 +122,7 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 	return engine.DedupKey{}
 }
 
-// received makes the outward form of a stored message.
+// received converts a stored message to its public form.
 func (b *Broker) received(t *topic, r *engine.Record) Received {
 	out := t.received(r)
 	at := len(out.Properties) - 1
@@ -136,15 +136,15 @@ func (b *Broker) received(t *topic, r *engine.Record) Received {
 	return out
 }
 
-// copiesRecord says whether a message is the dead letter of a record of the stream
-// protocol: its origin stands before the properties, which may have any name.
+// copiesRecord reports whether a message is the dead letter of a Kafka record. Its origin property
+// comes before the record's headers, which may have any name.
 func copiesRecord(r *engine.Record) bool {
 	return r.Run == 0 && len(r.Properties) > 0 && r.Properties[0].Key == engine.OriginProperty
 }
 
-// origin gives the id of the message that a dead letter is a copy of the form
-// that all ids have outside: the engine numbers the one partition of a topic
-// without any. An engine's name has three parts; anything else is the producer's.
+// origin converts the message id in a dead letter's origin property to its public form: the engine
+// numbers the only partition of an unpartitioned topic 0, the public form -1. The engine's ids have
+// three parts; any other value was set by the producer and stays.
 func (b *Broker) origin(name string) string {
 	if strings.Count(name, ":") != 2 {
 		return name
@@ -174,18 +174,18 @@ func (t *topic) received(r *engine.Record) Received {
 	if t.prefixedValue {
 		out.SchemaID, _ = prefixID(r.Payload)
 	}
-	if r.Run == 0 && !copiesRecord(r) { // a record of the stream protocol may have properties of any name
+	if r.Run == 0 && !copiesRecord(r) { // headers of a Kafka record may have any name
 		out.readFormat1()
 	}
 	if !out.HasSequence {
-		// Pulsar's producers number their messages from 0 when the caller does
-		// not; the place in the partition is exactly that.
+		// Pulsar producers number their messages from 0 unless the caller sets a sequence id. The
+		// entry number equals that.
 		out.Sequence = r.ID.Entry
 	}
 	return out
 }
 
-// messageID is the outward name of a message of this topic.
+// messageID converts an engine id of this topic to the public message id.
 func (t *topic) messageID(id engine.MessageID) names.MessageID {
 	out := names.MessageID{Ledger: int64(id.Topic), Entry: int64(id.Entry), Partition: id.Partition, BatchSize: 1}
 	if t.partitions == 0 {
@@ -194,8 +194,8 @@ func (t *topic) messageID(id engine.MessageID) names.MessageID {
 	return out
 }
 
-// engineID is the engine's name of a message of this target, or why it cannot
-// be one.
+// engineID converts a public message id of this target to the engine's id. It returns ErrForeignID
+// for the id of another topic or partition.
 func (t target) engineID(id names.MessageID) (engine.MessageID, error) {
 	if id.Ledger < 0 || id.Entry < 0 {
 		return engine.MessageID{}, errs.Newf(errs.Invalid, "%w: %s is negative", ErrMessageID, id)

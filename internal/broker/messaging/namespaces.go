@@ -25,7 +25,7 @@ func (b *Broker) Namespaces(ctx context.Context, tenant string) ([]names.Namespa
 	return list, nil
 }
 
-// Namespace returns a namespace's policies, which the caller must not change.
+// Namespace returns a namespace's policies. The caller must not modify them.
 func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies, error) {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies
 	return ns.policies, nil
 }
 
-// HasNamespace says whether there is such a namespace.
+// HasNamespace reports whether a namespace exists.
 func (b *Broker) HasNamespace(ctx context.Context, name names.Namespace) (bool, error) {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func existingNamespace(c *catalogue, name names.Namespace) (*namespace, error) {
 	return nil, ErrNoNamespace
 }
 
-// CreateNamespace makes a namespace of an existing tenant.
+// CreateNamespace creates a namespace of an existing tenant.
 func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, policies Policies) error {
 	if _, err := names.NewNamespace(name.Tenant, name.Name); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
@@ -82,8 +82,8 @@ func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, poli
 	return err
 }
 
-// UpdateNamespace changes a namespace's policies. change may be called more
-// than once and must depend on its argument only.
+// UpdateNamespace changes a namespace's policies. change may be called more than once and must
+// depend on its argument only.
 func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, change func(*Policies) error) error {
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		ns, err := existingNamespace(c, name)
@@ -108,7 +108,7 @@ func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, chan
 	return nil
 }
 
-// DeleteNamespace removes a namespace, with force also its topics.
+// DeleteNamespace removes a namespace, and with force its topics too.
 func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, force bool) error {
 	if force {
 		if err := b.clearNamespace(ctx, name); err != nil {

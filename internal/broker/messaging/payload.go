@@ -16,15 +16,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// checker tells why a message does not fit a schema.
+// checker returns an error for a message that does not match a schema.
 type checker func(*Message) error
 
-// dataChecker tells why bytes do not.
+// dataChecker returns an error for bytes that do not match a schema.
 type dataChecker func([]byte) error
 
 const maxParsedSchemas = 4096
 
-// schemaCache keeps the checkers of the schemas that were used last.
+// schemaCache holds the checkers of the most recently used schemas.
 type schemaCache struct{ *lru.Cache[schemaKey, checker] }
 
 type schemaKey struct {
@@ -67,8 +67,8 @@ func (s *Schema) dataChecker() (dataChecker, error) {
 		}
 		return record.DecodeDatum, nil
 	case SchemaProtobuf:
-		// The text is an Avro record that says nothing of field numbers, so
-		// the most that can be checked is that the payload is Protobuf.
+		// The schema text is an Avro record without field numbers, so the only possible check is
+		// that the payload is well-formed Protobuf.
 		return checkWire, nil
 	case SchemaProtobufNative:
 		desc, err := s.message()
@@ -102,7 +102,7 @@ func (s *Schema) sizeChecker() dataChecker {
 	}
 }
 
-// checkWire tells whether bytes are a sequence of whole Protobuf fields.
+// checkWire checks that b is a sequence of complete Protobuf fields.
 func checkWire(b []byte) error {
 	for len(b) > 0 {
 		_, _, n := protowire.ConsumeField(b)
@@ -114,7 +114,7 @@ func checkWire(b []byte) error {
 	return nil
 }
 
-// message finds the root message of a PROTOBUF_NATIVE schema.
+// message returns the root message of a PROTOBUF_NATIVE schema.
 func (s *Schema) message() (protoreflect.MessageDescriptor, error) {
 	n, raw, err := s.native()
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	peekMax  = 10_000
 )
 
-// single returns the one partition that a call without an order of partitions
-// can be about.
+// single returns the partition of a call that needs exactly one. It returns ErrPartitioned for a
+// partitioned topic as a whole.
 func (t target) single() (int32, error) {
 	if t.partition >= 0 {
 		return t.partition, nil
@@ -26,8 +26,8 @@ func (t target) single() (int32, error) {
 	return 0, nil
 }
 
-// Peek returns the nth message, counted from 1, that a subscription has not
-// acknowledged, and disturbs nobody.
+// Peek returns the nth unacknowledged message of a subscription, counted from 1, without leasing
+// it.
 func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string, n int) (Received, error) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 	}
 }
 
-// Message returns the message with an id.
+// Message returns the message with the given id.
 func (b *Broker) Message(ctx context.Context, name names.Topic, id names.MessageID) (Received, error) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {

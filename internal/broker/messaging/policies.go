@@ -10,18 +10,18 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Retention says how long and how much of what is acknowledged, or was never
-// subscribed to, is kept. -1 means without limit, 0 not at all.
+// Retention bounds the age and the size of stored messages that are acknowledged or have no
+// subscription. -1 means no limit, 0 means that they are not kept.
 type Retention struct {
 	Minutes   int64 `json:"minutes"`
 	Megabytes int64 `json:"megabytes"`
 }
 
-// QuotaAction is what happens when a subscription's backlog is over its quota.
+// QuotaAction is the reaction to a backlog that exceeds its quota.
 type QuotaAction string
 
-// The actions, in Pulsar's words. Holding a producer and refusing it are the
-// same over HTTP: the call fails and may be retried.
+// The actions in Pulsar's terms. Over HTTP, holding a producer and rejecting it are the same: the
+// call fails and may be retried.
 const (
 	QuotaHold  QuotaAction = "producer_request_hold"
 	QuotaFail  QuotaAction = "producer_exception"
@@ -34,17 +34,17 @@ type BacklogQuota struct {
 	Action QuotaAction `json:"action"`
 }
 
-// AutoCreation says whether a schema or subscription may bring its topic into
-// being, and what kind of topic that is.
+// AutoCreation defines whether a new schema or subscription may create its topic, and with how many
+// partitions.
 type AutoCreation struct {
 	Allow      bool  `json:"allow"`
 	Partitions int32 `json:"partitions,omitempty"` // 0 for a topic without partitions
 }
 
-// Strategy says which changes of a topic's schema are allowed.
+// Strategy is a compatibility strategy: it defines which changes of a topic's schema are allowed.
 type Strategy string
 
-// The strategies; Undefined means that the next level decides.
+// The strategies; StrategyUndefined means that the next level decides.
 const (
 	StrategyUndefined          Strategy = "UNDEFINED"
 	StrategyAlwaysIncompatible Strategy = "ALWAYS_INCOMPATIBLE"
@@ -62,11 +62,11 @@ var strategies = []Strategy{
 	StrategyFull, StrategyBackwardTransitive, StrategyForwardTransitive, StrategyFullTransitive,
 }
 
-// Action is what Pulsar's permissions grant to a role.
+// Action is an action that Pulsar's permissions grant to a role.
 type Action string
 
-// The actions. Only produce and consume have a meaning here; the others are
-// kept so that an administrator's tool reads back what it wrote.
+// The actions. Only produce and consume have an effect; the others are stored so that
+// administration tools read back what they wrote.
 const (
 	ActionProduce   Action = "produce"
 	ActionConsume   Action = "consume"
@@ -78,8 +78,8 @@ const (
 
 var actions = []Action{ActionProduce, ActionConsume, actionFunctions, actionSources, actionSinks, actionPackages}
 
-// Policies are the rules of a namespace, or of a single topic, where they
-// override the namespace's. A nil field says nothing.
+// Policies are the policies of a namespace, or of a single topic, which override the namespace's. A
+// nil field is not set.
 type Policies struct {
 	Retention          *Retention          `json:"retention,omitempty"`
 	TTLSeconds         *int64              `json:"ttlSeconds,omitempty"`
@@ -90,7 +90,7 @@ type Policies struct {
 	DelayedDelivery    *bool               `json:"delayedDelivery,omitempty"`
 	Compatibility      Strategy            `json:"compatibility,omitempty"`
 	ValidatePayload    *bool               `json:"validatePayload,omitempty"`
-	ParsePayload       *bool               `json:"parsePayload,omitempty"` // less than ValidatePayload, which wins
+	ParsePayload       *bool               `json:"parsePayload,omitempty"` // weaker than ValidatePayload
 	NameSchemaVersion  *bool               `json:"nameSchemaVersion,omitempty"`
 	AutoTopicCreation  *AutoCreation       `json:"autoTopicCreation,omitempty"`  // namespaces only
 	AllowSchemaUpdates *bool               `json:"allowSchemaUpdates,omitempty"` // namespaces only
@@ -98,19 +98,18 @@ type Policies struct {
 	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
 	Permissions        map[string][]Action `json:"permissions,omitempty"`
 	Properties         map[string]string   `json:"properties,omitempty"`
-	// topics only: configuration in the stream protocol's words
+	// topics only: Kafka topic configurations by name
 	Stream map[string]string `json:"stream,omitempty"`
 }
 
-// DefaultPolicies are in force where neither a topic nor its namespace says
-// anything. What they leave nil is the cluster's: MaxUnacked and MaxMessageBytes
-// are its Limits, and there is no backlog quota.
+// DefaultPolicies returns the policies that apply where neither a topic nor its namespace sets one.
+// A nil field means the cluster's limit: Limits.MaxUnacked, Limits.MessageBytes, and no backlog
+// quota.
 func DefaultPolicies() *Policies {
 	return &Policies{
-		// docs/spec/messages.md#m10: seven days or 10 GiB per topic, whichever
-		// comes first.
+		// docs/spec/messages.md#m10: seven days or 10 GiB per topic, whichever comes first.
 		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
-		TTLSeconds:         new(int64(0)), // messages are kept until they are acknowledged
+		TTLSeconds:         new(int64(0)), // unacknowledged messages do not expire
 		Deduplicate:        new(false),
 		DelayedDelivery:    new(true),
 		Compatibility:      StrategyFull,
@@ -119,14 +118,14 @@ func DefaultPolicies() *Policies {
 		NameSchemaVersion:  new(false),
 		AutoTopicCreation:  &AutoCreation{Allow: true},
 		AllowSchemaUpdates: new(true),
-		MaxTopics:          new(0), // no limit of the namespace's own
+		MaxTopics:          new(0), // no limit per namespace
 	}
 }
 
-// defaults is read and never changed.
+// defaults is read-only.
 var defaults = DefaultPolicies()
 
-// inForce returns what a namespace sets, or the default when it sets nothing.
+// inForce returns the value that a namespace sets, or the default.
 func inForce[T any](set, byDefault *T) T {
 	if set != nil {
 		return *set
@@ -134,8 +133,8 @@ func inForce[T any](set, byDefault *T) T {
 	return *byDefault
 }
 
-// clone returns a copy whose maps may be changed. What pointers point to is
-// never changed, only replaced.
+// clone returns a copy whose maps and slices may be modified. Values behind pointers are shared and
+// are never modified, only replaced.
 func (p Policies) clone() Policies {
 	p.Permissions = maps.Clone(p.Permissions)
 	p.Properties = maps.Clone(p.Properties)
@@ -223,10 +222,10 @@ func checkProperties(properties map[string]string) error {
 	size := 0
 	for k, v := range properties {
 		if k == "" {
-			return errs.Newf(errs.Invalid, "%w: a property has no name", ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: property name is empty", ErrPolicy)
 		}
 		if _, known := parseStrategy(v); !known && (k == PropertyKeySubjects || k == PropertyValueSubjects) {
-			return errs.Newf(errs.Invalid, "%w: %s: %q is none of %s", ErrPolicy, k, v,
+			return errs.Newf(errs.Invalid, "%w: %s: %q is not one of %s", ErrPolicy, k, v,
 				strings.Join(subjectStrategies, ", "))
 		}
 		size += len(k) + len(v)
@@ -237,7 +236,7 @@ func checkProperties(properties map[string]string) error {
 	return nil
 }
 
-// rules are the policies in force for one topic.
+// rules are the effective policies of one topic.
 type rules struct {
 	retention    Retention
 	ttl          time.Duration
@@ -252,7 +251,7 @@ type rules struct {
 	stream       streamRules
 }
 
-// orElse returns what is set, or else what was in force before.
+// orElse returns *set, or before when set is nil.
 func orElse(set *bool, before bool) bool {
 	if set != nil {
 		return *set
@@ -309,15 +308,15 @@ func (r *rules) override(p *Policies) {
 	r.stream.override(p.Stream)
 }
 
-// config is what the engine has to know of the rules.
+// config returns the engine's configuration of a topic with these rules.
 func (r *rules) config(t *topic) engine.TopicConfig {
 	c := engine.TopicConfig{
 		Partitions: max(t.partitions, 1),
 		TTL:        r.ttl,
 		MaxUnacked: r.maxUnacked,
 		Terminated: t.terminated,
-		// Always on: which messages take part is decided per message, by
-		// giving them a key or not. See Message.dedupKey.
+		// Always on: the broker decides for each message by setting a deduplication key or not, see
+		// Message.dedupKey.
 		Deduplicate: true,
 	}
 	c.RetainAge = time.Duration(r.retention.Minutes) * time.Minute

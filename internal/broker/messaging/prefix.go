@@ -11,23 +11,21 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Properties of a topic that make it take only records which start with the
-// id of a schema registered under the topic's subject
-// (docs/spec/messages.md#schema-ids).
+// Properties of a topic that make it accept only records that start with the id of a schema
+// registered under the topic's subject (docs/spec/messages.md#schema-ids).
 const (
 	PropertyKeyValidation   = "kop.stream.key.schema.validation"
 	PropertyValueValidation = "kop.stream.value.schema.validation"
 
-	// How the subject is called.
+	// Subject name strategies of the two.
 	PropertyKeySubjects   = "kop.stream.key.subject.name.strategy"
 	PropertyValueSubjects = "kop.stream.value.subject.name.strategy"
 )
 
-// linked are the properties that the configuration of the stream protocol has under
-// the same names.
+// linked are the properties that are also Kafka topic configurations of the same name.
 var linked = []string{PropertyKeyValidation, PropertyValueValidation, PropertyKeySubjects, PropertyValueSubjects}
 
-// subjectStrategy says how serializers call the subject of a schema.
+// subjectStrategy is the subject name strategy of serializers.
 type subjectStrategy uint8
 
 const (
@@ -36,7 +34,7 @@ const (
 	byTopicAndRecord                        // <topic>-<name of the record>
 )
 
-// strategyPackage is where serializers have these classes.
+// strategyPackage is the Java package of the strategy classes.
 const strategyPackage = "io.confluent.kafka.serializers.subject."
 
 var subjectStrategies = []string{
@@ -44,17 +42,16 @@ var subjectStrategies = []string{
 	strategyPackage + "TopicRecordNameStrategy",
 }
 
-// parseStrategy reads the name of a strategy; "" is the first.
+// parseStrategy parses the class name of a strategy; "" means TopicNameStrategy.
 func parseStrategy(name string) (subjectStrategy, bool) {
 	i := slices.Index(subjectStrategies, name)
 	return subjectStrategy(max(i, 0)), i >= 0 || name == "" //nolint:gosec // one of three
 }
 
-// checkPrefixes demands the five bytes of docs/spec/registry.md#wire-format
-// where the topic asks for them: 0, then the schema's id in big endian. A key
-// travels in a header, which cannot hold such bytes, so it may also come in
-// base64; a message without a key has none to check, nor has one without a value,
-// which deletes what has its key.
+// checkPrefixes checks the five bytes of docs/spec/registry.md#wire-format where the topic requires
+// them: 0, then the schema id in big endian. A key arrives in an HTTP header, which cannot contain
+// these bytes, so base64 is also accepted. A message without a key has no key to check, and one
+// with a null value (a tombstone) has no value to check.
 func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
 	if b.registry == nil {
 		return ErrNoRegistry
@@ -82,16 +79,16 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 	}
 	list, err := b.subjectsOf(ctx, t, part, id)
 	if err != nil {
-		return fmt.Errorf("asking the schema registry: %w", err)
+		return fmt.Errorf("querying the schema registry: %w", err)
 	}
 	if len(list) == 0 {
-		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no name, which "+
-			"the topic's subject name strategy needs", ErrSchemaPrefix, part, id)
+		return errs.Newf(errs.Invalid, "%w: %s starts with id %d, whose schema does not exist or has no record name "+
+			"for the topic's subject name strategy", ErrSchemaPrefix, part, id)
 	}
 	for _, subject := range list {
 		has, err := b.registry.SubjectHasID(ctx, subject, id)
 		if err != nil {
-			return fmt.Errorf("asking the schema registry: %w", err)
+			return fmt.Errorf("querying the schema registry: %w", err)
 		}
 		if has {
 			return nil
@@ -101,7 +98,7 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 		part, id, list[0])
 }
 
-// prefixID reads the schema id in front of a key or value.
+// prefixID reads the schema id at the start of a key or value.
 func prefixID(data []byte) (int32, bool) {
 	if len(data) < 5 || data[0] != 0 {
 		return 0, false
@@ -109,8 +106,8 @@ func prefixID(data []byte) (int32, bool) {
 	return int32(binary.BigEndian.Uint32(data[1:5])), true
 }
 
-// subjectsOf are the names under which serializers register the schema of a topic's
-// keys or values, depending on their strategy and on how they call the topic.
+// subjectsOf returns the subjects under which serializers may have registered the schema of a
+// topic's keys or values. They depend on the strategy and on the form of the topic name.
 func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32) ([]string, error) {
 	strategy := t.valueSubjects
 	if part == "key" {

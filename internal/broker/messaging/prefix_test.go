@@ -8,8 +8,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// TestSubjectNameStrategies: ids are looked for where serializers of the strategy put
-// them, and nowhere else.
+// TestSubjectNameStrategies checks that a schema id is accepted only if it is registered under the
+// subject of the topic's strategy.
 func TestSubjectNameStrategies(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{Schemas: registered{
@@ -33,7 +33,7 @@ func TestSubjectNameStrategies(t *testing.T) {
 			value := binary.BigEndian.AppendUint32([]byte{0}, uint32(id))
 			_, err := c.Produce(ctx, name, &messaging.Message{Payload: value, SchemaVersion: -1})
 			if (err == nil) != (id == want) || err != nil && !errors.Is(err, messaging.ErrSchemaPrefix) {
-				t.Errorf("%s, id %d: got %v, want only %d to be taken", strategy, id, err, want)
+				t.Errorf("%s, id %d: got %v, want only %d to be accepted", strategy, id, err, want)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Produce appends one message and returns once it is durable.
+// Produce appends one message and returns once the message is durable.
 func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Produced, error) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -40,9 +40,9 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
 }
 
-// choose picks the partition of a message: the one in the topic's name, the
-// key's, or the next in turn. What is to be deduplicated goes where its first
-// attempt went.
+// choose picks the partition of a message: the partition in the topic's name, else by key, else
+// round robin. A message with a deduplication key but no partition key is routed by that key, so
+// that a retry reaches the same partition.
 func (t target) choose(live *liveTopic, m *Message) int32 {
 	switch {
 	case t.partitions <= 1:
@@ -61,7 +61,8 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 	return int32(live.turn.Add(1) % uint32(t.partitions))
 }
 
-// append writes to the engine, and tells it about the topic when it has to.
+// append writes messages to the engine. It creates or configures the topic there if the engine
+// lacks it.
 func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
@@ -80,7 +81,7 @@ func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
 	return appended, err
 }
 
-// sizeOf is about what messages will take in the store.
+// sizeOf estimates the bytes that messages will take in the store.
 func sizeOf(msgs []engine.Message) (n int64) {
 	for i := range msgs {
 		m := &msgs[i]
@@ -92,7 +93,7 @@ func sizeOf(msgs []engine.Message) (n int64) {
 	return n
 }
 
-// Result is the outcome for one message of a batch.
+// Result is the result for one message of ProduceBatch.
 type Result struct {
 	Produced
 	Err error
@@ -100,9 +101,9 @@ type Result struct {
 
 const batchWriters = 16
 
-// ProduceBatch appends messages. Those of one partition keep their order and
-// succeed or fail together; a message that breaks a rule fails alone. It
-// returns an error of its own only when it did nothing.
+// ProduceBatch appends messages. The messages of one partition keep their order and succeed or fail
+// together; a message that violates a rule fails alone. ProduceBatch itself returns an error only
+// when it stored nothing.
 func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]Result, error) {
 	if len(msgs) == 0 || len(msgs) > b.limits.Batch {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
@@ -127,7 +128,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		}
 		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
 		if free && turn < 0 {
-			turn = t.choose(live, m) // the whole batch takes one turn
+			turn = t.choose(live, m) // the keyless messages of a batch share a partition
 		}
 		p := turn
 		if !free {
@@ -138,7 +139,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		}
 		groups[p] = append(groups[p], i)
 	}
-	if len(groups) == 1 { // as nearly always: nobody has to be woken for it
+	if len(groups) == 1 { // the usual case: no goroutines needed
 		for p, members := range groups {
 			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
 		}
@@ -152,12 +153,12 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 			return nil
 		})
 	}
-	_ = writers.Wait() // outcomes are in results
+	_ = writers.Wait() // errors are in results
 	return results, nil
 }
 
-// admitBatch is admit for the messages of a batch, whose outcomes it writes into
-// results. It fails when the call ended before it was through.
+// admitBatch validates every message and stores schema versions and errors in results. It returns
+// an error only when ctx ends first.
 func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []Result) error {
 	admit := func() error {
 		for i := range msgs {
@@ -174,6 +175,7 @@ func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Mess
 	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
 }
 
+// produceGroup appends the messages with the given indexes to one partition.
 func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int,
 	results []Result, deduplicate bool,
 ) {

@@ -23,7 +23,7 @@ func TestProduceBatch(t *testing.T) {
 	}
 	wantErr(t, results[2].Err, messaging.ErrTooLarge)
 	if results[3].ID.Partition != 2 {
-		t.Errorf("the key's message went to partition %d", results[3].ID.Partition)
+		t.Errorf("message with a key went to partition %d, want 2", results[3].ID.Partition)
 	}
 	if a, b, d := results[0].ID, results[1].ID, results[4].ID; a.Partition != b.Partition ||
 		a.Partition != d.Partition || a.Entry >= b.Entry || b.Entry >= d.Entry {

@@ -14,37 +14,36 @@ import (
 )
 
 const (
-	keptBatches       = 5              // of a producer, that a repetition is known by
-	maxProducers      = 10_000         // of a partition
-	producerRetention = 24 * time.Hour // after its last batch
+	keptBatches       = 5              // last batches of a producer in which duplicates are recognized
+	maxProducers      = 10_000         // per partition
+	producerRetention = 24 * time.Hour // after the producer's last batch
 )
 
-// producerTable is what a partition knows of idempotent producers
-// (docs/spec/stream.md#idempotence). mu makes checking a batch and placing it one
-// step; it is not held while anybody waits for the disk, so the table runs ahead
-// of it. What is durable is in sides of the partition, written with each batch.
+// producerTable holds the idempotent producers of a partition (docs/spec/stream.md#idempotence). mu
+// makes checking a batch and appending it one step. No caller holds mu while it waits for the disk,
+// so the table may be ahead of the disk. The durable form is state of the partition in the engine
+// (engine.Side), which is written together with each batch.
 type producerTable struct {
 	mu     sync.Mutex
 	loaded bool
 	m      map[int64]*producerState
 }
 
-// producerState is one producer. It is replaced, never changed.
+// producerState is the state of one producer. It is immutable; a new batch replaces it.
 type producerState struct {
 	epoch   int16
-	at      int64 // of the last batch, epoch milliseconds
+	at      int64 // time of the last batch, epoch milliseconds
 	batches []sentBatch
 }
 
 type sentBatch struct {
 	first, last int32 // sequences
 	offset      uint64
-	appendTime  int64         // as in PlacedBatch; -1 once it was read from the store
-	ticket      engine.Ticket // nil once it was read from the store
+	appendTime  int64         // see PlacedBatch.AppendTime; -1 when loaded from the store
+	ticket      engine.Ticket // nil when loaded from the store
 }
 
-// producerTable returns the table of a partition, read from the store when it is
-// needed first.
+// producerTable returns the table of a partition. The first call loads it from the store.
 func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
 	if partition < 0 || partition >= t.Partitions() {
 		return nil, engine.ErrNoPartition
@@ -79,14 +78,14 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 	return table, nil
 }
 
-// append checks a batch against what the producer sent before and places it. One
-// that was there already gets the offset and the append time of the first.
+// append checks a batch against the producer's earlier batches and appends it. A duplicate gets the
+// offset and the append time of the original.
 func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool,
 	place func(func(uint64) []engine.Side) (engine.Ticket, error),
 ) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if left.Load() { // another member may have taken batches since
+	if left.Load() { // another member may have accepted batches since
 		return false, engine.ErrNotOwner
 	}
 	old := p.m[head.ProducerID]
@@ -124,24 +123,25 @@ func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *at
 	return false, nil
 }
 
-// lastSequence is the sequence of a batch's last record; numbers begin at 0 again
-// behind the largest.
+// lastSequence returns the sequence number of a batch's last record. After 2^31-1 sequence numbers
+// start again at 0.
 func lastSequence(head *records.Head) int32 {
 	return int32(uint32(head.Sequence+head.Count-1) & 0x7fffffff)
 }
 
-// check returns the batch that this one repeats, or why it cannot come now.
+// check returns the batch that this batch duplicates, or an error when it is fenced or out of
+// order.
 func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error) {
 	if s == nil {
 		return nil, nil
 	}
 	switch {
 	case head.ProducerEpoch < s.epoch:
-		return nil, errs.Newf(errs.Conflict, "%w: it is %d, the producer's newest is %d", ErrProducerEpoch,
+		return nil, errs.Newf(errs.Conflict, "%w: batch has epoch %d, the newest is %d", ErrProducerEpoch,
 			head.ProducerEpoch, s.epoch)
 	case head.ProducerEpoch > s.epoch:
 		if head.Sequence != 0 {
-			return nil, errs.Newf(errs.Conflict, "%w: the first batch of epoch %d begins at %d, want 0", ErrSequence,
+			return nil, errs.Newf(errs.Conflict, "%w: first batch of epoch %d begins at %d, want 0", ErrSequence,
 				head.ProducerEpoch, head.Sequence)
 		}
 		return nil, nil
@@ -153,15 +153,15 @@ func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error
 	}
 	if n := len(s.batches); n > 0 {
 		if want := int32(uint32(s.batches[n-1].last+1) & 0x7fffffff); head.Sequence != want {
-			return nil, errs.Newf(errs.Conflict, "%w: it begins at %d, want %d", ErrSequence, head.Sequence, want)
+			return nil, errs.Newf(errs.Conflict, "%w: batch begins at %d, want %d", ErrSequence, head.Sequence, want)
 		}
 	}
 	return nil, nil
 }
 
-// evict returns the producers that are forgotten when another batch comes: those
-// that sent nothing for long, and the oldest when there are too many. It looks
-// through all of them only now and then.
+// evict returns the producers to remove with the next batch: those without a batch for
+// producerRetention, or else the oldest one when the table is full. Below the limit it scans the
+// table only at every 256th producer. The caller holds p.mu.
 func (p *producerTable) evict(at int64) (gone []int64) {
 	if len(p.m) < maxProducers {
 		if len(p.m)%256 != 255 {
@@ -183,8 +183,8 @@ func (p *producerTable) evict(at int64) (gone []int64) {
 	return gone
 }
 
-// Sides of producers: this byte and the id in eight bytes; the value is epoch,
-// time, and for each batch its sequences and offset.
+// producerSides prefixes the key of a stored producer; the id follows in eight bytes. The value is
+// epoch, time, and for each batch its first and last sequence number and its offset.
 var producerSides = []byte{'p'}
 
 const (
@@ -211,8 +211,8 @@ func decodeProducer(side engine.Side) (int64, *producerState, error) {
 	rest := side.Value
 	if len(side.Key) != len(producerSides)+8 || len(rest) < producerHeadLen ||
 		(len(rest)-producerHeadLen)%producerBatchLen != 0 {
-		return 0, nil, errs.Newf(errs.Unavailable, "%w: state of a producer has %d and %d bytes", engine.ErrCorrupt,
-			len(side.Key), len(rest))
+		return 0, nil, errs.Newf(errs.Unavailable, "%w: producer state has a key of %d and a value of %d bytes",
+			engine.ErrCorrupt, len(side.Key), len(rest))
 	}
 	s := &producerState{epoch: int16(binary.BigEndian.Uint16(rest)), at: int64(binary.BigEndian.Uint64(rest[2:]))}
 	for rest = rest[producerHeadLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {

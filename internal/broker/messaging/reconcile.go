@@ -13,17 +13,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// A topic exists when the catalogue's journal says so. The engine follows: it
-// is told after the journal, and what it was not told because of a crash, or
-// because another replica is a moment behind, is made up for here.
+// The catalogue's journal decides which topics exist. The engine is updated after the journal. The
+// functions in this file repair the engine when a crash, or a member whose catalogue is behind,
+// left it without an update.
 
 const listPage = 10_000
 
-// reconcile makes an engine have exactly those topics of the catalogue that are its
-// own, and finishes changes of rules that were cut short.
+// reconcile makes the topics of an engine equal to those of the catalogue for which own returns
+// true, and completes interrupted changes of rules.
 func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engine.TopicID) bool) error {
-	// The engine first: a topic it has was in the journal before, so when the
-	// fresh catalogue does not know it, it was dropped.
+	// List the engine's topics first: a topic is in the journal before it is in the engine, so a
+	// topic that the fresh catalogue lacks was deleted.
 	inEngine := make(map[engine.TopicID]struct{})
 	for after := engine.TopicID(0); ; {
 		ids, err := eng.ListTopics(ctx, after, listPage)
@@ -44,7 +44,7 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 	}
 	for id := range inEngine {
 		if _, ok := c.byID.Get(id); !ok {
-			b.log.LogAttrs(ctx, slog.LevelInfo, "removing a topic that was deleted before a restart",
+			b.log.LogAttrs(ctx, slog.LevelInfo, "removing the data of a topic that was deleted before the restart",
 				slog.Uint64("topic", uint64(id)))
 			if err := b.dropFromEngine(ctx, eng, id); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 	return nil
 }
 
-// ensure makes the engine have a topic of the catalogue.
+// ensure creates a topic of the catalogue in the engine if the engine lacks it.
 func (b *Broker) ensure(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
@@ -96,8 +96,7 @@ func (b *Broker) ensure(ctx context.Context, eng engine.Topics, id engine.TopicI
 	return nil
 }
 
-// engineConfig is what the engine has to know of a topic by the catalogue as it
-// is now.
+// engineConfig returns the engine's configuration of a topic according to the current catalogue.
 func (b *Broker) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfig, bool) {
 	c := b.catalogue.View()
 	t, ok := c.byID.Get(id)
@@ -108,14 +107,14 @@ func (b *Broker) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfi
 	return t.name, r.config(t), true
 }
 
-// configureEngine gives the engine the rules in force for a topic.
+// configureEngine passes the effective rules of a topic to the engine.
 func (b *Broker) configureEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
 	name, config, ok := b.engineConfig(id)
 	if !ok {
-		return nil // dropped meanwhile
+		return nil // deleted in the meantime
 	}
 	err := eng.ConfigureTopic(ctx, id, config)
 	if errors.Is(err, engine.ErrNoTopic) {
@@ -127,7 +126,7 @@ func (b *Broker) configureEngine(ctx context.Context, eng engine.Topics, id engi
 	return nil
 }
 
-// configure gives the engine the rules of a topic and notes that it did.
+// configure passes the rules of a topic to the engine and records in the journal that it did.
 func (b *Broker) configure(ctx context.Context, eng engine.Topics, id engine.TopicID, position uint64) error {
 	if err := b.configureEngine(ctx, eng, id); err != nil {
 		return err
@@ -146,17 +145,16 @@ const (
 	configureWait    = 2 * time.Second
 )
 
-// configureNamespace gives the engine the rules of every topic of a namespace
-// and notes that it did. It tries until it succeeds or the broker closes.
+// configureNamespace passes the rules of every topic of a namespace to the engine and records in
+// the journal that it did. It retries with backoff until it succeeds or the broker closes.
 func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {
 		err := b.tryConfigureNamespace(ctx, name)
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		b.log.LogAttrs(ctx, slog.LevelWarn,
-			"new policies of a namespace could not be given to the engine; trying again",
-			slog.String("namespace", name.String()), slog.String("error", err.Error()))
+		b.log.LogAttrs(ctx, slog.LevelWarn, "passing new namespace policies to the engine failed; retrying",
+			slog.String("namespace", name.String()), slog.Any("error", err))
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
@@ -189,8 +187,8 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 	return err
 }
 
-// announceNamespace starts configureNamespace and waits a little for it, so
-// that in a namespace of ordinary size a policy is in force on return.
+// announceNamespace starts configureNamespace and waits for it up to configureWait, so that in a
+// namespace of ordinary size the policy is in effect on return.
 func (b *Broker) announceNamespace(ctx context.Context, name names.Namespace) {
 	finished := make(chan struct{})
 	b.work.Go(func() {
@@ -206,7 +204,7 @@ func (b *Broker) announceNamespace(ctx context.Context, name names.Namespace) {
 	}
 }
 
-// dropFromEngine removes a topic that the catalogue does not have any more.
+// dropFromEngine removes a topic that the catalogue no longer has.
 func (b *Broker) dropFromEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
@@ -218,7 +216,7 @@ func (b *Broker) dropFromEngine(ctx context.Context, eng engine.Topics, id engin
 	return nil
 }
 
-// forget drops what is remembered of a topic, and tells its streams why.
+// forget removes the in-memory state of a topic and ends its push consumers with an error.
 func (b *Broker) forget(id engine.TopicID, why error) {
 	l, ok := b.live.LoadAndDelete(id)
 	if !ok {
@@ -232,8 +230,8 @@ func (b *Broker) forget(id engine.TopicID, why error) {
 	})
 }
 
-// withTopic runs op and, when the engine does not know the topic or partition
-// although the catalogue does, tells it and runs op once more.
+// withTopic calls op. When the engine lacks the topic or partition although the catalogue has it,
+// withTopic creates it and calls op again.
 func (b *Broker) withTopic(ctx context.Context, id engine.TopicID, op func() error) error {
 	err := op()
 	if !errors.Is(err, engine.ErrNoTopic) && !errors.Is(err, engine.ErrNoPartition) {

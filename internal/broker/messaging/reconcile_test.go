@@ -13,9 +13,8 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// crashing is an engine that dies, from its caller's view, before it carries
-// out the calls it is told to: what a crash between the catalogue's journal
-// and the engine leaves behind.
+// crashing is an engine that fails selected calls before it executes them. It simulates a crash
+// between the catalogue's journal and the engine.
 type crashing struct {
 	engine.Engine
 	create, configure, drop bool
@@ -79,8 +78,8 @@ func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	ttl := int64(77)
-	// Policies of a namespace reach the engine in the background, which keeps
-	// trying; the caller does not wait for ever.
+	// The broker passes the policies of a namespace to the engine in the background and retries;
+	// the caller waits only for a limited time.
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_ = c.UpdateNamespace(short, names.PublicDefault, func(p *messaging.Policies) error {
@@ -91,13 +90,13 @@ func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
 
 	again := openOver(t, real, messaging.Options{})
 	if got := len(topicIDs(t, real)); got != 4 {
-		t.Errorf("the engine has %d topics, want 4", got)
+		t.Errorf("engine has %d topics, want 4", got)
 	}
 	again.produce(topic("made"), text("x"))
 	again.produce(topic("grown-partition-2"), text("x"))
 	info, err := again.Topic(ctx, topic("ruled"))
 	again.do(err)
-	for { // finished in the background
+	for { // the broker configures the topic in the background
 		stats, err := real.DescribeTopic(ctx, engine.TopicID(info.ID))
 		again.do(err)
 		if stats.Config.TTL == 77*time.Second {
@@ -157,13 +156,13 @@ func TestCatalogueSurvivesSnapshots(t *testing.T) {
 	}
 	if v, err := again.AddSchema(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: " " + record},
 		false); err != nil || v != 0 {
-		t.Errorf("the same schema got version %d, %v", v, err)
+		t.Errorf("same schema again: got version %d, %v; want 0", v, err)
 	}
 	if p, err := again.Namespace(ctx, ns); err != nil || p.Deduplicate == nil || !*p.Deduplicate {
 		t.Errorf("policies %+v, %v", p, err)
 	}
 	if !again.Administers("boss", "acme") {
-		t.Error("the tenant's administrator is forgotten")
+		t.Error("restored tenant has no administrator, want boss")
 	}
 	if got, err := again.Topic(ctx, topic("t3")); err != nil || !got.Terminated {
 		t.Errorf("t3: %+v, %v", got, err)
@@ -192,8 +191,8 @@ func TestTwoReplicasAgree(t *testing.T) {
 	wantErr(t, err, messaging.ErrNoTopic)
 }
 
-// owned is the engine of a member that learns, when it is told of a topic, that
-// somebody has deleted it since.
+// owned is an engine that reports every topic as deleted when it is created, as the owner of a
+// shard does for a topic that another caller has deleted since.
 type owned struct{ engine.Engine }
 
 func (owned) CreateTopic(context.Context, engine.TopicID, engine.TopicConfig) error {
@@ -209,6 +208,6 @@ func TestCreatedAndDeletedBySomebodyElse(t *testing.T) {
 	t.Cleanup(func() { _ = real.Close() })
 	c := openOver(t, owned{real}, messaging.Options{})
 	if err := c.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
-		t.Errorf("create: got error %v, want none: it was created", err)
+		t.Errorf("create: got error %v, want none because the topic was created", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// recordFormat is written into every record. A record of a later format is
-// refused, so that an old binary never guesses at new data.
+// recordFormat is written into every record. Decoding rejects records of a later format, so that an
+// old binary never misinterprets new data.
 const recordFormat = 1
 
 // The operations of the catalogue's journal.
@@ -21,16 +21,16 @@ const (
 	opDropTenant      = "drop-tenant"      //
 	opNamespace       = "namespace"        // create or replace policies
 	opDropNamespace   = "drop-namespace"   //
-	opCreateTopic     = "create-topic"     // its position makes the topic's id
-	opTopic           = "topic"            // replace what can change of a topic
+	opCreateTopic     = "create-topic"     // the topic's id is derived from its position
+	opTopic           = "topic"            // replace the mutable part of a topic
 	opDropTopic       = "drop-topic"       //
 	opSchema          = "schema"           // append a version, or a tombstone
-	opDropSchemas     = "drop-schemas"     // forget every version
-	opConfigured      = "configured"       // the engine knows the topic's rules
-	opConfiguredSpace = "configured-space" // the engine knows them for every topic of the namespace
+	opDropSchemas     = "drop-schemas"     // remove every version
+	opConfigured      = "configured"       // the engine has the topic's rules
+	opConfiguredSpace = "configured-space" // the engine has the rules of every topic of the namespace
 )
 
-// record is one line of the journal, and of a snapshot.
+// record is one entry of the journal, and one line of a snapshot.
 type record struct {
 	Format   int            `json:"f"`
 	Op       string         `json:"op"`
@@ -48,20 +48,19 @@ type record struct {
 	Seeded   bool           `json:"seeded,omitempty"`  // snapshots only
 }
 
-// topicRecord is what can change of a topic.
+// topicRecord is the mutable part of a topic.
 type topicRecord struct {
 	Partitions int32     `json:"partitions,omitempty"`
 	Terminated bool      `json:"terminated,omitempty"`
 	Policies   *Policies `json:"policies,omitempty"`
-	// Shards is set in a new topic's record when its cluster has shards, Shard when
-	// the topic is to be in a certain one.
+	// Shards is set in a new topic's record when the cluster has shards. Shard is set when the
+	// topic must be in a certain shard.
 	Shards int  `json:"shards,omitempty"`
 	Shard  *int `json:"shard,omitempty"`
 }
 
-// newID is the id of a topic that the record at a position makes. Where there are
-// shards it is the position times their number, plus the shard: so the id says where
-// the topic is, and none is ever used twice.
+// newID returns the id of the topic that the record at a journal position creates. With shards the
+// id is the position times their number plus the shard: the id determines the shard and is unique.
 func (r *topicRecord) newID(position uint64) engine.TopicID {
 	n := uint64(r.Shards) //nolint:gosec // never negative
 	if n == 0 {
@@ -78,7 +77,7 @@ func (r record) encode() []byte {
 	r.Format = recordFormat
 	b, err := json.Marshal(r)
 	if err != nil {
-		// Only values of our own types are in it, all of which marshal.
+		// The record contains only types of this package, all of which can be encoded.
 		panic(fmt.Sprintf("messaging: encoding a record: %v", err))
 	}
 	return b
@@ -95,7 +94,7 @@ func decodeRecord(b []byte) (record, error) {
 	return r, nil
 }
 
-// path is a topic's name inside records. The local name may hold slashes.
+// path returns a topic's name as records contain it. The local name may contain slashes.
 func path(t names.Topic) string {
 	return t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local
 }

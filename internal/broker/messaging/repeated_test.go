@@ -23,8 +23,8 @@ func idempotent(sequence int32) []byte {
 	return batch
 }
 
-// TestRepetitionHasTheTimeOfTheFirst: the answer to a repeated batch has the append time
-// of the batch that is stored, or none where the broker does not know it any more.
+// TestRepetitionHasTheTimeOfTheFirst checks that a duplicate batch gets the append time of the
+// stored batch, or -1 when the broker no longer has it in memory.
 func TestRepetitionHasTheTimeOfTheFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
@@ -45,23 +45,23 @@ func TestRepetitionHasTheTimeOfTheFirst(t *testing.T) {
 	if first.AppendTime <= 0 {
 		t.Fatalf("got append time %d, want the time of the append", first.AppendTime)
 	}
-	for time.Now().UnixMilli() == first.AppendTime { // the repetition comes at another time
+	for time.Now().UnixMilli() == first.AppendTime { // send the duplicate at another time
 		runtime.Gosched()
 	}
 	send(c, 1)
 	if again := send(c, 0); again.First != first.First || again.AppendTime != first.AppendTime {
-		t.Errorf("repetition: got offset %d at time %d, want %d at %d",
+		t.Errorf("duplicate: got offset %d at time %d, want %d at %d",
 			again.First, again.AppendTime, first.First, first.AppendTime)
 	}
 	restarted := openOver(t, c.engine, messaging.Options{})
 	if again := send(restarted, 0); again.First != first.First || again.AppendTime != -1 {
-		t.Errorf("repetition after a restart: got offset %d at time %d, want %d and no time",
+		t.Errorf("duplicate after a restart: got offset %d at time %d, want %d and no time",
 			again.First, again.AppendTime, first.First)
 	}
 }
 
-// TestDeleteOfOneIncarnation: Delete removes the topic that was looked up, and not another that
-// was made under its name since.
+// TestDeleteOfOneIncarnation checks that Delete removes only the incarnation that was looked up,
+// and not a newer topic of the same name.
 func TestDeleteOfOneIncarnation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})

@@ -22,30 +22,30 @@ type Schema struct {
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// SchemaVersion is a definition that a topic has, or had.
+// SchemaVersion is a current or former version of a topic's schema.
 type SchemaVersion struct {
 	Schema
 	Version int64
 	At      int64 // epoch milliseconds
 }
 
-// schemaVersion is a definition in the catalogue, or the mark that the schema
-// was deleted at that version.
+// schemaVersion is a version in the catalogue, or a tombstone: the schema was deleted at that
+// version.
 type schemaVersion struct {
 	Schema
 	Version int64 `json:"version"`
 	At      int64 `json:"at"`
 	Deleted bool  `json:"deleted,omitempty"`
 
-	sum [sha256.Size]byte // of the definition, see Schema.sum
+	sum [sha256.Size]byte // hash of the definition, see Schema.sum
 }
 
 func (v *schemaVersion) public() SchemaVersion {
 	return SchemaVersion{Schema: v.Schema, Version: v.Version, At: v.At}
 }
 
-// schemaHistory is every version of a topic's schema. Numbers are never used
-// twice, since stored messages carry them. A nil history is an empty one.
+// schemaHistory is every version of a topic's schema. Version numbers are never reused, because
+// stored messages refer to them. A nil history is empty.
 type schemaHistory struct {
 	Next     int64            `json:"next"`
 	Versions []*schemaVersion `json:"versions,omitempty"`
@@ -63,7 +63,7 @@ func (h *schemaHistory) with(v *schemaVersion) *schemaHistory {
 	}
 }
 
-// size is how many bytes the definitions have.
+// size returns the bytes of all definitions.
 func (h *schemaHistory) size() (n int64) {
 	if h == nil {
 		return 0
@@ -89,7 +89,7 @@ func (h *schemaHistory) emptied() *schemaHistory {
 	return &schemaHistory{Next: h.Next}
 }
 
-// current returns the versions that count: those behind the last deletion.
+// current returns the versions after the last deletion.
 func (h *schemaHistory) current() []*schemaVersion {
 	if h == nil {
 		return nil
@@ -110,7 +110,7 @@ func (h *schemaHistory) latest() (*schemaVersion, bool) {
 	return v, !v.Deleted
 }
 
-// version returns any version that ever was, so that old messages stay readable.
+// version returns any version, also one before a deletion, so that old messages stay readable.
 func (h *schemaHistory) version(n int64) (*schemaVersion, bool) {
 	if h == nil || n < 0 {
 		return nil, false
@@ -123,9 +123,8 @@ func (h *schemaHistory) version(n int64) (*schemaVersion, bool) {
 	return nil, false
 }
 
-// choose returns the version that a message is to be stamped with: the one the
-// producer names, or the latest. nil means none. What was deleted is for readers
-// of old messages only.
+// choose returns the version for a new message: the version that the producer names, or the latest;
+// nil when the topic has no schema. Producers cannot use deleted versions.
 func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 	if asked == NoSchema {
 		v, ok := h.latest()
@@ -143,9 +142,9 @@ func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, asked)
 }
 
-// AddSchema gives a topic a new version of its schema and returns its number.
-// A definition that the topic has already keeps its number. Only an
-// administrator may add to a namespace that does not allow updates.
+// AddSchema adds a version of a topic's schema and returns its number. For a definition that the
+// topic already has it returns the existing number. In a namespace that does not allow updates only
+// an administrator may add versions.
 func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
 	job := b.pool.Job(ctx)
 	if err := b.checkSchema(job, &s); err != nil {
@@ -166,12 +165,11 @@ func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, admi
 
 const addAttempts = 16
 
-// errSchemaChanged says that a topic's schema changed while it was being
-// compared.
+// errSchemaChanged means that a topic's schema changed during the comparison.
 var errSchemaChanged = errors.New("schema changed")
 
-// tryAddSchema compares the new definition with the old ones before it takes
-// its turn at the journal, so that nobody else waits for that.
+// tryAddSchema checks compatibility before the catalogue update, so that other updates do not wait
+// for the check.
 func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema,
 	administrator bool,
 ) (int64, error) {
@@ -231,7 +229,7 @@ func (b *Broker) mayAdd(c *catalogue, t *topic, administrator bool) error {
 	return nil
 }
 
-// find returns the version with the given definition.
+// find returns the version with the given definition, or nil.
 func find(versions []*schemaVersion, kind SchemaType, sum [sha256.Size]byte) *schemaVersion {
 	for i := len(versions) - 1; i >= 0; i-- {
 		if v := versions[i]; v.Type == kind && v.sum == sum {
@@ -241,8 +239,8 @@ func find(versions []*schemaVersion, kind SchemaType, sum [sha256.Size]byte) *sc
 	return nil
 }
 
-// sum is a hash of what a definition means: white space and the order of
-// members make no difference, properties only where they say what a text is.
+// sum returns a hash of the meaning of a definition. White space and the order of JSON members do
+// not matter; of the properties only those that define a KEY_VALUE schema do.
 func (s *Schema) sum() [sha256.Size]byte {
 	text := s.Text
 	if s.Type.structured() || s.Type == SchemaKeyValue || s.Type == SchemaProtobufNative {
@@ -263,14 +261,14 @@ func sortedJSON(text string) string {
 	if err := in.Decode(&v); err != nil {
 		return text
 	}
-	b, err := json.Marshal(v) // writes the members in order
+	b, err := json.Marshal(v) // sorts the members
 	if err != nil {
 		return text
 	}
 	return string(b)
 }
 
-// LatestSchema returns the version that messages are stamped with.
+// LatestSchema returns the version that new messages get.
 func (b *Broker) LatestSchema(ctx context.Context, name names.Topic) (SchemaVersion, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
@@ -281,12 +279,12 @@ func (b *Broker) LatestSchema(ctx context.Context, name names.Topic) (SchemaVers
 	case ok:
 		return v.public(), nil
 	case v != nil:
-		return SchemaVersion{}, errs.Newf(errs.NotFound, "%w: it was deleted", ErrNoSchema)
+		return SchemaVersion{}, errs.Newf(errs.NotFound, "%w: schema was deleted", ErrNoSchema)
 	}
 	return SchemaVersion{}, ErrNoSchema
 }
 
-// fresh resolves a name on a state that has every change made so far.
+// fresh resolves a name on an up-to-date catalogue.
 func (b *Broker) fresh(ctx context.Context, name names.Topic) (target, error) {
 	if _, err := b.catalogue.Fresh(ctx); err != nil {
 		return target{}, err
@@ -294,7 +292,7 @@ func (b *Broker) fresh(ctx context.Context, name names.Topic) (target, error) {
 	return b.resolve(ctx, name)
 }
 
-// SchemaByVersion returns one version, also when the schema was deleted since.
+// SchemaByVersion returns one version, also after the schema was deleted.
 func (b *Broker) SchemaByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
@@ -307,7 +305,7 @@ func (b *Broker) SchemaByVersion(ctx context.Context, name names.Topic, version 
 	return v.public(), nil
 }
 
-// Schemas returns the versions of a topic's schema, oldest first.
+// Schemas returns the current versions of a topic's schema, oldest first.
 func (b *Broker) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
@@ -320,7 +318,7 @@ func (b *Broker) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion
 	return list, nil
 }
 
-// FindSchema returns the number of the version with this definition.
+// FindSchema returns the number of the current version with this definition.
 func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (int64, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
@@ -333,8 +331,8 @@ func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (in
 	return v.Version, nil
 }
 
-// TestSchema tells whether AddSchema would take a definition, and by which
-// strategy. The reason why not is an ErrIncompatibleSchema.
+// TestSchema reports whether AddSchema would accept a definition, and the strategy it applies. It
+// returns ErrIncompatibleSchema with the reason if not.
 func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
 	job := b.pool.Job(ctx)
 	if err := b.checkSchema(job, &s); err != nil {
@@ -351,8 +349,8 @@ func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (St
 	return strategy, compatible(job, &s, t.schemas.current(), strategy)
 }
 
-// DeleteSchema marks a topic's schema as deleted and returns the version of
-// that mark. With force it forgets every version.
+// DeleteSchema appends a tombstone to a topic's schema and returns its version. With force it
+// removes every version.
 func (b *Broker) DeleteSchema(ctx context.Context, name names.Topic, force bool) (int64, error) {
 	var version int64
 	at := now()

@@ -35,7 +35,7 @@ func TestSchemaVersions(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
-	name := topic("orders") // comes into being with its schema
+	name := topic("orders") // created automatically with its schema
 	add := func(text string) int64 {
 		t.Helper()
 		v, err := c.AddSchema(ctx, name, avroSchema(text), false)
@@ -46,13 +46,13 @@ func TestSchemaVersions(t *testing.T) {
 		t.Errorf("first version is %d", v)
 	}
 	if v := add(orderV0 + "\n"); v != 0 {
-		t.Errorf("the same again is version %d", v)
+		t.Errorf("same definition again: got version %d", v)
 	}
 	if v := add(orderV1); v != 1 {
 		t.Errorf("second version is %d", v)
 	}
 	if v := add(orderV0); v != 0 {
-		t.Errorf("the first again is version %d", v)
+		t.Errorf("first definition again: got version %d", v)
 	}
 	_, err := c.AddSchema(ctx, name, avroSchema(orderNo), false)
 	wantErr(t, err, messaging.ErrIncompatibleSchema)
@@ -74,14 +74,14 @@ func TestSchemaVersions(t *testing.T) {
 	_, err = c.DeleteSchema(ctx, name, false)
 	wantErr(t, err, messaging.ErrNoSchema)
 	if old, err := c.SchemaByVersion(ctx, name, 1); err != nil || old.Text != orderV1 {
-		t.Errorf("a deleted version must stay readable: %+v, %v", old, err)
+		t.Errorf("deleted version: got %+v, %v; want it readable", old, err)
 	}
 	_, err = c.SchemaByVersion(ctx, name, 2)
 	wantErr(t, err, messaging.ErrNoSchema)
 	_, err = c.Produce(ctx, name, &messaging.Message{SchemaVersion: 1})
 	wantErr(t, err, messaging.ErrNoSchema)
 	if v := add(orderNo); v != 3 {
-		t.Errorf("after the deletion comes version %d", v)
+		t.Errorf("after the deletion: got version %d", v)
 	}
 	list, err := c.Schemas(ctx, name)
 	if err != nil || len(list) != 1 || list[0].Version != 3 {
@@ -93,7 +93,7 @@ func TestSchemaVersions(t *testing.T) {
 	_, err = c.SchemaByVersion(ctx, name, 1)
 	wantErr(t, err, messaging.ErrNoSchema)
 	if v := add(orderV0); v != 4 {
-		t.Errorf("numbers start again at %d", v)
+		t.Errorf("after a forced deletion: got version %d", v)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestSchemaStrategies(t *testing.T) {
 	without := record(`{"name":"id","type":"string"},{"name":"n","type":"int"}`)
 	for _, tc := range []struct {
 		strategy messaging.Strategy
-		versions []string // all but the last must be taken
+		versions []string // all but the last must be accepted
 		ok       bool
 	}{
 		{messaging.StrategyFull, []string{orderV0, withDefault}, true},
@@ -137,7 +137,7 @@ func TestSchemaStrategies(t *testing.T) {
 			}
 			if last > 0 {
 				if _, err := c.TestSchema(ctx, topic("t"), avroSchema(tc.versions[last])); (err == nil) != tc.ok {
-					t.Errorf("test says %v, want ok %v", err, tc.ok)
+					t.Errorf("TestSchema returned %v, want ok %v", err, tc.ok)
 				}
 			}
 			_, err := c.AddSchema(ctx, topic("t"), avroSchema(tc.versions[last]), false)
@@ -288,14 +288,15 @@ func TestPayloadValidation(t *testing.T) {
 				return nil
 			}))
 			c.produce(name, text(tc.good))
-			c.produce(name, text(tc.good)) // by the remembered schema
+			c.produce(name, text(tc.good)) // with the cached schema
 			_, err = c.Produce(ctx, name, text(tc.bad))
 			wantErr(t, err, messaging.ErrPayload)
 		})
 	}
 }
 
-// Between no check and a full one, payloads only have to parse.
+// TestPayloadsThatParse checks policy ParsePayload: payloads must have the format of the type, but
+// need not match the schema.
 func TestPayloadsThatParse(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -329,7 +330,7 @@ func TestPayloadsThatParse(t *testing.T) {
 			}))
 			c.produce(name, text(tc.garbage))
 			c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
-				p.ValidatePayload = &yes // wins
+				p.ValidatePayload = &yes // takes precedence
 				return nil
 			}))
 			_, err = c.Produce(ctx, name, text(tc.garbage))
@@ -396,7 +397,7 @@ func TestBadSchemas(t *testing.T) {
 		}
 	}
 	_, err := c.Topic(ctx, topic("t"))
-	wantErr(t, err, messaging.ErrNoTopic) // nothing changed
+	wantErr(t, err, messaging.ErrNoTopic) // no topic was created
 }
 
 func TestSchemaOfMessages(t *testing.T) {
@@ -406,16 +407,16 @@ func TestSchemaOfMessages(t *testing.T) {
 	name := c.create("orders", 2)
 	c.subscribe(name, "s")
 	for _, s := range []string{orderV0, orderV1} {
-		_, err := c.AddSchema(ctx, name.WithPartition(1), avroSchema(s), false) // the parent's
+		_, err := c.AddSchema(ctx, name.WithPartition(1), avroSchema(s), false) // schemas belong to the parent topic
 		c.do(err)
 	}
 	m := text("x")
 	if got := c.produce(name, m).SchemaVersion; got != 1 {
-		t.Errorf("without a word the version is %d", got)
+		t.Errorf("version of a message without one is %d", got)
 	}
 	m.SchemaVersion = 0
 	if got := c.produce(name, m).SchemaVersion; got != 0 {
-		t.Errorf("asked for 0, got %d", got)
+		t.Errorf("requested version 0, got %d", got)
 	}
 	m.SchemaVersion = 2
 	_, err := c.Produce(ctx, name, m)
@@ -429,7 +430,7 @@ func TestSchemaOfMessages(t *testing.T) {
 	}
 }
 
-// registered is a registry that knows some ids.
+// registered is a registry with some schema ids by subject.
 type registered map[string]int32
 
 func (r registered) SubjectHasID(_ context.Context, subject string, id int32) (bool, error) {
@@ -437,7 +438,7 @@ func (r registered) SubjectHasID(_ context.Context, subject string, id int32) (b
 	return ok && known == id, nil
 }
 
-// RecordNames knows the schemas 20 and 21 as records, and the rest as no such.
+// RecordNames returns names for the schemas 20 and 21 only.
 func (r registered) RecordNames(_ context.Context, id int32) ([]string, error) {
 	return map[int32][]string{20: {"acme.Order"}, 21: {"acme.Line", "acme.Other"}}[id], nil
 }

@@ -11,10 +11,10 @@ import (
 	"freshet/internal/registry/avro"
 )
 
-// SchemaType is the kind of a topic's payloads, in Pulsar's words.
+// SchemaType is the type of a topic's payloads in Pulsar's terms.
 type SchemaType string
 
-// The kinds of schema. The text of JSON, AVRO and PROTOBUF is an Avro record.
+// The types. The text of JSON, AVRO and PROTOBUF schemas is an Avro record.
 const (
 	SchemaNone           SchemaType = "NONE"
 	SchemaBytes          SchemaType = "BYTES"
@@ -40,8 +40,8 @@ const (
 	SchemaLocalDateTime  SchemaType = "LOCAL_DATE_TIME"
 )
 
-// primitiveSizes has every kind without a text, and how long its payloads are;
-// -1 for any length.
+// primitiveSizes lists every type without a schema text and the length of its payloads; -1 means
+// any length.
 var primitiveSizes = map[SchemaType]int{
 	SchemaNone: -1, SchemaBytes: -1, SchemaString: -1,
 	SchemaBoolean: 1, SchemaInt8: 1, SchemaInt16: 2, SchemaInt32: 4, SchemaInt64: 8,
@@ -49,7 +49,7 @@ var primitiveSizes = map[SchemaType]int{
 	SchemaInstant: 12, SchemaLocalDate: 8, SchemaLocalTime: 8, SchemaLocalDateTime: 16,
 }
 
-// structured kinds have an Avro record for a text.
+// structured reports whether the schema text is an Avro record.
 func (t SchemaType) structured() bool {
 	return t == SchemaJSON || t == SchemaAvro || t == SchemaProtobuf
 }
@@ -58,7 +58,7 @@ func invalidSchema(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", ErrInvalidSchema, fmt.Errorf(format, args...))
 }
 
-// checkSchema tells why a definition cannot be a topic's schema.
+// checkSchema returns the reason why a definition is not a valid schema.
 func (b *Broker) checkSchema(job *workpool.Job, s *Schema) error {
 	if len(s.Text) > b.limits.SchemaBytes {
 		return errs.Newf(errs.TooLarge, "%w: schema text is over %d bytes", ErrTooMuchData, b.limits.SchemaBytes)
@@ -93,7 +93,7 @@ func (s *Schema) check() error {
 	return nil
 }
 
-// record parses the text of a structured schema.
+// record parses the Avro record of a structured schema.
 func (s *Schema) record() (*avro.Schema, error) {
 	parsed, err := avro.Parse(s.Text, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Schema) record() (*avro.Schema, error) {
 	return parsed, nil
 }
 
-// Properties that say what the two halves of a KEY_VALUE schema are.
+// Properties that define the two halves of a KEY_VALUE schema.
 const (
 	propertyKeyType   = "key.schema.type"
 	propertyValueType = "value.schema.type"
@@ -114,9 +114,9 @@ const (
 	encodingSeparated = "SEPARATED"
 )
 
-// split takes a KEY_VALUE schema apart. Its text is a JSON object whose
-// members key and value hold the two texts, as strings or as JSON; their
-// types are in the properties and default to BYTES.
+// split returns the two halves of a KEY_VALUE schema. Its text is a JSON object whose members key
+// and value hold the two texts, as strings or as JSON; the types are in the properties and default
+// to BYTES.
 func (s *Schema) split() (key, value *Schema, err error) {
 	var halves struct {
 		Key   json.RawMessage `json:"key"`
@@ -151,7 +151,7 @@ func splitHalf(kind string, text json.RawMessage) (*Schema, error) {
 	return s, s.check()
 }
 
-// native is the text of a PROTOBUF_NATIVE schema.
+// native is the JSON text of a PROTOBUF_NATIVE schema.
 type native struct {
 	FileDescriptorSet      string `json:"fileDescriptorSet"`
 	RootMessageTypeName    string `json:"rootMessageTypeName"`

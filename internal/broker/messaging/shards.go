@@ -7,19 +7,19 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// In a group every member has the catalogue, and the topics of a shard are with its
-// owner: counters, open streams and what is known of producers are there, and die
-// with the ownership.
+// In an ensemble every member has the catalogue, but only the owner of a shard has the in-memory
+// state of its topics: meters, open push consumers and idempotent producers. The state is dropped
+// when the ownership ends.
 
-// Adopt makes a shard that this member has begun to own agree with the catalogue,
-// before anybody uses it. The engine is the shard's own.
+// Adopt reconciles the engine of a shard that this member has begun to own with the catalogue.
+// Calls may use the shard before AcquireShard returns: repair creates topics that the engine lacks.
 func (b *Broker) Adopt(ctx context.Context, shard int, owned engine.Engine) error {
-	b.Abandon(shard) // what came in before this member was the owner
+	b.Abandon(shard) // state from before this member became the owner
 	return b.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.shardOf(id) == shard })
 }
 
-// Abandon forgets what was known of a shard's topics. Open streams end, so that
-// their consumers connect again and find the new owner.
+// Abandon drops the in-memory state of a shard's topics. Open push consumers end, so that clients
+// reconnect to the new owner.
 func (b *Broker) Abandon(shard int) {
 	b.live.Range(func(key, _ any) bool {
 		if id := key.(engine.TopicID); b.shardOf(id) == shard {
@@ -29,9 +29,9 @@ func (b *Broker) Abandon(shard int) {
 	})
 }
 
-// Tell gives an engine that this member owns the rules of a topic as they are now,
-// after another member has changed them: only the owner tells its own engine, each
-// time what is newest, so that the newest rules stay.
+// Tell passes the current rules of a topic to an engine that this member owns, after another member
+// has changed them. Only the owner configures its engine, always with the newest rules, so that an
+// older change cannot overwrite them.
 func (b *Broker) Tell(ctx context.Context, owned engine.Topics, id engine.TopicID) error {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (b *Broker) shardOf(id engine.TopicID) int {
 	return int(uint64(id) % uint64(max(b.shards, 1))) //nolint:gosec // less than the number of shards
 }
 
-// beside is a new topic in the shard of another, so that what is moved from one to
-// the other is one write.
+// beside returns the record of a new topic in the shard of t, so that moving a message between the
+// two topics is one write.
 func (b *Broker) beside(t *topic) topicRecord {
 	if b.shards == 0 {
 		return topicRecord{}
@@ -57,7 +57,7 @@ func (b *Broker) beside(t *topic) topicRecord {
 	return topicRecord{Shard: &shard}
 }
 
-// IDOf returns the id of the topic that a name leads to, if this member knows it.
+// IDOf returns the id of the topic that a name resolves to.
 func (b *Broker) IDOf(ctx context.Context, name names.Topic) (engine.TopicID, bool) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {

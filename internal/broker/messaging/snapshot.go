@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Snapshot implements replica.State: a head, then one record per tenant,
-// namespace and topic, each a line of JSON.
+// Snapshot implements statemachine.State. It writes a header, then one record per tenant, namespace
+// and topic, each as a line of JSON.
 func (c *catalogue) Snapshot(w io.Writer) error {
 	out := &lineWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	out.write(record{Op: opSeed, Seeded: c.seeded})
@@ -52,7 +52,7 @@ func (l *lineWriter) write(r record) {
 	}
 }
 
-// restoreCatalogue reads what Snapshot wrote.
+// restoreCatalogue reads the output of Snapshot.
 func restoreCatalogue(r io.Reader) (*catalogue, error) {
 	c := newCatalogue()
 	in := json.NewDecoder(bufio.NewReaderSize(r, 64<<10))
@@ -98,7 +98,7 @@ func (c *catalogue) restore(r record) error {
 		}
 		t, _ := c.byID.Get(r.ID)
 		c.schemaBytes += r.History.size()
-		// The topic was made a line above and nobody has seen it yet.
+		// The topic was created above and is not published yet, so it may be modified.
 		t.terminated, t.schemas, t.pending = r.Topic.Terminated, r.History, r.Pending
 		if t.schemas != nil {
 			for _, v := range t.schemas.Versions {

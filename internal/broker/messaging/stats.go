@@ -8,11 +8,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Flow is how much went through since the broker opened, and how fast.
+// Flow is the traffic since the broker opened, and its rate.
 type Flow struct {
 	Messages, Bytes         int64
-	MessageRate, ByteRate   float64 // per second, between the last two looks
-	RedeliveredSinceRestart uint64  // of subscriptions
+	MessageRate, ByteRate   float64 // per second, see meter.rates
+	RedeliveredSinceRestart uint64  // subscriptions only
 }
 
 func (m *meter) flow(at time.Time) Flow {
@@ -26,7 +26,7 @@ type Stats struct {
 	Topic         Topic
 	Deduplicates  bool
 	In, Out       Flow
-	Partitions    []engine.PartitionStats // one, when a partition was asked for
+	Partitions    []engine.PartitionStats // only one for the name of a partition
 	Subscriptions []SubscriptionStats
 }
 
@@ -37,7 +37,7 @@ type SubscriptionStats struct {
 	Acks Flow
 }
 
-// Bytes returns how much the topic stores.
+// Bytes returns the stored bytes of the topic.
 func (s *Stats) Bytes() (n int64) {
 	for i := range s.Partitions {
 		n += s.Partitions[i].Bytes
@@ -45,7 +45,7 @@ func (s *Stats) Bytes() (n int64) {
 	return n
 }
 
-// Stats returns the statistics of a topic.
+// Stats returns the statistics of a topic or partition.
 func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 	t, described, err := b.describeFresh(ctx, name)
 	if err != nil {
@@ -71,9 +71,8 @@ func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 	return out, nil
 }
 
-// Of narrows the statistics down to one partition, as far as they can be: flows
-// and leases are counted by topic. A partition that the catalogue has and the engine
-// does not have yet holds nothing, so its statistics are empty.
+// Of narrows the statistics down to one partition as far as possible: flows and leases are counted
+// per topic. A partition that the catalogue has and the engine lacks is empty.
 func (s *Stats) Of(partition int32) Stats {
 	out := *s
 	out.Topic.Partition = partition
@@ -101,7 +100,7 @@ func (s *Stats) Of(partition int32) Stats {
 	return out
 }
 
-// describe asks the engine about a topic.
+// describe returns the engine's statistics of a topic.
 func (b *Broker) describe(ctx context.Context, t *topic) (stats engine.TopicStats, err error) {
 	err = b.withTopic(ctx, t.id, func() (err error) {
 		stats, err = b.engine.DescribeTopic(ctx, t.id)
@@ -110,6 +109,7 @@ func (b *Broker) describe(ctx context.Context, t *topic) (stats engine.TopicStat
 	return stats, err
 }
 
+// describeFresh resolves a name on an up-to-date catalogue and returns the engine's statistics.
 func (b *Broker) describeFresh(ctx context.Context, name names.Topic) (target, engine.TopicStats, error) {
 	t, err := b.fresh(ctx, name)
 	if err != nil {
@@ -134,8 +134,8 @@ func (b *Broker) describeSubscription(ctx context.Context, name names.Topic,
 	return t, engine.SubscriptionStats{}, ErrNoSubscription
 }
 
-// LastMessageID returns the id of the message published last; its entry is -1
-// when there is none.
+// LastMessageID returns the id of the message that was published last. Its entry is -1 when the
+// topic is empty.
 func (b *Broker) LastMessageID(ctx context.Context, name names.Topic) (names.MessageID, error) {
 	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {

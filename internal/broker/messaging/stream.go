@@ -11,10 +11,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Stream hands a subscription's messages out one after the other, as long as
-// its consumer keeps settling them: at most its credits are unsettled at any
-// time. Settlements are made with Settle, by whoever; a stream gets a credit
-// back when it hears of one, or when the lease ends.
+// Stream delivers a subscription's messages to one consumer while the number of unsettled messages
+// is below its credits. Any caller may settle them with Broker.Settle; a push consumer gets a credit back
+// when a message is settled or its lease ends.
 type Stream struct {
 	b            *Broker
 	target       target
@@ -24,26 +23,26 @@ type Stream struct {
 
 	mu      sync.Mutex
 	credits int
-	out     map[engine.MessageID]streamLease // unsettled
-	changed chan struct{}                    // capacity 1: a credit came back
-	ended   chan error                       // capacity 1: what it reads from was deleted
+	out     map[engine.MessageID]streamLease // messages that are not settled
+	changed chan struct{}                    // capacity 1: a credit is free again
+	ended   chan error                       // capacity 1: the subscription, topic or ownership ended
 }
 
-// streamLease is the lease of a message that a stream handed out.
+// streamLease is the lease of a message that a push consumer delivered.
 type streamLease struct {
 	delivery uint32
 	until    time.Time
 }
 
-// StreamOptions configures a stream.
+// StreamOptions configures a push consumer.
 type StreamOptions struct {
-	Credits int           // most unsettled messages; 0 means 100
-	Lease   time.Duration // 0 means the subscription's
+	Credits int           // limit of unsettled messages; 0 means 100
+	Lease   time.Duration // 0 means the subscription's lease
 }
 
 const defaultCredits = 100
 
-// Stream opens a stream. The caller closes it.
+// Stream opens a push consumer. The caller must close it.
 func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription string,
 	opts StreamOptions,
 ) (*Stream, error) {
@@ -76,11 +75,11 @@ func (b *Broker) Stream(ctx context.Context, name names.Topic, subscription stri
 	return s, nil
 }
 
-// streamBatch bounds one step of a stream, so that a slow reader holds little.
+// streamBatch bounds the messages of one call of Next, so that a slow reader holds few leases.
 const streamBatch = 32
 
-// Next returns the next messages, none when there were none within the wait.
-// It returns ErrClosing when the broker drains.
+// Next returns the next messages, or none when none arrive within the wait. It returns ErrClosing
+// when the broker drains.
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -139,14 +138,14 @@ func (s *Stream) receive(ctx context.Context, n int, wait time.Duration) ([]Rece
 	for i := range received {
 		id, err := s.target.engineID(received[i].ID)
 		if err != nil {
-			continue // cannot be: the id was made from the same target
+			continue // impossible: the id was derived from the same target
 		}
 		s.out[id] = streamLease{delivery: received[i].Redeliveries + 1, until: received[i].LeasedUntil}
 	}
 	return received, nil
 }
 
-// free returns how many credits there are, and when the next lease ends.
+// free returns the number of free credits and the end of the next lease. It drops expired leases.
 func (s *Stream) free(at time.Time) (int, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,7 @@ func (s *Stream) free(at time.Time) (int, time.Time) {
 	return s.credits - len(s.out), next
 }
 
-// settled hears what was said about messages of the subscription.
+// settled updates the unsettled messages after a settlement and wakes Next when a credit is free.
 func (s *Stream) settled(list []engine.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +191,8 @@ func (s *Stream) settled(list []engine.Settlement) {
 	}
 }
 
-// Close ends the stream and gives back at once what its consumer did not
-// settle, as when a Pulsar consumer disconnects.
+// Close ends the push consumer and releases the leases of its unsettled messages immediately, as
+// Pulsar does when a consumer disconnects.
 func (s *Stream) Close() error {
 	s.live.mu.Lock()
 	if _, ok := s.live.streams[s]; !ok {
@@ -213,20 +212,20 @@ func (s *Stream) Close() error {
 	if len(list) == 0 {
 		return nil
 	}
-	// The caller's context is most likely done; this must happen all the same.
+	// The caller's context has most likely ended; the leases must be released anyway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.b.ctx), giveBackTimeout)
 	defer cancel()
 	err := s.b.engine.Settle(ctx, s.target.id, s.subscription, list)
 	if errors.Is(err, ErrNoSubscription) || errors.Is(err, ErrNoTopic) {
-		return nil // deleted: there is nothing to give back to
+		return nil // deleted, so no lease exists any more
 	}
 	return err
 }
 
 const giveBackTimeout = 5 * time.Second
 
-// GiveBack returns messages that never reached their consumer, at once. What
-// somebody settled meanwhile stays settled.
+// GiveBack releases the leases of messages that did not reach their consumer. Messages that were
+// settled in the meantime stay settled.
 func (b *Broker) GiveBack(name names.Topic, subscription string, received []Received) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), giveBackTimeout)
 	defer cancel()

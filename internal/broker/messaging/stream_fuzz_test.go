@@ -9,8 +9,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// FuzzProducerState: what is stored of a producer is read as it was written, and
-// anything else is refused.
+// FuzzProducerState checks that the stored state of a producer survives encoding, and that decoding
+// rejects anything else.
 func FuzzProducerState(f *testing.F) {
 	side := encodeProducer(7, &producerState{epoch: 3})
 	f.Add(side.Key, side.Value)
@@ -27,7 +27,7 @@ func FuzzProducerState(f *testing.F) {
 	})
 }
 
-// FuzzSplit: HTTP readers get the records that Kafka readers get, and as many.
+// FuzzSplit checks that HTTP readers get the same records as Kafka readers.
 func FuzzSplit(f *testing.F) {
 	builder := records.NewBuilder(nil, 0)
 	builder.Add(&records.Record{
@@ -47,7 +47,7 @@ func FuzzSplit(f *testing.F) {
 			want = append(want, &copied)
 			return nil
 		}); err != nil {
-			t.Fatalf("batch that was let pass: %v", err)
+			t.Fatalf("walking an accepted batch: %v", err)
 		}
 		n := 0
 		err := Splitter{}.Split(engine.RecordBatch, batch, func(i int32, m *engine.Message) error {

@@ -30,10 +30,10 @@ func TestStreamCredits(t *testing.T) {
 	}
 	first := next(time.Minute)
 	if len(first) != 2 {
-		t.Fatalf("got %d messages for two credits", len(first))
+		t.Fatalf("got %d messages, want 2 for two credits", len(first))
 	}
 	if more := next(time.Millisecond); len(more) != 0 {
-		t.Fatalf("got %d messages without credit", len(more))
+		t.Fatalf("got %d messages, want none without a credit", len(more))
 	}
 	acked := make(chan []messaging.Received)
 	go func() {
@@ -51,12 +51,12 @@ func TestStreamCredits(t *testing.T) {
 	if got := next(time.Minute); len(got) != 1 || string(got[0].Payload) != "3" {
 		t.Fatalf("after a cumulative ack: %v", got)
 	}
-	// Closing gives back at once what was not settled.
+	// Close releases the leases of unsettled messages immediately.
 	c.do(s.Close())
 	c.do(s.Close())
 	back := c.receive(name, "s", 10)
 	if len(back) != 3 {
-		t.Errorf("%d messages came back, want 3", len(back))
+		t.Errorf("got %d messages after Close, want 3", len(back))
 	}
 }
 
@@ -155,14 +155,14 @@ func TestTail(t *testing.T) {
 			later, err := c.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(time.Hour)})
 			c.do(err)
 			if got, err := later.Next(ctx, time.Millisecond); err != nil || len(got) != 0 {
-				t.Errorf("since a time that is to come: %v, %v", got, err)
+				t.Errorf("since a time in the future: %v, %v", got, err)
 			}
 			_, err = c.Tail(ctx, name, messaging.TailFrom{After: &last})
 			c.do(err)
 			end, err := c.Tail(ctx, name, messaging.TailFrom{})
 			c.do(err)
 			if got, err := end.Next(ctx, time.Millisecond); err != nil || len(got) != 0 {
-				t.Errorf("behind the last: %v, %v", got, err)
+				t.Errorf("after the last: %v, %v", got, err)
 			}
 			if partitions > 0 {
 				c.do(c.GrowTopic(ctx, name, partitions+1))
@@ -178,7 +178,7 @@ func TestTail(t *testing.T) {
 				t.Errorf("got %v, %v", got, err)
 			}
 			if got := c.receive(name, "s", 100); len(got) != 7 {
-				t.Errorf("the subscription has %d messages, want 7: a tail disturbs nobody", len(got))
+				t.Errorf("subscription has %d messages, want 7 because a tail leases none", len(got))
 			}
 		})
 	}

@@ -9,8 +9,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Grow gives the topic more partitions, up to a number. With dryRun it only says
-// whether that would work.
+// Grow increases the number of partitions to partitions. With dryRun it only validates the request.
 func (t *StreamTopic) Grow(ctx context.Context, partitions int32, dryRun bool) error {
 	if !t.Partitioned() {
 		return errs.Newf(errs.Conflict, "%w: topic %s has no partitions; make it partitioned first",
@@ -22,7 +21,7 @@ func (t *StreamTopic) Grow(ctx context.Context, partitions int32, dryRun bool) e
 	return t.b.GrowTopic(ctx, t.topic.name, partitions)
 }
 
-// checkGrowth says whether a topic can have so many partitions.
+// checkGrowth returns an error unless the topic can grow to that many partitions.
 func (b *Broker) checkGrowth(t *topic, partitions int32) error {
 	if t.partitions == 0 {
 		return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, t.name)
@@ -34,9 +33,8 @@ func (b *Broker) checkGrowth(t *topic, partitions int32) error {
 	return nil
 }
 
-// Trim removes a partition's messages before an offset, for subscriptions too,
-// and returns the first offset that is left. ErrNoMessage when the offset is
-// behind the partition's end.
+// Trim removes a partition's messages before an offset, for subscriptions too, and returns the
+// first remaining offset. It returns ErrNoMessage when the offset is beyond the partition's end.
 func (t *StreamTopic) Trim(ctx context.Context, partition int32, before uint64) (uint64, error) {
 	var first uint64
 	err := t.engineCall(ctx, func() (err error) {
@@ -46,8 +44,7 @@ func (t *StreamTopic) Trim(ctx context.Context, partition int32, before uint64) 
 	return first, err
 }
 
-// Compacted says that the topic keeps the last record of every key, whatever its
-// age.
+// Compacted reports whether cleanup.policy is compact only, so that age and size delete nothing.
 func (t *StreamTopic) Compacted() bool { return t.rules.stream.compact }
 
 // PartitionStats returns the statistics of every partition.
@@ -56,16 +53,15 @@ func (t *StreamTopic) PartitionStats(ctx context.Context) ([]engine.PartitionSta
 	return stats.Partitions, err
 }
 
-// ActiveProducer is an idempotent producer that a partition knows.
+// ActiveProducer is an idempotent producer in the table of a partition.
 type ActiveProducer struct {
 	ID           int64
 	Epoch        int16
 	LastSequence int32
-	LastTime     int64 // of its last batch, epoch milliseconds
+	LastTime     int64 // time of its last batch, epoch milliseconds
 }
 
-// Producers returns the producers that a partition knows, in the order of their
-// ids.
+// Producers returns the idempotent producers of a partition in the order of their ids.
 func (t *StreamTopic) Producers(ctx context.Context, partition int32) ([]ActiveProducer, error) {
 	table, err := t.producerTable(ctx, partition)
 	if err != nil {
@@ -76,7 +72,7 @@ func (t *StreamTopic) Producers(ctx context.Context, partition int32) ([]ActiveP
 	all := make([]ActiveProducer, 0, len(table.m))
 	for id, s := range table.m {
 		if now()-s.at > producerRetention.Milliseconds() {
-			continue // it is forgotten with the next batch of another
+			continue // expired; evictLocked has not removed it yet
 		}
 		p := ActiveProducer{ID: id, Epoch: s.epoch, LastSequence: -1, LastTime: s.at}
 		if n := len(s.batches); n > 0 {

@@ -11,8 +11,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Names of topic configuration in the stream protocol that have an effect
-// (docs/spec/stream.md#configuration).
+// Names of Kafka topic configurations that have an effect (docs/spec/stream.md#configuration).
 const (
 	configRetentionMillis = "retention.ms"
 	configRetentionBytes  = "retention.bytes"
@@ -31,24 +30,24 @@ const (
 	cleanupCompact = "compact"
 )
 
-// defaultBatchBytes is the largest batch where the topic says nothing.
+// defaultBatchBytes is the default and the maximum of max.message.bytes.
 const defaultBatchBytes = 8 << 20
 
-// defaultTimeAfter is how many milliseconds ahead a record's clock may be.
+// defaultTimeAfter is how many milliseconds a record's timestamp may be ahead by default.
 const defaultTimeAfter = 3_600_000
 
-// streamConfig is one name of topic configuration.
+// streamConfig is the definition of one topic configuration.
 type streamConfig struct {
 	byDefault string
 	kind      ConfigKind
 	check     func(value string, limits *Limits) error
-	fixed     bool // only the default may be set: it is the truth
+	fixed     bool // any value but the default is rejected
 }
 
 // ConfigKind is the type of a configuration's value.
 type ConfigKind uint8
 
-// The types, with the protocol's numbers.
+// The types; the numbers are those of the Kafka protocol.
 const (
 	ConfigBoolean ConfigKind = 1
 	ConfigString  ConfigKind = 2
@@ -75,7 +74,7 @@ var streamConfigs = map[string]streamConfig{
 	PropertyKeySubjects:   {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
 	PropertyValueSubjects: {subjectStrategies[0], ConfigString, oneOf(subjectStrategies...), false},
 
-	// Kept and shown, without an effect.
+	// Stored and returned, without effect.
 	"compression.type": {
 		"producer", ConfigString,
 		oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false,
@@ -95,7 +94,7 @@ var streamConfigs = map[string]streamConfig{
 	"segment.jitter.ms":         {"0", ConfigLong, atLeast(0), false},
 	"segment.ms":                {"604800000", ConfigLong, atLeast(1), false},
 
-	// True whatever anybody wants.
+	// Fixed by the implementation.
 	"flush.messages":                 {"1", ConfigLong, nil, true},
 	"flush.ms":                       {"0", ConfigLong, nil, true},
 	"min.insync.replicas":            {"1", ConfigInt, nil, true},
@@ -114,7 +113,7 @@ func atLeast(least int64) func(string, *Limits) error {
 func oneOf(values ...string) func(string, *Limits) error {
 	return func(value string, _ *Limits) error {
 		if !slices.Contains(values, value) {
-			return errs.Newf(errs.Invalid, "%q is none of %s", value, strings.Join(values, ", "))
+			return errs.Newf(errs.Invalid, "%q is not one of %s", value, strings.Join(values, ", "))
 		}
 		return nil
 	}
@@ -143,15 +142,16 @@ func batchBytes(value string, _ *Limits) error {
 	return nil
 }
 
-// checkStreamConfig says whether a topic may have a configuration.
+// checkStreamConfig validates one configuration of a topic.
 func checkStreamConfig(name, value string, limits *Limits) error {
 	config, known := streamConfigs[name]
 	if !known {
-		return errs.Newf(errs.Invalid, "%w: %s is no configuration of a topic", ErrConfig, name)
+		return errs.Newf(errs.Invalid, "%w: %s is not a topic configuration", ErrConfig, name)
 	}
 	if config.fixed {
 		if value != config.byDefault {
-			return errs.Newf(errs.Invalid, "%w: %s is always %s here", ErrConfig, name, config.byDefault)
+			return errs.Newf(errs.Invalid, "%w: %s cannot be changed; its value is always %s", ErrConfig, name,
+				config.byDefault)
 		}
 		return nil
 	}
@@ -161,19 +161,19 @@ func checkStreamConfig(name, value string, limits *Limits) error {
 	return nil
 }
 
-// streamRules are what the configuration of the stream protocol says, where it
-// says something.
+// streamRules are the effective Kafka configurations of a topic. Nil and zero fields mean that the
+// topic does not set them.
 type streamRules struct {
 	retainMillis *int64
-	retainBytes  *int64 // of a partition
-	batchBytes   int    // 0 for the default
+	retainBytes  *int64 // per partition
+	batchBytes   int    // 0 means the default
 	appendTime   bool
-	compact      bool // and nothing else: age and size delete nothing
-	keyed        bool // every message needs a key, since the topic is compacted
+	compact      bool // compact without delete: age and size delete nothing
+	keyed        bool // every message needs a key because the topic is compacted
 	murmur2      bool
 	strict       bool
-	timeBefore   *int64 // milliseconds that a record's time may lie back
-	timeAfter    *int64 // and ahead
+	timeBefore   *int64 // milliseconds that a record's timestamp may be in the past
+	timeAfter    *int64 // milliseconds that it may be in the future
 }
 
 func (r *streamRules) override(config map[string]string) {
@@ -210,8 +210,8 @@ func (r *streamRules) override(config map[string]string) {
 	}
 }
 
-// times is between which timestamps a record that comes now must lie; false when all
-// are set anyway.
+// times returns the allowed range of timestamps for a record appended now. bounded is false when
+// the broker sets all timestamps itself (LogAppendTime).
 func (r *streamRules) times(now int64) (from, to int64, bounded bool) {
 	from, to = math.MinInt64, math.MaxInt64
 	if r.timeBefore != nil {
@@ -227,7 +227,7 @@ func (r *streamRules) times(now int64) (from, to int64, bounded bool) {
 	return from, to, !r.appendTime
 }
 
-// configure puts what concerns the engine into a topic's configuration.
+// configure sets the fields of the engine's configuration that Kafka configurations override.
 func (r *streamRules) configure(c *engine.TopicConfig) {
 	if r.retainMillis != nil {
 		c.RetainAge = max(time.Duration(*r.retainMillis)*time.Millisecond, -1)
@@ -238,12 +238,12 @@ func (r *streamRules) configure(c *engine.TopicConfig) {
 	if r.retainBytes != nil {
 		c.RetainBytes = max(*r.retainBytes, -1)
 		if *r.retainBytes > math.MaxInt64/int64(c.Partitions) {
-			c.RetainBytes = -1 // more than there will ever be
+			c.RetainBytes = -1 // the product would overflow: no limit
 		} else if *r.retainBytes > 0 {
 			c.RetainBytes *= int64(c.Partitions)
 		}
 	}
-	if r.compact { // until there is compaction: nothing that it would keep is deleted
+	if r.compact { // compaction is not implemented, so keep everything that it would keep
 		c.RetainAge, c.RetainBytes = -1, -1
 	}
 }

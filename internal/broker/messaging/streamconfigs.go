@@ -10,19 +10,19 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// StreamConfig is a configuration of a topic as the stream protocol shows it.
+// StreamConfig is a topic configuration as the Kafka protocol reports it.
 type StreamConfig struct {
 	Name      string
 	Value     string
-	Set       bool   // by the topic itself
-	Default   string // what is in force where the topic sets nothing
+	Set       bool   // the topic itself sets it
+	Default   string // effective value if the topic does not set it
 	Inherited bool   // Default comes from policies of the topic, its namespace or the cluster
 	ReadOnly  bool
 	Kind      ConfigKind
 	Doc       string
 }
 
-// StreamConfigs returns the configuration in force, in the order of names.
+// StreamConfigs returns the effective configuration in order of the names.
 func (t *StreamTopic) StreamConfigs() []StreamConfig {
 	all := make([]StreamConfig, 0, len(streamConfigs))
 	for _, name := range slices.Sorted(maps.Keys(streamConfigs)) {
@@ -36,7 +36,7 @@ func (t *StreamTopic) StreamConfigs() []StreamConfig {
 		}
 		c.Value = c.Default
 		if value, ok := t.topic.policies.Stream[name]; ok {
-			// What a topic has from its making is not something that it sets.
+			// A value that the topic got at its creation does not count as set.
 			made, ok := t.topic.policies.madeWith(name)
 			c.Value, c.Set = value, !ok || value != made
 			if ok {
@@ -48,8 +48,8 @@ func (t *StreamTopic) StreamConfigs() []StreamConfig {
 	return all
 }
 
-// madeWith returns the value that topics of the stream protocol have from their
-// making on where others have another one.
+// madeWith returns the value of a configuration that topics created over the Kafka protocol get at
+// their creation instead of the general default.
 func (p *Policies) madeWith(name string) (string, bool) {
 	routing, made := p.Stream[configRouting]
 	switch {
@@ -63,7 +63,7 @@ func (p *Policies) madeWith(name string) (string, bool) {
 	return "", false
 }
 
-// inheritedConfig is what policies in other words say.
+// inheritedConfig returns the value that policies and properties give a configuration.
 func (t *StreamTopic) inheritedConfig(name string) (string, bool) {
 	r := t.rules
 	switch name {
@@ -86,15 +86,15 @@ func (t *StreamTopic) inheritedConfig(name string) (string, bool) {
 	return "", false
 }
 
-// ConfigOp says what becomes of a configuration.
+// ConfigOp is an operation on a configuration.
 type ConfigOp uint8
 
-// What can become of a configuration; the numbers are the protocol's.
+// The operations; the numbers are those of the Kafka protocol.
 const (
 	ConfigSet      ConfigOp = iota
-	ConfigReset             // back to what is in force where the topic sets nothing
-	ConfigAppend            // add to a list what it does not have
-	ConfigSubtract          // take out of a list
+	ConfigReset             // return to the default
+	ConfigAppend            // add missing items to a list
+	ConfigSubtract          // remove items from a list
 )
 
 // ConfigChange is one change of a topic's configuration.
@@ -104,8 +104,7 @@ type ConfigChange struct {
 	Value string
 }
 
-// AlterStreamConfig changes the configuration of a topic. With dryRun nothing is
-// changed.
+// AlterStreamConfig changes single configurations of a topic. With dryRun it only validates them.
 func (t *StreamTopic) AlterStreamConfig(ctx context.Context, changes []ConfigChange, dryRun bool) error {
 	return t.editConfig(ctx, dryRun, func(p *Policies) error {
 		for i := range changes {
@@ -117,8 +116,8 @@ func (t *StreamTopic) AlterStreamConfig(ctx context.Context, changes []ConfigCha
 	})
 }
 
-// ReplaceStreamConfig gives a topic exactly this configuration: what it set and
-// what is not named goes back to the default. With dryRun nothing is changed.
+// ReplaceStreamConfig sets a topic's configurations to exactly these. All others return to their
+// default. With dryRun it only validates them.
 func (t *StreamTopic) ReplaceStreamConfig(ctx context.Context, config map[string]string, dryRun bool) error {
 	return t.editConfig(ctx, dryRun, func(p *Policies) error {
 		for _, name := range slices.Sorted(maps.Keys(p.Stream)) {
@@ -148,12 +147,12 @@ func (t *StreamTopic) editConfig(ctx context.Context, dryRun bool, edit func(*Po
 	return policies.validate(&t.b.limits)
 }
 
-// alter makes one change. Values are checked when all are made.
+// alter applies one change. The caller validates the values after all changes.
 func (p *Policies) alter(change *ConfigChange) error {
 	name := change.Name
 	config, known := streamConfigs[name]
 	if !known {
-		return errs.Newf(errs.Invalid, "%w: %s is no configuration of a topic", ErrConfig, name)
+		return errs.Newf(errs.Invalid, "%w: %s is not a topic configuration", ErrConfig, name)
 	}
 	value := change.Value
 	switch change.Op {
@@ -162,7 +161,7 @@ func (p *Policies) alter(change *ConfigChange) error {
 		value = ""
 	case ConfigAppend, ConfigSubtract:
 		if config.kind != ConfigList {
-			return errs.Newf(errs.Invalid, "%w: %s is not a list, so nothing can be added to it or taken out; set it",
+			return errs.Newf(errs.Invalid, "%w: %s is not a list, so append and subtract do not apply; set it",
 				ErrConfig, name)
 		}
 		current, ok := p.Stream[name]
@@ -171,12 +170,12 @@ func (p *Policies) alter(change *ConfigChange) error {
 		}
 		value = editList(current, change.Value, change.Op == ConfigAppend)
 	default:
-		return errs.Newf(errs.Invalid, "%w: %s: operation %d is not known", ErrConfig, name, change.Op)
+		return errs.Newf(errs.Invalid, "%w: %s: operation %d is unknown", ErrConfig, name, change.Op)
 	}
 	if name == configRouting {
 		routing := p.Stream[name]
 		if change.Op != ConfigSet || value != routing && (routing != "" || value != routingMurmur3) {
-			return errs.Newf(errs.Invalid, "%w: %s is fixed when a topic is made", ErrConfig, name)
+			return errs.Newf(errs.Invalid, "%w: %s is fixed when the topic is created", ErrConfig, name)
 		}
 		return nil
 	}
@@ -184,7 +183,7 @@ func (p *Policies) alter(change *ConfigChange) error {
 	return nil
 }
 
-// put stores a value, or the one that a topic has by itself.
+// put stores a value, or with reset restores the topic's default.
 func (p *Policies) put(name, value string, reset bool) {
 	if p.Stream == nil {
 		p.Stream = make(map[string]string)
@@ -201,7 +200,7 @@ func (p *Policies) put(name, value string, reset bool) {
 	if !slices.Contains(linked, name) {
 		return
 	}
-	// The property of the same meaning is kept in step.
+	// Keep the property of the same name consistent.
 	if reset {
 		delete(p.Properties, name)
 		return
@@ -212,7 +211,7 @@ func (p *Policies) put(name, value string, reset bool) {
 	p.Properties[name] = value
 }
 
-// editList adds to a list in text what it does not have, or takes out what it has.
+// editList adds the missing items of change to a comma-separated list, or removes them from it.
 func editList(current, change string, add bool) string {
 	var list []string
 	has := func(item string) bool { return slices.Contains(list, item) }

@@ -7,8 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestStreamConfigsAreDocumented: whoever asks what a configuration means gets an
-// answer.
+// TestStreamConfigsAreDocumented checks that every configuration has a description.
 func TestStreamConfigsAreDocumented(t *testing.T) {
 	t.Parallel()
 	for name := range streamConfigs {
@@ -18,13 +17,13 @@ func TestStreamConfigsAreDocumented(t *testing.T) {
 	}
 	for name := range streamConfigDocs {
 		if _, ok := streamConfigs[name]; !ok {
-			t.Errorf("%s: got documentation of a configuration that there is not", name)
+			t.Errorf("%s: got documentation of a configuration that does not exist", name)
 		}
 	}
 }
 
-// TestSizeLimitDoesNotWrap: a limit that is as good as none must not become a
-// small one when it is multiplied by partitions.
+// TestSizeLimitDoesNotWrap checks that a huge retention.bytes does not overflow to a small limit
+// when it is multiplied by the number of partitions.
 func TestSizeLimitDoesNotWrap(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[int64]int64{

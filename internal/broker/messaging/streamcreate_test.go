@@ -7,8 +7,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// TestRegisteredSchemaIDsFromTheStart: a topic can demand them when it is made over
-// the stream protocol.
+// TestRegisteredSchemaIDsFromTheStart checks that a topic created over the Kafka protocol can
+// require schema ids.
 func TestRegisteredSchemaIDsFromTheStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{Schemas: registered{"orders-value": 7}})
@@ -19,11 +19,11 @@ func TestRegisteredSchemaIDsFromTheStart(t *testing.T) {
 		t.Errorf("a value without an id: got %v, want %v", err, messaging.ErrSchemaPrefix)
 	}
 	if _, err := c.Produce(t.Context(), created.Name(), text("\x00\x00\x00\x00\x07rest")); err != nil {
-		t.Errorf("a value with its id: got %v, want it taken", err)
+		t.Errorf("a value with its id: got error %v, want none", err)
 	}
 }
 
-// TestCompactedTopicsNeedKeys: whether they are only compacted or delete too.
+// TestCompactedTopicsNeedKeys checks topics with cleanup.policy compact, alone and with delete.
 func TestCompactedTopicsNeedKeys(t *testing.T) {
 	t.Parallel()
 	for policy, needed := range map[string]bool{
@@ -36,7 +36,7 @@ func TestCompactedTopicsNeedKeys(t *testing.T) {
 		c.do(err)
 		_, err = c.Produce(t.Context(), created.Name(), text("without a key"))
 		if got := errors.Is(err, messaging.ErrMessage); got != needed {
-			t.Errorf("%s: got %v, want refused %t", policy, err, needed)
+			t.Errorf("%s: got %v, want rejected %t", policy, err, needed)
 		}
 	}
 }

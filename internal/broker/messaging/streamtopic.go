@@ -9,8 +9,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// StreamTopic is a topic as the stream protocol works with it: partitions that
-// are logs of batches, with offsets that are the engine's entries.
+// StreamTopic is a topic as the Kafka protocol uses it: partitions are logs of batches, and an
+// offset is the engine's entry number.
 type StreamTopic struct {
 	b     *Broker
 	topic *topic
@@ -18,7 +18,7 @@ type StreamTopic struct {
 	rules *rules
 }
 
-// StreamTopic finds a topic. The name of a partition is none.
+// StreamTopic looks a topic up. For the name of a partition it returns ErrPartitionName.
 func (b *Broker) StreamTopic(ctx context.Context, name names.Topic) (*StreamTopic, error) {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *Broker) StreamTopic(ctx context.Context, name names.Topic) (*StreamTopi
 	return b.streamTopic(t.topic), nil
 }
 
-// StreamTopicByID finds a topic by its incarnation.
+// StreamTopicByID looks a topic up by its incarnation number.
 func (b *Broker) StreamTopicByID(ctx context.Context, id uint64) (*StreamTopic, error) {
 	t, ok := b.catalogue.View().byID.Get(engine.TopicID(id))
 	if !ok {
@@ -50,8 +50,8 @@ func (b *Broker) streamTopic(t *topic) *StreamTopic {
 	return &StreamTopic{b: b, topic: t, live: live, rules: b.rulesOf(t, live)}
 }
 
-// StreamTopics calls visit for the topics of a namespace in order of their names,
-// until it returns false.
+// StreamTopics calls visit for the topics of a namespace in order of their names, until visit
+// returns false.
 func (b *Broker) StreamTopics(ctx context.Context, ns names.Namespace, visit func(*StreamTopic) bool) error {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
@@ -64,12 +64,12 @@ func (b *Broker) StreamTopics(ctx context.Context, ns names.Namespace, visit fun
 	return nil
 }
 
-// TopicsRevision changes whenever a topic comes, goes or gets more partitions; it
-// also changes with other things of the catalogue.
+// TopicsRevision changes whenever a topic is created, deleted or gets more partitions. It also
+// changes with every other change of the catalogue.
 func (b *Broker) TopicsRevision() uint64 { return b.catalogue.Position() }
 
-// PartitionsOf returns how many partitions an incarnation of a topic has, 0 when
-// it is gone.
+// PartitionsOf returns the number of partitions of a topic's incarnation, or 0 when the cached
+// catalogue does not have it.
 func (b *Broker) PartitionsOf(id engine.TopicID) int32 {
 	t, ok := b.catalogue.View().byID.Get(id)
 	if !ok {
@@ -78,9 +78,8 @@ func (b *Broker) PartitionsOf(id engine.TopicID) int32 {
 	return max(t.partitions, 1)
 }
 
-// CreateStreamTopic makes a partitioned topic; 0 partitions are as many as the
-// namespace has for topics that come into being by themselves, at least one. With
-// dryRun everything is checked and nothing made.
+// CreateStreamTopic creates a partitioned topic. With 0 partitions it gets the namespace's number
+// for automatically created topics, at least one. With dryRun it only validates the request.
 func (b *Broker) CreateStreamTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
 	dryRun bool,
 ) (*StreamTopic, error) {
@@ -117,8 +116,7 @@ func (b *Broker) CreateStreamTopic(ctx context.Context, name names.Topic, partit
 	return b.streamTopic(t), nil
 }
 
-// MayCreateTopics says whether a namespace lets topics come into being because
-// somebody asks for them.
+// MayCreateTopics reports whether a namespace allows the automatic creation of topics.
 func (b *Broker) MayCreateTopics(ns names.Namespace) bool {
 	space, ok := b.catalogue.View().namespace(ns)
 	return ok && inForce(space.policies.AutoTopicCreation, defaults.AutoTopicCreation).Allow
@@ -127,16 +125,17 @@ func (b *Broker) MayCreateTopics(ns names.Namespace) bool {
 // Name returns the topic's name.
 func (t *StreamTopic) Name() names.Topic { return t.topic.name }
 
-// ID returns the number of the topic's incarnation.
+// ID returns the topic's incarnation number.
 func (t *StreamTopic) ID() uint64 { return uint64(t.topic.id) }
 
-// Partitions returns how many partitions there are: a topic without any has one.
+// Partitions returns the number of partitions. An unpartitioned topic has one.
 func (t *StreamTopic) Partitions() int32 { return max(t.topic.partitions, 1) }
 
-// Partitioned says whether the topic can get more partitions.
+// Partitioned reports whether the topic can get more partitions.
 func (t *StreamTopic) Partitioned() bool { return t.topic.partitions > 0 }
 
-// engineCall calls the engine, and tells it about the topic when it has to.
+// engineCall calls the engine. If the engine lacks the topic or partition, engineCall creates it
+// and calls again.
 func (t *StreamTopic) engineCall(ctx context.Context, call func() error) error {
 	err := call()
 	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
@@ -145,8 +144,8 @@ func (t *StreamTopic) engineCall(ctx context.Context, call func() error) error {
 	return err
 }
 
-// Read calls visit for what is stored from an offset on, batch by batch, until it
-// says no, and returns where the partition begins and ends.
+// Read calls visit for the stored batches and messages from an offset on, until visit returns
+// false, and returns the first and next offset of the partition.
 func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64,
 	visit func(*engine.Stored) (bool, error),
 ) (engine.Extent, error) {
@@ -154,7 +153,7 @@ func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64,
 	see := visit
 	if visit != nil {
 		see = func(s *engine.Stored) (bool, error) {
-			from = s.First + uint64(max(s.Run.Count, 1)) // a repeated call shows nothing twice
+			from = s.First + uint64(max(s.Run.Count, 1)) // a repeated call continues here
 			return visit(s)
 		}
 	}
@@ -165,7 +164,7 @@ func (t *StreamTopic) Read(ctx context.Context, partition int32, from uint64,
 	return extent, err
 }
 
-// Extents returns where each partition begins and ends.
+// Extents returns the first and next offset of each partition.
 func (t *StreamTopic) Extents(ctx context.Context) ([]engine.Extent, error) {
 	stats, err := t.b.describe(ctx, t.topic)
 	if err != nil {
@@ -178,7 +177,7 @@ func (t *StreamTopic) Extents(ctx context.Context) ([]engine.Extent, error) {
 	return extents, nil
 }
 
-// Mark names a place in a partition, for Grown.
+// Mark returns a position in a partition as WaitForAppend expects it.
 func (t *StreamTopic) Mark(partition int32, offset uint64) engine.Mark {
 	return engine.Mark{Topic: t.topic.id, Partition: partition, Entry: offset}
 }
@@ -203,8 +202,7 @@ func (t *StreamTopic) FindNewest(ctx context.Context, partition int32) (engine.F
 	return found, err
 }
 
-// Grown returns when one of the marked places is written to, or ctx or the broker
-// ends.
+// Grown returns when one of the positions has been written, or when ctx ends or the broker drains.
 func (b *Broker) Grown(ctx context.Context, marks []engine.Mark) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,5 +210,5 @@ func (b *Broker) Grown(ctx context.Context, marks []engine.Mark) error {
 	return b.engine.Grown(ctx, marks)
 }
 
-// Delivered counts messages that were handed out.
+// Delivered adds messages to the topic's delivery meter.
 func (t *StreamTopic) Delivered(messages, bytes int) { t.live.out.addMany(messages, bytes) }

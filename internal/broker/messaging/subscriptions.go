@@ -11,15 +11,14 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Names of subscription properties that the broker acts upon; all others are
-// kept and given back.
+// Subscription properties that the broker acts on. It stores all others and returns them unchanged.
 const (
 	PropertyMaxRedeliver    = "maxRedeliverCount"
 	PropertyDeadLetterTopic = "deadLetterTopic"
 	PropertyAckTimeout      = "ackTimeoutMillis"
 )
 
-// Position says where a subscription starts or is moved to.
+// Position is the start of a subscription, or the target of a reset.
 type Position struct {
 	Kind PositionKind
 	ID   names.MessageID // AtID and AfterID
@@ -27,7 +26,7 @@ type Position struct {
 	N    uint64          // Skip
 }
 
-// PositionKind says how to read a Position.
+// PositionKind is the kind of a Position.
 type PositionKind = engine.PositionKind
 
 // The kinds of position.
@@ -37,8 +36,8 @@ const (
 	AtID          = engine.AtID
 	AfterID       = engine.AfterID
 	AtTime        = engine.AtTime
-	Skip          = engine.SkipN    // past N unacknowledged messages; only of an existing subscription
-	ExpiredBefore = engine.SkipTime // past what was published before Time; only of an existing subscription
+	Skip          = engine.SkipN    // skip N unacknowledged messages; existing subscriptions only
+	ExpiredBefore = engine.SkipTime // skip messages published before Time; existing subscriptions only
 )
 
 func (t target) position(p Position) (engine.Position, error) {
@@ -60,7 +59,7 @@ func (t target) position(p Position) (engine.Position, error) {
 	return out, nil
 }
 
-// Subscribe creates a subscription, and its topic when the namespace allows.
+// Subscribe creates a subscription, and its topic if the namespace allows automatic creation.
 func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position,
 	properties map[string]string,
 ) error {
@@ -89,7 +88,7 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 	}
 	for i := range stats.Subscriptions {
 		if stats.Subscriptions[i].Name == subscription {
-			return ErrSubscriptionExists // before a dead-letter topic is made in vain
+			return ErrSubscriptionExists // before subscriptionConfig creates a dead-letter topic
 		}
 	}
 	config, err := b.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
@@ -107,7 +106,7 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 	return positionError(err)
 }
 
-// positionError gives an engine's complaint about an id its name here.
+// positionError converts the engine's errors about a message id to ErrNoPosition.
 func positionError(err error) error {
 	if errors.Is(err, engine.ErrForeignID) || errors.Is(err, engine.ErrNoMessage) ||
 		errors.Is(err, engine.ErrNoPartition) {
@@ -140,8 +139,8 @@ func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic,
 	return stats.Config.Properties, nil
 }
 
-// SetSubscriptionProperties replaces the properties of a subscription and acts
-// upon those it knows.
+// SetSubscriptionProperties replaces the properties of a subscription and applies those that the
+// broker acts on.
 func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string,
 	properties map[string]string,
 ) error {
@@ -160,8 +159,8 @@ func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic
 	return b.engine.ConfigureSubscription(ctx, t.id, subscription, config)
 }
 
-// Unsubscribe deletes a subscription. Without force, one that consumers wait on
-// stays (ErrSubscriptionBusy).
+// Unsubscribe deletes a subscription. Without force it returns ErrSubscriptionBusy while consumers
+// wait on the subscription.
 func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription string, force bool) error {
 	t, stats, err := b.describeSubscription(ctx, name, subscription)
 	if err != nil {
@@ -177,7 +176,7 @@ func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription
 	return nil
 }
 
-// Reset moves a subscription.
+// Reset moves a subscription to another position.
 func (b *Broker) Reset(ctx context.Context, name names.Topic, subscription string, at Position) error {
 	t, err := b.resolve(ctx, name)
 	if err != nil {

@@ -9,23 +9,23 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Tail reads a topic as it grows and disturbs no subscription.
+// Tail reads new messages of a topic without a subscription.
 type Tail struct {
 	b      *Broker
 	target target
 	first  int32
-	next   []uint64 // entry to read next, by partition from first on
+	next   []uint64 // entry to read next, by partition starting at first
 }
 
-// TailFrom says where a tail begins: at an id, at a time, at the first message
-// still kept, or, by default, behind the last one.
+// TailFrom is the start of a tail: after an id, at a time, at the first stored message, or, by
+// default, after the last message.
 type TailFrom struct {
 	Earliest bool
 	Since    time.Time
 	After    *names.MessageID
 }
 
-// Tail opens a tail.
+// Tail opens a tail. It needs no Close.
 func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
 	t, stats, err := b.describeFresh(ctx, name)
 	if err != nil {
@@ -62,8 +62,8 @@ func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Ta
 	return tail, nil
 }
 
-// resume continues behind a message. On the other partitions that means behind
-// what was published before it; what was published with it may come again.
+// resume continues after a message. On the other partitions it continues with the messages
+// published at the same time or later; messages of the same millisecond may be delivered again.
 func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 	id, err := t.target.engineID(last)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 	}
 	if len(t.next) > 1 {
 		records, err := t.b.read(ctx, t.target.id, engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1})
-		if err != nil && !errors.Is(err, engine.ErrCorrupt) { // one may go on behind a damaged message
+		if err != nil && !errors.Is(err, engine.ErrCorrupt) { // the tail may continue after a damaged message
 			return err
 		}
 		if len(records) > 0 {
@@ -84,8 +84,8 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 	return nil
 }
 
-// passed continues behind a message. The message may be of a partition that the engine got
-// since the tail began.
+// passed continues after a message. The message may belong to a partition that was added since the
+// tail began.
 func (t *Tail) passed(id engine.MessageID) {
 	part := int(id.Partition - t.first)
 	for part >= len(t.next) {
@@ -94,8 +94,8 @@ func (t *Tail) passed(id engine.MessageID) {
 	t.next[part] = id.Entry + 1
 }
 
-// seek goes to the first messages published since then, and where there are none
-// stays behind the last.
+// seek moves each partition to the first message published at or after a time. A partition without
+// such a message keeps its position.
 func (t *Tail) seek(ctx context.Context, since time.Time) error {
 	for i := range t.next {
 		req := engine.ReadRequest{Partition: t.first + int32(i), Since: since, Max: 1}
@@ -110,8 +110,8 @@ func (t *Tail) seek(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// Next returns the messages that came since the last call, waiting for the
-// first. It returns none after the wait, and ErrClosing when the broker drains.
+// Next returns the messages since the last call and waits for the first one. It returns none after
+// the wait, and ErrClosing when the broker drains.
 func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
 	if err := t.b.addWaiting(); err != nil {
 		return nil, err

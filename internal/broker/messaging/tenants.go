@@ -51,7 +51,7 @@ func (b *Broker) Tenant(ctx context.Context, name string) (Tenant, error) {
 	return *t, nil
 }
 
-// CreateTenant makes a tenant.
+// CreateTenant creates a tenant.
 func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 	if err := t.validate(); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 	return err
 }
 
-// UpdateTenant changes a tenant's roles and clusters. Like every change of the
-// catalogue, it may be decided more than once.
+// UpdateTenant changes a tenant's roles and clusters. change may be called more than once and must
+// depend on its argument only.
 func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Tenant) error) error {
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		before, ok := c.tenants.Get(name)

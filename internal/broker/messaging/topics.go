@@ -12,15 +12,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// errTopicChanged says that a topic, or what a new one would be, is not what it
-// was when room was taken for it.
-var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace was changed at the same moment; try again")
+// errTopicChanged means that the topic, or the policies that a new topic would get, changed after
+// quota was reserved for it.
+var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace changed concurrently; retry")
 
-// changedTries is how often room is taken anew. One try brings the catalogue up to date
-// with what other members have changed; each further one is for a change meanwhile.
+// changedTries is how often a reservation is repeated. The first retry works on a catalogue that
+// contains the changes of other members; each further one is for another concurrent change.
 const changedTries = 5
 
-// untilUnchanged repeats what takes room for a topic that was not what this member knew.
+// untilUnchanged calls try again while it fails with errTopicChanged.
 func untilUnchanged(try func() error) (err error) {
 	for range changedTries {
 		if err = try(); !errors.Is(err, errTopicChanged) {
@@ -30,15 +30,15 @@ func untilUnchanged(try func() error) (err error) {
 	return err
 }
 
-// Topic is what the catalogue knows of a topic.
+// Topic describes a topic.
 type Topic struct {
 	Name       names.Topic
 	ID         uint64 // the incarnation number, first part of its message ids
 	Partitions int32  // 0 when the topic is not partitioned
-	Partition  int32  // the partition that was asked for by name, or -1
+	Partition  int32  // the partition in the requested name, or -1
 	Created    int64  // epoch milliseconds
 	Terminated bool
-	Policies   *Policies // of the topic itself; not to be changed
+	Policies   *Policies // of the topic itself; read-only
 }
 
 func (t target) describe() Topic {
@@ -48,7 +48,7 @@ func (t target) describe() Topic {
 	}
 }
 
-// Topic returns a topic, or the topic that a partition belongs to.
+// Topic returns a topic. For the name of a partition it returns the partition's topic.
 func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
 	if _, err := b.catalogue.Fresh(ctx); err != nil {
 		return Topic{}, err
@@ -60,8 +60,8 @@ func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
 	return t.describe(), nil
 }
 
-// Topics calls visit for the topics of a namespace, or of all when none is
-// given, in order of their names, until it returns false.
+// Topics calls visit for the topics of a namespace in order of their names, until visit returns
+// false. Without a namespace it visits all topics.
 func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Topic) bool) error {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
@@ -81,8 +81,7 @@ func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Top
 	return nil
 }
 
-// CreateTopic makes a topic with that many partitions, 0 for a topic that is
-// not partitioned.
+// CreateTopic creates a topic with that many partitions; 0 creates a topic that is not partitioned.
 func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
 	properties map[string]string,
 ) error {
@@ -105,8 +104,8 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 	return err
 }
 
-// create appends the topic's first record and brings it to the engine. With
-// ifMissing set, a topic that exists already is no error.
+// create appends the topic's first record to the journal and creates the topic in the engine. With
+// ifMissing set, a topic that already exists is no error. make may be called more than once.
 func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (t *topic, err error) {
@@ -117,7 +116,8 @@ func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool,
 	return t, err
 }
 
-// createAsKnown does so with room for a topic as this member would make it now.
+// createAsKnown reserves quota according to the cached catalogue and creates the topic. It returns
+// errTopicChanged when the reservation turns out too small.
 func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (*topic, error) {
@@ -138,7 +138,7 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 		if err != nil {
 			return nil, err
 		}
-		// Such a name would be a partition's, if ever its parent came to be.
+		// The name would denote a partition if its parent were created.
 		if _, _, ok := name.Partition(); ok {
 			return nil, ErrPartitionName
 		}
@@ -169,20 +169,20 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 	}
 	err = b.ensure(ctx, b.engine, t.id)
 	if errors.Is(err, ErrNoTopic) && !ifMissing {
-		err = nil // it was created, and deleted by somebody else since
+		err = nil // created, and deleted by another caller since
 	}
 	return t.topic, err
 }
 
-// InView returns whether the catalogue has a topic of that name as far as this member has
-// read it. Other members may have changed the catalogue since.
+// InView reports whether the cached catalogue of this member has a topic of that name. Other
+// members may have changed the catalogue since.
 func (b *Broker) InView(name names.Topic) bool {
 	_, ok := b.catalogue.View().topic(name)
 	return ok
 }
 
-// HasTopic says whether there is a topic of that name. It is false as well where
-// there is not even a namespace, and for partitions that do not exist.
+// HasTopic reports whether a topic, or partition, of that name exists. It returns false when the
+// namespace does not exist.
 func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
 	_, err := b.resolve(ctx, name)
 	if errs.KindOf(err) == errs.NotFound {
@@ -191,8 +191,8 @@ func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
 	return err == nil, err
 }
 
-// reserveTopic takes room for a topic as it would be made now; n is how much of
-// the quota that is. A topic that is there already needs none.
+// reserveTopic reserves quota for a topic as the cached catalogue would create it and returns the
+// reserved number of partitions. A topic that already exists needs no quota.
 func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
 	make func(*namespace) (topicRecord, error),
 ) (room quota.Reservation, n int64, err error) {
@@ -210,8 +210,8 @@ func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
 	return room, n, err
 }
 
-// autoCreate makes a topic that a schema or a subscription needs, when the
-// namespace lets it (docs/spec/messages.md#m5).
+// autoCreate creates the topic of a new schema or subscription if it does not exist and the
+// namespace allows that (docs/spec/messages.md#m5).
 func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {
 	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
 		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
@@ -236,7 +236,7 @@ func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, erro
 	return b.resolve(ctx, name)
 }
 
-// change rewrites what can change of a topic and tells the engine.
+// change edits the mutable part of a topic and passes the result to the engine.
 func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topic, rec *topicRecord) error) error {
 	var id engine.TopicID
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
@@ -264,13 +264,13 @@ func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topi
 	return nil
 }
 
-// UpdateTopic changes a topic's own policies, permissions and properties.
-// update may be called more than once and must depend on its argument only.
+// UpdateTopic changes a topic's own policies, permissions and properties. update may be called more
+// than once and must depend on its argument only.
 func (b *Broker) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
 	return b.change(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
 }
 
-// SetProperties adds properties to those a topic has.
+// SetProperties adds properties to a topic, or replaces those of the same name.
 func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties map[string]string) error {
 	return b.UpdateTopic(ctx, name, func(p *Policies) error {
 		if p.Properties == nil {
@@ -281,12 +281,12 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 	})
 }
 
-// GrowTopic gives a partitioned topic more partitions.
+// GrowTopic increases the number of partitions of a partitioned topic.
 func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
 	return untilUnchanged(func() error { return b.growAsKnown(ctx, name, partitions) })
 }
 
-// growAsKnown does so with room for what this member knows of the topic.
+// growAsKnown reserves quota according to the cached catalogue and adds the partitions.
 func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions int32) error {
 	before, err := b.resolve(ctx, name)
 	if err != nil {
@@ -309,8 +309,7 @@ func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions i
 	})
 }
 
-// Terminate makes a topic refuse all further messages and returns the id of
-// its last one.
+// Terminate makes a topic reject all further messages and returns the id of its last message.
 func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
 	err := b.change(ctx, name, func(t *topic, rec *topicRecord) error {
 		if t.partitions > 0 {
@@ -325,8 +324,8 @@ func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.Message
 	return b.LastMessageID(ctx, name)
 }
 
-// DeleteTopic removes a topic with its partitions, subscriptions, schemas and
-// data. Without force, a topic that consumers wait on stays (ErrTopicBusy).
+// DeleteTopic removes a topic with its partitions, subscriptions, schemas and data. Without force
+// it returns ErrTopicBusy while consumers wait on the topic.
 func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -349,9 +348,9 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 	return b.drop(ctx, t.topic)
 }
 
-// Delete removes this incarnation of the topic with its partitions, subscriptions, schemas
-// and data, also when consumers wait on it. It returns ErrNoTopic when the incarnation is
-// gone, even if another topic has its name now.
+// Delete removes this incarnation of the topic with its partitions, subscriptions, schemas and
+// data, even while consumers wait on it. It returns ErrNoTopic when the incarnation no longer
+// exists, even if another topic has its name now.
 func (t *StreamTopic) Delete(ctx context.Context) error { return t.b.drop(ctx, t.topic) }
 
 // drop removes one incarnation of a topic.
@@ -365,10 +364,10 @@ func (b *Broker) drop(ctx context.Context, t *topic) error {
 	if err != nil {
 		return err
 	}
-	// The topic is gone for everyone once the journal says so. A failure to
-	// free its space is made up for at the next start.
+	// The journal decides that the topic no longer exists. If removing its data fails here,
+	// reconcile removes it at the next start.
 	if err := b.dropFromEngine(ctx, b.engine, t.id); err != nil {
-		return fmt.Errorf("topic %s is deleted but its data is not yet: %w", t.name, err)
+		return fmt.Errorf("removing the data of deleted topic %s: %w", t.name, err)
 	}
 	return nil
 }

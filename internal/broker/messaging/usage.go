@@ -10,24 +10,24 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Bounds of what Usage tells apart.
+// Limits of the entries that Usage lists.
 const (
 	maxNamespaceUsage = 2_000
 	maxTopicUsage     = 10_000
 )
 
-// Counts is what went through since the broker opened.
+// Counts are counters since the broker opened.
 type Counts struct {
 	ProducedMessages, ProducedBytes   int64
-	DeliveredMessages, DeliveredBytes int64 // by subscriptions, every delivery counted
+	DeliveredMessages, DeliveredBytes int64 // including redeliveries
 	Acknowledgements                  int64
 	DeadLetters                       int64
 }
 
-// Holdings is what there is now.
+// Holdings are gauges of the current state.
 type Holdings struct {
 	Stored  int64  // bytes
-	Backlog uint64 // messages not acknowledged, added up over the subscriptions
+	Backlog uint64 // unacknowledged messages, summed over the subscriptions
 	Leased  uint64
 	Oldest  int64 // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
 }
@@ -41,8 +41,8 @@ func (h *Holdings) add(f engine.Usage) {
 	}
 }
 
-// NamespaceUsage is the usage of one namespace. The zero Name stands for
-// all namespaces past the first few thousand that were used.
+// NamespaceUsage is the usage of one namespace. The zero Name is the sum of all namespaces beyond
+// the first maxNamespaceUsage that were used.
 type NamespaceUsage struct {
 	Name names.Namespace
 	Counts
@@ -59,15 +59,14 @@ type TopicUsage struct {
 // Usage is the usage of the cluster.
 type Usage struct {
 	Tenants, Namespaces, Topics int
-	Waiting                     int64            // consume calls and readers that wait for a message
-	ByNamespace                 []NamespaceUsage // of those that were used or store something
-	ByTopic                     []TopicUsage     // likewise; only when asked for
-	LeftOut                     int              // topics that there was no room for in ByTopic
+	Waiting                     int64            // consume calls and readers that are waiting for messages
+	ByNamespace                 []NamespaceUsage // namespaces that were used or store messages
+	ByTopic                     []TopicUsage     // topics likewise; only with byTopic
+	LeftOut                     int              // topics beyond the limit of ByTopic
 }
 
-// Usage returns the usage of the cluster, and of single topics when byTopic
-// says so. Its cost grows with the topics in use, never with those that only
-// exist.
+// Usage returns the usage of the cluster, and with byTopic of single topics. Its cost grows with
+// the topics in use, not with those that merely exist.
 func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	c := b.catalogue.View()
 	out := Usage{
@@ -79,7 +78,7 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	err := b.engine.Usage(ctx, func(f engine.Usage) {
 		t, ok := c.byID.Get(f.Topic)
 		if !ok {
-			return // created or dropped a moment ago
+			return // created or deleted concurrently
 		}
 		space := b.spaces.of(t.name.Namespace)
 		if holdings[space] == nil {
@@ -100,7 +99,7 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 			f.Holdings = *h
 		}
 		if f == (NamespaceUsage{}) {
-			return // nothing is past the bound
+			return // no namespace is beyond the limit
 		}
 		out.ByNamespace = append(out.ByNamespace, f)
 	})
@@ -110,15 +109,15 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	return out, nil
 }
 
-// Used returns what the catalogue counts for quotas: partitions, a topic without
-// any being one, and the bytes of topic schemas. It costs next to nothing.
+// Used returns the numbers that count towards quotas: partitions (a topic without partitions counts
+// as one) and the bytes of topic schemas. It reads two fields and is cheap.
 func (b *Broker) Used() (partitions, schemaBytes int64) {
 	c := b.catalogue.View()
 	return c.partitions, c.schemaBytes
 }
 
-// topicUsage adds the counts of the topics that were used. When there are too
-// many the oldest topics stay, so that it is always the same ones.
+// topicUsage adds the counts of the topics that were used. Beyond maxTopicUsage it lists the topics
+// with the lowest ids, so that the selection is stable.
 func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage) (list []TopicUsage, leftOut int) {
 	b.live.Range(func(key, value any) bool {
 		id, live := key.(engine.TopicID), value.(*liveTopic)
@@ -148,7 +147,7 @@ func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage)
 	return list, leftOut
 }
 
-// namespaceMeter counts what goes through the topics of a namespace.
+// namespaceMeter counts the traffic of the topics of a namespace.
 type namespaceMeter struct{ in, out, acks, dead meter }
 
 func (m *namespaceMeter) counts() Counts { return countsOf(&m.in, &m.out, &m.acks, &m.dead) }
@@ -161,11 +160,11 @@ func countsOf(in, out, acks, dead *meter) Counts {
 	}
 }
 
-// namespaceMeters are the meters of the namespaces that were used.
+// namespaceMeters holds the meters of the namespaces that were used.
 type namespaceMeters struct {
 	byName sync.Map // names.Namespace → *namespaceMeter
 	n      atomic.Int64
-	others namespaceMeter // of namespaces past maxNamespaceUsage
+	others namespaceMeter // namespaces beyond maxNamespaceUsage
 }
 
 // of returns the meter of a namespace.
@@ -184,9 +183,8 @@ func (m *namespaceMeters) of(name names.Namespace) *namespaceMeter {
 	return known.(*namespaceMeter)
 }
 
-// each calls visit for every namespace that was used, and forgets those that the
-// catalogue does not have any more. What was past the bound comes last, with no
-// name.
+// each calls visit for every namespace that was used, and removes those that the catalogue no
+// longer has. The namespaces beyond the limit come last, together and without a name.
 func (m *namespaceMeters) each(c *catalogue, visit func(names.Namespace, *namespaceMeter)) {
 	m.byName.Range(func(key, value any) bool {
 		name := key.(names.Namespace)
@@ -202,7 +200,7 @@ func (m *namespaceMeters) each(c *catalogue, visit func(names.Namespace, *namesp
 	visit(names.Namespace{}, &m.others)
 }
 
-// newLive makes the memory of a topic, whose meters count for its namespace too.
+// newLive returns the in-memory state of a topic. Its meters also count for the namespace.
 func (b *Broker) newLive(id engine.TopicID) *liveTopic {
 	l := &liveTopic{}
 	if t, ok := b.catalogue.View().byID.Get(id); ok {

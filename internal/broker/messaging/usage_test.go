@@ -16,8 +16,8 @@ func (c *cluster) usage(byTopic bool) messaging.Usage {
 	return f
 }
 
-// TestUsage checks the usage after produce, receive, acknowledge and dead
-// letters, by namespace and by topic.
+// TestUsage checks the usage by namespace and by topic after produce, receive, acknowledge and dead
+// letters.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestUsage(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("got %+v, want the same of topic orders", f.ByTopic)
+			t.Errorf("got %+v, want the same numbers for topic orders", f.ByTopic)
 		}
-		// The second message comes back twice, then goes to the dead letters.
+		// The second message is redelivered, then goes to the dead-letter topic.
 		for id := got[1].ID; ; {
 			c.do(c.Settle(ctx, orders, "s", messaging.Settlement{ID: id, Action: messaging.Nack}))
 			again, err := c.Receive(ctx, orders, "s", messaging.ReceiveOptions{Max: 1})
@@ -80,8 +80,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageOfDroppedNamespaces: what is gone has no usage, and its place is
-// free again.
+// TestUsageOfDroppedNamespaces checks that a deleted namespace has no usage.
 func TestUsageOfDroppedNamespaces(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
@@ -97,6 +96,6 @@ func TestUsageOfDroppedNamespaces(t *testing.T) {
 	}
 	c.do(c.DeleteNamespace(ctx, space, true))
 	if f := c.usage(true); len(f.ByNamespace) != 0 || len(f.ByTopic) != 0 {
-		t.Errorf("got %+v, want nothing of a namespace that is gone", f)
+		t.Errorf("got %+v, want no usage of a deleted namespace", f)
 	}
 }

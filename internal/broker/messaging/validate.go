@@ -10,17 +10,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// validation is how closely payloads are held against the topic's schema.
+// validation is how strictly payloads are checked against the topic's schema.
 type validation uint8
 
 const (
 	unchecked validation = iota
-	parsed               // they have the format that the schema's type says
-	validated            // they fit the schema
+	parsed               // payloads have the format of the schema's type
+	validated            // payloads match the schema
 )
 
-// admit checks a message against the topic's rules and returns the version of
-// the schema to stamp it with.
+// admit validates a message against the topic's rules and returns the schema version to store with
+// it.
 func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
 	at := int64(0)
 	if m.DeliverAt != 0 {
@@ -34,9 +34,9 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	}
 	if r.nameVersion && m.SchemaVersion == NoSchema {
 		if n := len(t.schemas.current()); n > 1 {
-			return NoSchema, errs.Newf(errs.Invalid, "%w: the topic has %d schema versions, and its policy "+
-				"schemaVersionEnforced asks producers to say which one a message has: send the header "+
-				"X-Msg-Long-Schema-Version, in a batch schemaVersion", ErrMessage, n)
+			return NoSchema, errs.Newf(errs.Invalid, "%w: topic has %d schema versions, and its policy "+
+				"schemaVersionEnforced requires producers to name one: send the header "+
+				"X-Msg-Long-Schema-Version, or schemaVersion in a batch", ErrMessage, n)
 		}
 	}
 	v, err := t.schemas.choose(m.SchemaVersion)
@@ -59,8 +59,8 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	return v.Version, nil
 }
 
-// admitLarge is admit for a payload whose check takes noticeable time: only some
-// of those are checked at a time.
+// admitLarge is admit for a payload whose check takes noticeable time. The work pool bounds the
+// number of concurrent checks.
 func (b *Broker) admitLarge(ctx context.Context, t *topic, r *rules, m *Message) (version int64, err error) {
 	err = b.pool.Job(ctx).Do(workpool.Payloads, func() error {
 		version, err = b.admit(ctx, t, r, m)
@@ -69,7 +69,7 @@ func (b *Broker) admitLarge(ctx context.Context, t *topic, r *rules, m *Message)
 	return version, err
 }
 
-// checkPayload holds a message against a version of its topic's schema.
+// checkPayload checks a message against a version of its topic's schema.
 func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation,
 	m *Message,
 ) error {
@@ -83,8 +83,7 @@ func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaV
 	return nil
 }
 
-// checkerOf returns the checker of a schema, which is made when it is not in the
-// cache.
+// checkerOf returns the cached checker of a schema, or creates it.
 func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion,
 	how validation,
 ) (check checker, err error) {
@@ -103,8 +102,8 @@ func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVers
 	return b.parsed.Add(key, check, 1), nil
 }
 
-// syntaxChecker tells whether bytes have the format of a type, whatever the
-// schema says of what is in them. Avro has no format without its schema.
+// syntaxChecker checks only the format of a type and not the content that the schema describes.
+// Avro has no format that is independent of its schema, so it is checked completely.
 func (s *Schema) syntaxChecker() (dataChecker, error) {
 	switch s.Type {
 	case SchemaJSON:

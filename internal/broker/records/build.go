@@ -2,11 +2,11 @@ package records
 
 import "encoding/binary"
 
-// Builder writes records into one batch that is not packed, behind what is in
-// a buffer already: the batches of messages that came without one.
+// Builder encodes records as one uncompressed batch and appends it to a buffer. Fetch uses it for
+// messages that were not stored as a Kafka batch.
 type Builder struct {
 	buf   []byte
-	start int // where the batch begins in buf
+	start int // offset of the batch in buf
 	base  int64
 	first int64 // timestamp of the first record
 	max   int64
@@ -14,8 +14,7 @@ type Builder struct {
 	count int32
 }
 
-// NewBuilder returns a builder that appends to buf a batch which begins at an
-// offset.
+// NewBuilder returns a builder that appends to buf a batch with the given base offset.
 func NewBuilder(buf []byte, baseOffset int64) *Builder {
 	b := &Builder{buf: buf, start: len(buf), base: baseOffset, max: -1}
 	var head [HeadSize]byte
@@ -23,7 +22,7 @@ func NewBuilder(buf []byte, baseOffset int64) *Builder {
 	return b
 }
 
-// Add appends a record. Deltas must grow; Size is not looked at.
+// Add appends a record. Deltas must increase. Add ignores r.Size.
 func (b *Builder) Add(r *Record) {
 	if b.count == 0 {
 		b.first = r.Time
@@ -53,20 +52,20 @@ func (b *Builder) Add(r *Record) {
 	b.buf = buf
 }
 
-// Count returns how many records the batch has.
+// Count returns the number of records in the batch.
 func (b *Builder) Count() int { return int(b.count) }
 
-// Size returns how many bytes the batch has.
+// Size returns the size of the batch in bytes.
 func (b *Builder) Size() int { return len(b.buf) - b.start }
 
-// Finish completes the batch and returns the buffer with it. A batch without a
-// record leaves the buffer as it was.
+// Finish completes the batch and returns the buffer that ends with it. Without a record it returns
+// the buffer unchanged.
 func (b *Builder) Finish() []byte {
 	if b.count == 0 {
 		return b.buf[:b.start]
 	}
 	batch := b.buf[b.start:]
-	putInt32(batch, atLength, int32(len(batch)-lengthFrom)) //nolint:gosec // callers end batches long before
+	putInt32(batch, atLength, int32(len(batch)-lengthFrom)) //nolint:gosec // callers finish batches far below 2 GiB
 	batch[atMagic] = 2
 	putInt32(batch, atLastDelta, b.last)
 	putInt64(batch, atFirstTime, b.first)
@@ -95,7 +94,7 @@ func nullableSize(data []byte) int {
 }
 
 func varintSize(v int64) int {
-	zigzag := uint64(v<<1) ^ uint64(v>>63) //nolint:gosec // zigzag is about bits
+	zigzag := uint64(v<<1) ^ uint64(v>>63) //nolint:gosec // zigzag encoding reinterprets the bits
 	n := 1
 	for ; zigzag >= 0x80; zigzag >>= 7 {
 		n++

@@ -14,7 +14,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Codec is what packs the records of a batch.
+// Codec is the compression codec of a batch.
 type Codec uint8
 
 // The codecs.
@@ -26,12 +26,12 @@ const (
 	Zstd
 )
 
-// Readers are kept for reuse: making one costs more than most batches.
+// Decompressors are pooled because creating one costs more than decompressing most batches.
 var (
 	gzipReaders sync.Pool // *gzip.Reader
 	lz4Readers  = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 	zstdReader  = sync.OnceValue(func() *zstd.Decoder {
-		// DecodeAll may be called by many at once; the others wait their turn.
+		// DecodeAll is safe for concurrent use; excess callers wait for a free decoder.
 		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			panic(err) // the options are constant
@@ -41,11 +41,11 @@ var (
 	buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
-// maxKept is the largest buffer that is kept for reuse.
+// maxKept is the capacity up to which a buffer returns to the pool.
 const maxKept = 4 << 20
 
-// unpack returns the plain form of packed records, which is valid until release
-// is called. It stops at MaxUnpacked.
+// unpack decompresses records. The result is valid until the caller calls release. It fails for
+// records over MaxUnpacked.
 func unpack(codec Codec, packed []byte) (plain []byte, release func(), err error) {
 	buffer, _ := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()
@@ -67,21 +67,21 @@ func unpack(codec Codec, packed []byte) (plain []byte, release func(), err error
 		err = fmt.Errorf("%w: %d", ErrCodec, codec)
 	}
 	if err == nil {
-		if cap(plain) > buffer.Cap() { // it had to grow: keep what it grew to
+		if cap(plain) > buffer.Cap() { // the decoder allocated a larger buffer: pool that one
 			*buffer = *bytes.NewBuffer(plain[:0])
 		}
 		return plain, release, nil
 	}
 	release()
 	if !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrCodec) {
-		err = fmt.Errorf("%w: the records cannot be unpacked: %w", ErrInvalid, err)
+		err = fmt.Errorf("%w: decompressing the records: %w", ErrInvalid, err)
 	}
 	return nil, nil, err
 }
 
-var errUnpacked = fmt.Errorf("%w: its records have more than %d bytes once they are unpacked", ErrTooLarge, MaxUnpacked)
+var errUnpacked = fmt.Errorf("%w: records have more than %d bytes after decompression", ErrTooLarge, MaxUnpacked)
 
-// drain reads r to its end, but no further than a batch may reach.
+// drain reads r to its end, up to MaxUnpacked bytes.
 func drain(buffer *bytes.Buffer, r io.Reader) ([]byte, error) {
 	n, err := buffer.ReadFrom(io.LimitReader(r, MaxUnpacked+1))
 	if err != nil {
@@ -123,8 +123,8 @@ func unzstd(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// xerialMagic begins snappy as the Java client frames it: magic, two versions of
-// four bytes, then blocks with their length before them.
+// xerialMagic begins snappy data in the framing of the Java client: the magic, two version numbers
+// of four bytes each, then length-prefixed blocks.
 var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 const xerialHead = 16
@@ -155,9 +155,8 @@ func unsnappy(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// appendSnappy unpacks one block behind dst. What a block claims to hold is
-// believed only as far as snappy can reach: a byte never stands for more than
-// sixty-four.
+// appendSnappy decompresses one block and appends it to dst. It rejects a claimed length over 64
+// times the block, the most that snappy can expand, before it allocates memory.
 func appendSnappy(dst, block []byte) ([]byte, error) {
 	size, err := snappy.DecodedLen(block)
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package records reads, checks and writes record batches of the stream
-// protocol (format 2), byte by byte.
+// Package records reads, validates and writes Kafka record batches (format 2) byte by byte.
 //
-// It owns the layout of a batch (docs/spec/stream.md#batch): the head of 61
-// bytes, the records behind it and the five codecs that may pack them. It keeps
-// no state and knows nothing of topics, offsets in a log, or the requests that
-// carry batches: those are in messaging and streamapi.
+// The package owns the layout of a batch (docs/spec/stream.md#batch): the header of 61 bytes, the
+// records that follow it, and the four compression codecs. It keeps no state between calls except
+// pools of decompressors and buffers, which are safe for concurrent use, and has no locks. It does
+// not deal with topics, offsets in a log, or the requests that carry batches: package messaging
+// stores batches, package kafkaapi receives and sends them.
 //
-// A batch that Check let pass can be walked without an error until its bytes
-// change.
+// Invariant: Walk returns no error for a batch that Check accepted, until its bytes change.
 package records
 
 import (
@@ -15,21 +14,22 @@ import (
 	"fmt"
 )
 
-// What is wrong with a batch; compare with errors.Is.
+// Errors of an invalid batch; compare them with errors.Is.
 var (
-	// ErrCorrupt: the bytes are not what was sent: too short, or a wrong checksum.
-	ErrCorrupt = errors.New("record batch is damaged")
-	// ErrInvalid: the bytes arrived as sent and are no batch that can be kept.
-	ErrInvalid = errors.New("record batch is not valid")
-	// ErrTooLarge: a record, or the batch once it is unpacked, is over its bound.
+	// ErrCorrupt means that the bytes differ from those that were sent: they are too few, or
+	// the checksum does not match.
+	ErrCorrupt = errors.New("record batch is corrupt")
+	// ErrInvalid means that the batch arrived intact but violates the format.
+	ErrInvalid = errors.New("record batch is invalid")
+	// ErrTooLarge means that a record, or the decompressed batch, exceeds its limit.
 	ErrTooLarge = errors.New("record batch is too large")
-	// ErrCodec: the batch is packed by a codec that does not exist.
-	ErrCodec = errors.New("compression type is unknown")
-	// ErrTimestamp: a timestamp is out of range.
+	// ErrCodec means that the batch names a compression codec that does not exist.
+	ErrCodec = errors.New("unknown compression codec")
+	// ErrTimestamp means that a timestamp is out of range.
 	ErrTimestamp = errors.New("record timestamp is out of range")
 )
 
-// RecordError says which record of a batch is wrong.
+// RecordError names the record of a batch that is invalid.
 type RecordError struct {
 	Index int32
 	Err   error
@@ -37,5 +37,5 @@ type RecordError struct {
 
 func (e *RecordError) Error() string { return fmt.Sprintf("record %d: %v", e.Index, e.Err) }
 
-// Unwrap returns what is wrong with the record.
+// Unwrap returns the reason.
 func (e *RecordError) Unwrap() error { return e.Err }

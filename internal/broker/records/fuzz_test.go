@@ -7,8 +7,8 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// FuzzCheck: whatever arrives, a batch that is let pass can be walked, gives as
-// many records as it says, and says the same when it is built anew.
+// FuzzCheck checks that every batch that Check accepts can be walked, has the number of records
+// that its header states, and keeps its records when Builder encodes them again.
 func FuzzCheck(f *testing.F) {
 	f.Add(unhex(f, vector))
 	f.Add(build(some()))
@@ -17,7 +17,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) >= records.HeadSize {
-			seal(data) // else nearly nothing gets further than the checksum
+			seal(data) // otherwise almost no input passes the checksum
 		}
 		head, err := records.Check(data, records.Limits{})
 		if err != nil {
@@ -29,7 +29,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		again := collect(t, build(got))
 		if !same(again, got) {
-			t.Fatalf("built anew:\n%v, want\n%v", again, got)
+			t.Fatalf("encoded again:\n%v, want\n%v", again, got)
 		}
 		second, err := records.Check(bytes.Clone(data), records.Limits{})
 		if err != nil || second != head {

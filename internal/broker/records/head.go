@@ -6,10 +6,10 @@ import (
 	"hash/crc32"
 )
 
-// HeadSize is where the records of a batch begin.
+// HeadSize is the size of a batch header in bytes. The records follow it.
 const HeadSize = 61
 
-// The places of a head's fields.
+// Offsets of the header's fields in bytes.
 const (
 	atBaseOffset    = 0
 	atLength        = 8
@@ -25,11 +25,11 @@ const (
 	atSequence      = 53
 	atCount         = 57
 
-	// lengthFrom is where the bytes begin that the length counts.
+	// lengthFrom is the offset of the first byte that the length field counts.
 	lengthFrom = 12
 )
 
-// Bits of the attributes.
+// Bits of the attributes field.
 const (
 	codecBits        = 0x07
 	appendTimeBit    = 0x08
@@ -39,53 +39,53 @@ const (
 	knownBits        = codecBits | appendTimeBit | transactionalBit | controlBit | deleteHorizonBit
 )
 
-// NoProducer is the ProducerID of a batch without one.
+// NoProducer is the ProducerID of a batch without an idempotent producer.
 const NoProducer = -1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Head is what stands before the records of a batch.
+// Head is the header of a batch.
 type Head struct {
 	BaseOffset    int64
-	Size          int // of the whole batch in bytes, head included
+	Size          int // size of the whole batch in bytes, including the header
 	LeaderEpoch   int32
 	Attributes    uint16
 	LastDelta     int32
-	FirstTime     int64 // timestamp that the records' are relative to
+	FirstTime     int64 // base of the records' timestamp deltas
 	MaxTime       int64 // largest timestamp of the records
 	ProducerID    int64 // NoProducer for none
 	ProducerEpoch int16
-	Sequence      int32 // of the first record; -1 without a producer
+	Sequence      int32 // sequence number of the first record; -1 without a producer
 	Count         int32
 }
 
-// Codec returns what packs the records.
+// Codec returns the compression codec of the records.
 func (h *Head) Codec() Codec { return Codec(h.Attributes & codecBits) }
 
-// AppendTime says that all records have the batch's MaxTime as their timestamp.
+// AppendTime reports whether MaxTime is the timestamp of every record (LogAppendTime).
 func (h *Head) AppendTime() bool { return h.Attributes&appendTimeBit != 0 }
 
-// Transactional says that the batch belongs to a transaction.
+// Transactional reports whether the batch belongs to a transaction.
 func (h *Head) Transactional() bool { return h.Attributes&transactionalBit != 0 }
 
-// Control says that the batch holds a marker instead of messages.
+// Control reports whether the batch holds a control record instead of messages.
 func (h *Head) Control() bool { return h.Attributes&controlBit != 0 }
 
-// ReadHead reads the head of the batch that data begins with, which must be
-// there whole. It does not look at the checksum or the records.
+// ReadHead reads the header of the batch that data begins with. It fails unless data holds the
+// whole batch. It does not check the checksum or the records.
 func ReadHead(data []byte) (Head, error) {
 	if len(data) < HeadSize {
-		return Head{}, fmt.Errorf("%w: %d bytes are less than a head of %d", ErrCorrupt, len(data), HeadSize)
+		return Head{}, fmt.Errorf("%w: got %d bytes, the batch header alone has %d", ErrCorrupt, len(data), HeadSize)
 	}
-	// Formats 0 and 1 have their magic at the same place.
+	// Formats 0 and 1 have their magic byte at the same offset.
 	if magic := data[atMagic]; magic != 2 {
 		return Head{}, fmt.Errorf(
-			"%w: record format %d is not served, only 2; use a client that speaks Kafka 0.11 or newer",
+			"%w: record format %d is not supported, only 2; use a client for Kafka 0.11 or newer",
 			ErrInvalid, magic)
 	}
-	length := int64(int32(binary.BigEndian.Uint32(data[atLength:]))) //nolint:gosec // the wire's numbers are signed
+	length := int64(int32At(data, atLength))
 	if length < HeadSize-lengthFrom || length > int64(len(data)-lengthFrom) {
-		return Head{}, fmt.Errorf("%w: the length says %d bytes, %d are there", ErrCorrupt, length,
+		return Head{}, fmt.Errorf("%w: length field is %d bytes, %d arrived", ErrCorrupt, length,
 			len(data)-lengthFrom)
 	}
 	return Head{
@@ -97,19 +97,19 @@ func ReadHead(data []byte) (Head, error) {
 		FirstTime:     int64At(data, atFirstTime),
 		MaxTime:       int64At(data, atMaxTime),
 		ProducerID:    int64At(data, atProducer),
-		ProducerEpoch: int16(binary.BigEndian.Uint16(data[atProducerEpoch:])), //nolint:gosec // the wire's numbers are signed
+		ProducerEpoch: int16At(data, atProducerEpoch),
 		Sequence:      int32At(data, atSequence),
 		Count:         int32At(data, atCount),
 	}, nil
 }
 
-// Place writes where in a log a batch stands. The checksum does not cover it.
+// Place sets the base offset and the leader epoch of a batch. The checksum does not cover them.
 func Place(batch []byte, baseOffset int64, leaderEpoch int32) {
 	putInt64(batch, atBaseOffset, baseOffset)
 	putInt32(batch, atLeaderEpoch, leaderEpoch)
 }
 
-// StampAppendTime makes now the timestamp of all records of a batch.
+// StampAppendTime sets now as the timestamp of all records of a batch (LogAppendTime).
 func StampAppendTime(batch []byte, now int64) {
 	attributes := binary.BigEndian.Uint16(batch[atAttributes:])
 	binary.BigEndian.PutUint16(batch[atAttributes:], attributes|appendTimeBit)
@@ -117,7 +117,7 @@ func StampAppendTime(batch []byte, now int64) {
 	seal(batch)
 }
 
-// intact says whether the checksum of a whole batch is right.
+// intact reports whether the checksum of a whole batch is correct.
 func intact(batch []byte) bool {
 	return binary.BigEndian.Uint32(batch[atChecksum:]) == checksum(batch)
 }
@@ -130,17 +130,21 @@ func seal(batch []byte) {
 func checksum(batch []byte) uint32 { return crc32.Checksum(batch[atAttributes:], castagnoli) }
 
 func int64At(b []byte, at int) int64 {
-	return int64(binary.BigEndian.Uint64(b[at:])) //nolint:gosec // the wire's numbers are signed
+	return int64(binary.BigEndian.Uint64(b[at:])) //nolint:gosec // numbers on the wire are signed
+}
+
+func int16At(b []byte, at int) int16 {
+	return int16(binary.BigEndian.Uint16(b[at:])) //nolint:gosec // numbers on the wire are signed
 }
 
 func int32At(b []byte, at int) int32 {
-	return int32(binary.BigEndian.Uint32(b[at:])) //nolint:gosec // the wire's numbers are signed
+	return int32(binary.BigEndian.Uint32(b[at:])) //nolint:gosec // numbers on the wire are signed
 }
 
 func putInt64(b []byte, at int, v int64) {
-	binary.BigEndian.PutUint64(b[at:], uint64(v)) //nolint:gosec // the wire's numbers are signed
+	binary.BigEndian.PutUint64(b[at:], uint64(v)) //nolint:gosec // numbers on the wire are signed
 }
 
 func putInt32(b []byte, at int, v int32) {
-	binary.BigEndian.PutUint32(b[at:], uint32(v)) //nolint:gosec // the wire's numbers are signed
+	binary.BigEndian.PutUint32(b[at:], uint32(v)) //nolint:gosec // numbers on the wire are signed
 }

@@ -21,7 +21,7 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// vector is the batch of the specification: docs/spec/stream.md#batch.
+// vector is the example batch of docs/spec/stream.md#batch.
 const vector = "0000000000000000" + "00000043" + "00000000" +
 	"02" + "12dfbf6f" + "0000" +
 	"00000000" + "0000018bcfe56800" + "0000018bcfe56800" +
@@ -38,7 +38,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// clone keeps a record beyond the call that showed it.
+// clone copies a record so that it remains valid after the callback.
 func clone(r *records.Record) records.Record {
 	c := *r
 	c.Key, c.Value, c.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), nil
@@ -86,8 +86,8 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// some returns records with everything that is hard: nulls, empty values,
-// repeated and binary headers, times that go back.
+// some returns records with nulls, empty values, repeated and binary headers, and decreasing
+// timestamps.
 func some() []records.Record {
 	return []records.Record{
 		{Time: 1000, Key: []byte("a"), Value: []byte("one")},
@@ -109,7 +109,7 @@ func build(recs []records.Record) []byte {
 	return b.Finish()
 }
 
-// same compares records without their sizes.
+// same compares records and ignores their sizes.
 func same(a, b []records.Record) bool {
 	return slices.EqualFunc(a, b, func(a, b records.Record) bool {
 		a.Size, b.Size = 0, 0
@@ -117,8 +117,7 @@ func same(a, b []records.Record) bool {
 	})
 }
 
-// TestBuiltBatchReadsTheSameElsewhere reads what the builder wrote with the
-// codec of a client.
+// TestBuiltBatchReadsTheSameElsewhere decodes the output of Builder with franz-go's codec.
 func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
 	t.Parallel()
 	want := some()
@@ -131,7 +130,7 @@ func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if theirs.FirstOffset != 7 || theirs.NumRecords != 4 || theirs.MaxTimestamp != 2000 || theirs.LastOffsetDelta != 3 {
-		t.Errorf("the client reads %+v, want 4 records from 7 on, the last at 3, the largest time 2000", theirs)
+		t.Errorf("the client reads %+v, want base offset 7, 4 records, last delta 3 and maximum time 2000", theirs)
 	}
 	rest := theirs.Records
 	for i := range want {
@@ -151,7 +150,7 @@ func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
 	}
 }
 
-// pack returns a batch packed by a codec, as clients make them.
+// pack returns a copy of the batch that is compressed as clients do.
 func pack(t testing.TB, batch []byte, codec records.Codec, compress func([]byte) []byte) []byte {
 	t.Helper()
 	packed := append(bytes.Clone(batch[:records.HeadSize]), compress(batch[records.HeadSize:])...)
@@ -159,7 +158,7 @@ func pack(t testing.TB, batch []byte, codec records.Codec, compress func([]byte)
 	return seal(packed)
 }
 
-// seal makes length and checksum of a changed batch right.
+// seal corrects the length and the checksum of a modified batch.
 func seal(batch []byte) []byte {
 	binary.BigEndian.PutUint32(batch[8:], uint32(len(batch)-12))
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
@@ -227,7 +226,7 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// TestUnpackingIsBounded hands over small batches that unpack to a lot.
+// TestUnpackingIsBounded checks small batches that decompress to more than the limit.
 func TestUnpackingIsBounded(t *testing.T) {
 	t.Parallel()
 	zeros := make([]byte, records.MaxUnpacked+1)
@@ -236,7 +235,7 @@ func TestUnpackingIsBounded(t *testing.T) {
 			t.Parallel()
 			batch := pack(t, unhex(t, vector), c.codec, func([]byte) []byte { return c.compress(zeros) })
 			if _, err := records.Check(batch, records.Limits{}); !errors.Is(err, records.ErrTooLarge) {
-				t.Errorf("%d bytes that unpack to %d: error %v, want %v", len(batch), len(zeros), err,
+				t.Errorf("%d bytes that decompress to %d: error %v, want %v", len(batch), len(zeros), err,
 					records.ErrTooLarge)
 			}
 		})
@@ -271,7 +270,7 @@ func TestCheckRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, records.ErrCorrupt, "0 bytes"},
 		{"half a head", good[:40], records.ErrCorrupt, "40 bytes"},
-		{"cut", good[:len(good)-1], records.ErrCorrupt, "the length says"},
+		{"cut", good[:len(good)-1], records.ErrCorrupt, "length field is"},
 		{"wrong checksum", wrongSum, records.ErrCorrupt, "checksum"},
 		{"two batches", append(bytes.Clone(good), good...), records.ErrInvalid, "one batch for each partition"},
 		{"format 1", change(16, 1), records.ErrInvalid, "record format 1"},
@@ -280,7 +279,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"codec 5", change(21, 0, 5), records.ErrCodec, "5"},
 		{"no records", change(57, 0, 0, 0, 0), records.ErrInvalid, "0 records"},
 		{"negative count", change(57, 0xff, 0xff, 0xff, 0xff), records.ErrInvalid, "-1 records"},
-		{"fewer than it says", change(23, 0, 0, 0, 4, 0, 0, 0, 0), records.ErrInvalid, ""},
+		{"fewer than the header states", change(23, 0, 0, 0, 4, 0, 0, 0, 0), records.ErrInvalid, ""},
 		{"last delta", change(23, 0, 0, 0, 9), records.ErrInvalid, "last offset delta is 9"},
 		{"first time", change(27, 0xff, 0, 0, 0, 0, 0, 0, 0), records.ErrTimestamp, ""},
 		{
@@ -294,7 +293,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"bytes behind the last", seal(append(bytes.Clone(good), 0)), records.ErrInvalid, "1 bytes follow"},
 		{"gap", build(gap), records.ErrInvalid, "record 1: "},
 		{"too many headers", build([]records.Record{many}), records.ErrTooLarge, "1001 headers"},
-		{"heavy headers", build([]records.Record{heavy}), records.ErrTooLarge, "its headers have"},
+		{"heavy headers", build([]records.Record{heavy}), records.ErrTooLarge, "record headers have"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +307,7 @@ func TestCheckRefuses(t *testing.T) {
 		records.ErrTooLarge) {
 		t.Errorf("a record over the limit: error %v, want %v", err, records.ErrTooLarge)
 	} else if wrong := new(records.RecordError); !errors.As(err, &wrong) || wrong.Index != 3 {
-		t.Errorf("error is %v, want one of record 3", err)
+		t.Errorf("error is %v, want a RecordError of record 3", err)
 	}
 	if _, err := records.Check(bytes.Clone(good), records.Limits{MaxRecord: 2002}); err != nil {
 		t.Errorf("records within the limit: %v, want no error", err)
@@ -365,6 +364,6 @@ func TestWalkStopsAtAnError(t *testing.T) {
 func TestBuilderWithoutRecords(t *testing.T) {
 	t.Parallel()
 	if got := records.NewBuilder([]byte("abc"), 0).Finish(); string(got) != "abc" {
-		t.Errorf("buffer is %q, want it untouched", got)
+		t.Errorf("buffer is %q, want it unchanged", got)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Bounds of every batch (docs/spec/stream.md#limits).
+// Limits of every batch (docs/spec/stream.md#limits).
 const (
-	// MaxUnpacked bounds the records of a batch in bytes once they are unpacked.
+	// MaxUnpacked bounds the decompressed records of a batch in bytes.
 	MaxUnpacked = 64 << 20
-	// MaxHeaders bounds the headers of a record.
+	// MaxHeaders bounds the number of headers of a record.
 	MaxHeaders = 1000
-	// MaxHeaderBytes bounds the keys and values of a record's headers, added up.
+	// MaxHeaderBytes bounds the total size of the keys and values of a record's headers.
 	MaxHeaderBytes = 1 << 20
 )
 
@@ -21,26 +21,25 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record of a batch. What it points to is valid only during the
-// call that it is handed to.
+// Record is one record of a batch. Its slices are valid only during the callback that receives it.
 type Record struct {
-	Delta   int32 // its offset less the batch's
+	Delta   int32 // offset relative to the batch's base offset
 	Time    int64 // timestamp in epoch milliseconds, -1 for none
 	Key     []byte
-	Value   []byte // nil for null, as Key
+	Value   []byte // nil for null, like Key
 	Headers []Header
-	Size    int // bytes it takes, unpacked
+	Size    int // encoded size in bytes before compression
 }
 
-// Limits bound the records of a batch further than the constants of this package.
+// Limits are limits of the caller in addition to the constants of this package.
 type Limits struct {
-	MaxRecord int // bytes of a record's key and value; 0 for no limit
+	MaxRecord int // bytes of key and value together; 0 means no limit
 }
 
-// Check says whether a producer may store data: exactly one batch, undamaged,
-// with records that can be read, in the order and number that the head says.
-// For a record that is wrong the error is a *RecordError. Some clients write a
-// wrong largest timestamp, which look-ups by time rely on: Check mends it.
+// Check validates data that a producer sent: exactly one batch with a correct checksum and readable
+// records, in the order and number that the header states. The error of an invalid record is a
+// *RecordError. Some clients write a wrong maximum timestamp, which searches by time rely on: Check
+// corrects it in data.
 func Check(data []byte, limits Limits) (Head, error) {
 	head, err := ReadHead(data)
 	if err != nil {
@@ -51,7 +50,7 @@ func Check(data []byte, limits Limits) (Head, error) {
 			len(data)-head.Size)
 	}
 	if !intact(data) {
-		return Head{}, fmt.Errorf("%w: the checksum does not fit", ErrCorrupt)
+		return Head{}, fmt.Errorf("%w: checksum does not match", ErrCorrupt)
 	}
 	if err := head.check(); err != nil {
 		return Head{}, err
@@ -82,17 +81,17 @@ func Check(data []byte, limits Limits) (Head, error) {
 	return head, nil
 }
 
-// check looks at what a producer may not put into a head.
+// check validates the fields of a header that a producer sent.
 func (h *Head) check() error {
 	switch {
 	case h.Attributes&^knownBits != 0:
-		return fmt.Errorf("%w: attributes %#x have bits without a meaning", ErrInvalid, h.Attributes)
+		return fmt.Errorf("%w: attributes %#x contain unknown bits", ErrInvalid, h.Attributes)
 	case h.Control():
-		return fmt.Errorf("%w: producers do not write control batches", ErrInvalid)
+		return fmt.Errorf("%w: producers must not send control batches", ErrInvalid)
 	case h.Codec() > Zstd:
 		return fmt.Errorf("%w: %d", ErrCodec, h.Codec())
 	case h.Count < 1:
-		return fmt.Errorf("%w: it has %d records", ErrInvalid, h.Count)
+		return fmt.Errorf("%w: batch has %d records", ErrInvalid, h.Count)
 	case h.LastDelta != h.Count-1:
 		return fmt.Errorf("%w: last offset delta is %d with %d records", ErrInvalid, h.LastDelta, h.Count)
 	case h.FirstTime < -1 || h.MaxTime < -1:
@@ -106,8 +105,8 @@ func (h *Head) check() error {
 	return nil
 }
 
-// Walk calls each for every record of a whole batch, in order, until it returns
-// an error. It does not look at the checksum.
+// Walk calls each for every record of a whole batch, in order, until each returns an error. It does
+// not check the checksum.
 func Walk(batch []byte, each func(i int32, r *Record) error) error {
 	head, err := ReadHead(batch)
 	if err != nil {
@@ -129,7 +128,7 @@ func walk(head *Head, batch []byte, each func(i int32, r *Record) error) error {
 	return walkRecords(head, plain, each)
 }
 
-// walkRecords goes through unpacked records.
+// walkRecords calls each for every decompressed record.
 func walkRecords(head *Head, data []byte, each func(i int32, r *Record) error) error {
 	var record Record
 	for i := range head.Count {
@@ -148,8 +147,8 @@ func walkRecords(head *Head, data []byte, each func(i int32, r *Record) error) e
 	return nil
 }
 
-// read reads the first record of data and returns what follows it. It reuses
-// the space of r's headers.
+// read decodes the first record of data and returns the bytes after it. It reuses the capacity of
+// r.Headers.
 func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	fields := fields{data: data}
 	size := fields.length()
@@ -160,7 +159,7 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	rest = fields.data[size:]
 	fields.data = fields.data[:size]
 
-	fields.skip(1) // attributes, without a meaning
+	fields.skip(1) // attributes, unused in format 2
 	timeDelta := fields.varint()
 	delta := fields.varint()
 	r.Key = fields.nullable()
@@ -170,7 +169,7 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 		return nil, errShort
 	}
 	if headers > MaxHeaders {
-		return nil, fmt.Errorf("%w: it has %d headers, at most %d are allowed", ErrTooLarge, headers, MaxHeaders)
+		return nil, fmt.Errorf("%w: record has %d headers, at most %d are allowed", ErrTooLarge, headers, MaxHeaders)
 	}
 	r.Headers = r.Headers[:0]
 	bytes := 0
@@ -186,7 +185,7 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	case fields.failed || len(fields.data) > 0:
 		return nil, errShort
 	case bytes > MaxHeaderBytes:
-		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes,
+		return nil, fmt.Errorf("%w: record headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes,
 			MaxHeaderBytes)
 	case delta < 0 || delta > int64(head.LastDelta):
 		return nil, fmt.Errorf("%w: offset delta is %d, the last of the batch is %d", ErrInvalid, delta, head.LastDelta)
@@ -198,10 +197,10 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-var errShort = fmt.Errorf("%w: its fields do not add up to its length", ErrInvalid)
+var errShort = fmt.Errorf("%w: record fields do not match the record length", ErrInvalid)
 
-// fields takes the fields of a record off its bytes. After one that is not
-// there, failed is set and the others are empty.
+// fields consumes the fields of a record one by one. After a field that is missing or malformed,
+// failed is set and every later field is empty.
 type fields struct {
 	data   []byte
 	failed bool
@@ -217,7 +216,7 @@ func (f *fields) varint() int64 {
 	return v
 }
 
-// length takes a length that must not be negative.
+// length consumes a length, which must not be negative.
 func (f *fields) length() int {
 	v := f.varint()
 	if v < 0 || v > MaxUnpacked {
@@ -235,7 +234,7 @@ func (f *fields) skip(n int) {
 	f.data = f.data[n:]
 }
 
-// nullable takes bytes with their length before them; nil for a length of -1.
+// nullable consumes bytes prefixed with their length; nil for a length of -1.
 func (f *fields) nullable() []byte {
 	n := f.varint()
 	if n == -1 {

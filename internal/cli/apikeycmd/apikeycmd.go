@@ -1,6 +1,7 @@
-// Package apikeycmd has the commands for API keys. The key pair with which a token
-// comes encrypted is made here and its private half never leaves this machine: it is
-// kept in the user's configuration directory, readable for the owner alone.
+// Package apikeycmd implements the commands for API keys. It generates the key pair that
+// the server encrypts a token to. The private key never leaves this machine: it is stored
+// in the user's configuration directory with mode 0600. The keys themselves are resources
+// that client/resources reads and writes.
 package apikeycmd
 
 import (
@@ -24,24 +25,24 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// Commands makes the family.
+// Commands returns `freshet apikey`.
 func Commands(env *command.Env) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "apikey",
 		Aliases: []string{"ak"},
-		Short:   "Make, open, list, rotate and revoke API keys",
-		Long: `Make, open, list, rotate and revoke API keys: long-lived tokens of service accounts.
+		Short:   "Create, decrypt, list, rotate and revoke API keys",
+		Long: `Create, decrypt, list, rotate and revoke API keys: long-lived tokens of service accounts.
 
-The token comes encrypted to a key pair that is made on this machine. Its private half
-is kept in ~/.config/freshet/keys, readable for you alone, and never sent anywhere;
-whoever loses it loses the token.`,
-		Example: `  # a key for an account, for a month, as variables of a service
+The server encrypts the token to a key pair that this command generates. The private key
+is stored in ~/.config/freshet/keys, readable only by you, and is never sent. Without it
+the token cannot be decrypted.`,
+		Example: `  # create a key for an account, valid for 30 days, and write an environment file
   freshet apikey create web --account shop --expires 30d --env-file web.env
 
-  # its token once more
+  # print its token again
   freshet apikey decrypt web > token
 
-  # another in its place; both work until the old one is revoked
+  # replace it; both keys work until the old one is revoked
   freshet apikey rotate web --env-file web.env && freshet apikey revoke web`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -50,10 +51,10 @@ whoever loses it loses the token.`,
 	return command.InGroup(command.GroupResources, cmd)
 }
 
-// fieldManager owns what these commands write.
+// fieldManager is the field manager of the objects that these commands write.
 const fieldManager = "freshet"
 
-// keys is the connection of one command.
+// keys is the connection of one command, and the context in use.
 type keys struct {
 	*resources.Client
 	env *command.Env
@@ -69,25 +70,25 @@ func (k *keys) ref(name string) resources.Ref {
 	return resources.Ref{Kind: resources.APIKeys, Organization: k.at.Organization, Name: name}
 }
 
-// get reads a key, with the way to the names when there is none of this name.
+// get reads a key. A missing key is an error with a hint at the list of keys.
 func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
 	key, err := k.Get(ctx, k.ref(name))
 	if errors.Is(err, client.ErrNotFound) {
-		return nil, hint.Add(err, "'freshet apikey list' shows those of organization %s.", k.at.Organization)
+		return nil, hint.Add(err, "'freshet apikey list' shows the keys of organization %s.", k.at.Organization)
 	}
 	return key, err
 }
 
-// delivery is where a token goes.
+// delivery names the files that get a token.
 type delivery struct{ file, env string }
 
 func (d *delivery) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&d.file, "out", "", "write the token to this `file`, in place of printing it")
+	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
 	f.StringVar(&d.env, "env-file", "",
-		"write it as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
+		"write the token as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
 }
 
-// hand prints a token, or writes it where only its owner can read it.
+// hand prints a token, or writes it to files with mode 0600.
 func (k *keys) hand(d delivery, token string) error {
 	var failed error
 	if d.file != "" {
@@ -100,7 +101,7 @@ func (k *keys) hand(d delivery, token string) error {
 	}
 	if failed != nil {
 		return hint.Add(failed,
-			"The key is made, and its private key kept: 'freshet apikey decrypt NAME' gives the token.")
+			"The key exists and its private key is stored: 'freshet apikey decrypt NAME' prints the token.")
 	}
 	if d.file != "" || d.env != "" {
 		return nil
@@ -109,7 +110,7 @@ func (k *keys) hand(d delivery, token string) error {
 	return err
 }
 
-// keyFile is where the private key of an API key is kept.
+// keyFile returns the path of the file that stores the private key of an API key.
 func (k *keys) keyFile(name string) string {
 	server := strings.NewReplacer("://", "-", "/", "-", ":", "-").Replace(k.at.Server)
 	return filepath.Join(contexts.Directory(k.env.Getenv), "keys", server, k.at.Organization, name+".pem")
@@ -121,17 +122,17 @@ func newDecrypt(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "decrypt NAME",
 		Aliases: []string{"open"},
-		Short:   "Print the token of a key that was made here",
-		Long: `Print the token of a key: the encrypted token is fetched and opened with the private
-key that is kept on this machine, or with the one that is given (PEM; PKCS #8 or
+		Short:   "Print the token of a key that was created on this machine",
+		Long: `Print the token of a key: fetch the encrypted token and decrypt it with the private key
+that is stored on this machine, or with the file of --private-key (PEM; PKCS #8 or
 PKCS #1).`,
-		Example: `  # into a file of mode 0600
+		Example: `  # write the token to a file with mode 0600
   freshet apikey decrypt opened --out token
 
-  # as variables of a service
+  # write an environment file for a service
   freshet apikey decrypt opened --env-file opened.env
 
-  # with a private key of your own
+  # with your own private key
   freshet apikey decrypt opened --private-key private.pem > token`,
 		Args: command.One("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,9 +150,9 @@ PKCS #1).`,
 			}
 			pem, err := os.ReadFile(file)
 			if err != nil {
-				return hint.Add(errs.Newf(errs.NotFound, "the private key of %s is not here: %w", args[0], err),
-					"Give the file with --private-key. When it is lost the token is lost: make another with "+
-						"'freshet apikey rotate %s'.", args[0])
+				return hint.Add(errs.Newf(errs.NotFound, "private key of %s is not on this machine: %w", args[0], err),
+					"Set the file with --private-key. Without the private key the token is lost: create another key "+
+						"with 'freshet apikey rotate %s'.", args[0])
 			}
 			token, err := open(key, pem)
 			if err != nil {
@@ -162,7 +163,7 @@ PKCS #1).`,
 	}
 	d.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&private, "private-key", "",
-		"`file` of the private key (default: the one that create has kept)")
+		"`file` of the private key (default: the file that create wrote)")
 	return cmd
 }
 
@@ -173,13 +174,13 @@ func newList(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the API keys of the organization",
-		Example: `  # with their state, and when they end
+		Example: `  # with their state and expiry
   freshet apikey list
 
-  # those of one account, with where their private keys are
+  # the keys of one account, with the paths of their private keys
   freshet apikey list --account shop -o wide
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet apikey list -o name`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -200,7 +201,7 @@ func newList(env *command.Env) *cobra.Command {
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
 		output.FormatName)
-	cmd.Flags().StringVar(&account, "account", "", "only those of this `account`")
+	cmd.Flags().StringVar(&account, "account", "", "list only the keys of this service `account`")
 	return cmd
 }
 
@@ -217,8 +218,8 @@ func (k *keys) print(list []resources.Object, format output.Format) error {
 		return nil
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. 'freshet apikey create NAME --account "+
-			"ACCOUNT' makes one.\n", k.at.Organization)
+		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. Create one with 'freshet apikey create NAME "+
+			"--account ACCOUNT'.\n", k.at.Organization)
 		return err
 	}
 	style := k.env.Style()
@@ -258,7 +259,7 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// state is what matters of a key's three conditions.
+// state summarizes the three conditions of a key in one word.
 func state(key resources.Object) string {
 	for _, name := range []string{"Revoked", "Expired", "Issued"} {
 		if c := key.Condition(name); c.Status == "True" {

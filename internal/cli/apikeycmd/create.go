@@ -20,7 +20,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// spec is what a key is for, as the server has it.
+// spec is the spec of an APIKey object.
 type spec struct {
 	ServiceAccountName string            `json:"serviceAccountName"`
 	InstanceName       string            `json:"instanceName,omitempty"`
@@ -37,16 +37,16 @@ func newCreate(env *command.Env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME --account ACCOUNT",
-		Short: "Make an API key and print its token",
-		Long: `Make an API key of a service account and print its token, once it works. The token is
-printed alone, or written with --out or --env-file to a file that only you can read.
+		Short: "Create an API key and print its token",
+		Long: `Create an API key of a service account, wait until it works, and print its token. Only
+the token is printed; --out and --env-file write it to a file that only you can read.
 
-A key is good for messages and schemas of one instance (--instance), or for the whole
-organization, the resource API included. Without --expires it never ends.`,
-		Example: `  # for one instance and 90 days; the variables of a service
+A key is valid for messages and schemas of one instance (--instance), or for the whole
+organization, including the resource API. Without --expires it never expires.`,
+		Example: `  # for one instance and 90 days, as an environment file
   freshet apikey create orders --account shop --instance default --expires 90d --env-file orders.env
 
-  # into a file of mode 0600
+  # to a file with mode 0600
   freshet apikey create reports --account shop --out reports.token
 
   # in a script
@@ -54,7 +54,7 @@ organization, the resource API included. Without --expires it never ends.`,
 		Args: command.One("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.ServiceAccountName == "" {
-				return command.Usagef(cmd, "say whose key it is: --account ACCOUNT")
+				return command.Usagef(cmd, "--account is missing; name the service account of the key")
 			}
 			if expires != "" {
 				moment, err := parseExpiry(expires, time.Now())
@@ -75,13 +75,14 @@ organization, the resource API included. Without --expires it never ends.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.ServiceAccountName, "account", "", "the service `account` whose key it is")
-	f.StringVar(&s.InstanceName, "instance", "", "the `instance` that it is good for (default: the whole organization)")
-	f.StringVar(&expires, "expires", "", "the `time` when it ends: 90d, 12h or a date (default: never)")
-	f.StringVar(&s.Description, "description", "", "a `text` for people")
-	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs for the token's claims")
+	f.StringVar(&s.ServiceAccountName, "account", "", "service `account` of the key")
+	f.StringVar(&s.InstanceName, "instance", "",
+		"`instance` for which the key is valid (default: the whole organization)")
+	f.StringVar(&expires, "expires", "", "`time` at which the key expires: 90d, 12h or a date (default: never)")
+	f.StringVar(&s.Description, "description", "", "description `text` of the key")
+	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs to add to the token's claims")
 	f.Lookup("metadata").DefValue = ""
-	f.DurationVar(&timeout, "timeout", time.Minute, "how long to wait until it works")
+	f.DurationVar(&timeout, "timeout", time.Minute, "how long to wait until the key works")
 	d.addFlags(f)
 	return cmd
 }
@@ -90,7 +91,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
 var days = regexp.MustCompile(`^(\d{1,5})d$`)
 
-// parseExpiry reads 90d, 12h30m, 2027-01-31 or a moment (RFC 3339).
+// parseExpiry parses 90d, 12h30m, 2027-01-31 or a time in RFC 3339.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if found := days.FindStringSubmatch(text); found != nil {
 		n, err := strconv.Atoi(found[1])
@@ -102,7 +103,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
 		if moment, err := time.Parse(form, text); err == nil {
 			if !moment.After(now) {
-				return moment, fmt.Errorf("%s is in the past", text)
+				return moment, fmt.Errorf("expiry %s is in the past", text)
 			}
 			return moment, nil
 		}
@@ -110,12 +111,12 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--expires takes a duration (90d, 12h) or a date (2027-01-31), not %q", text)
 }
 
-// create makes a key, waits until it works, and returns its token. The private key
-// is kept before anything is sent.
+// create creates a key, waits until it works, and returns its token. It stores the private
+// key before it sends the request, because the token of a key without one is lost.
 func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Duration) (string, error) {
-	if !nameForm.MatchString(name) { // it becomes part of a path
+	if !nameForm.MatchString(name) { // the name becomes part of a path
 		return "", errs.Newf(errs.Invalid,
-			"%q cannot be the name of a key: small letters, digits, '-' and '.', at most 253", name)
+			"key name %q is not valid; use at most 253 lower-case letters, digits, '-' and '.'", name)
 	}
 	file := k.keyFile(name)
 	public, err := makeKey(file)
@@ -129,12 +130,12 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 	}, resources.WriteOptions{FieldManager: fieldManager})
 	if err != nil {
 		var refused *client.Error
-		if errors.As(err, &refused) { // nothing was made that it could open
+		if errors.As(err, &refused) { // the server created no key for this key pair
 			err = errors.Join(err, os.Remove(file))
 		}
 		if errors.Is(err, client.ErrConflict) {
 			return "", hint.Add(err,
-				"Choose another name, or make another key in its place with 'freshet apikey rotate %s'.", name)
+				"Choose another name, or replace the key with 'freshet apikey rotate %s'.", name)
 		}
 		return "", err
 	}
@@ -165,9 +166,9 @@ func (k *keys) issued(ctx context.Context, name string) (resources.Object, error
 	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c := key.Condition("Issued")
-		return nil, hint.Add(command.Timeoutf("key %s is made and does not work yet: %s %s", name, c.Reason,
+		return nil, hint.Add(command.Timeoutf("key %s was created but does not work yet: %s %s", name, c.Reason,
 			output.Clean(c.Message)),
-			"It works as soon as what it needs is there; 'freshet apikey decrypt %s' gives its token then.", name)
+			"When the cause is removed, 'freshet apikey decrypt %s' prints its token.", name)
 	}
 	return key, err
 }

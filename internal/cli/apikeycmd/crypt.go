@@ -17,15 +17,17 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// keyBits is the size of the key pairs that are made.
+// keyBits is the size of the RSA key pairs.
 const keyBits = 3072
 
-// makeKey makes a key pair, keeps the private half in a file and returns the public
-// one. A file that is there already is of a key that is there already.
+// makeKey generates a key pair, writes the private key to a file and returns the public
+// one. It does not overwrite a file, which would make the token of an existing key
+// unreadable.
 func makeKey(file string) (public string, err error) {
 	if fileExists(file) {
-		return "", hint.Add(errs.Newf(errs.Conflict, "there is a private key in %s already", file),
-			"It is of a key of this name. 'freshet apikey decrypt' opens that; remove the file when the key is gone.")
+		return "", hint.Add(errs.Newf(errs.Conflict, "file %s already has a private key", file),
+			"It belongs to a key of this name. Print its token with 'freshet apikey decrypt', or remove the file if "+
+				"the key was deleted.")
 	}
 	private, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -44,7 +46,7 @@ func makeKey(file string) (public string, err error) {
 	}
 	if err := contexts.WritePrivate(file,
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
-		return "", fmt.Errorf("keeping the private key: %w", err)
+		return "", fmt.Errorf("storing the private key: %w", err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})), nil
 }
@@ -60,17 +62,17 @@ func open(key resources.Object, privatePEM []byte) (string, error) {
 		c := key.Condition("Issued")
 		return "", hint.Add(errs.Newf(errs.Conflict, "key %s has no encrypted token: %s %s", key.Name(),
 			c.Reason, c.Message),
-			"'freshet describe ak %s' says more.", key.Name())
+			"'freshet describe ak %s' shows its conditions.", key.Name())
 	}
 	sealed, err := jose.ParseEncryptedCompact(text, []jose.KeyAlgorithm{jose.RSA_OAEP, jose.RSA_OAEP_256},
 		[]jose.ContentEncryption{jose.A256GCM})
 	if err != nil {
-		return "", fmt.Errorf("the encrypted token of key %s cannot be read: %w", key.Name(), err)
+		return "", fmt.Errorf("parsing the encrypted token of key %s: %w", key.Name(), err)
 	}
 	token, err := sealed.Decrypt(private)
 	if err != nil {
-		return "", hint.Add(errs.Newf(errs.Invalid, "the private key does not open the token of key %s", key.Name()),
-			"It is another key's. The one that belongs to it was made together with %s.", key.Name())
+		return "", hint.Add(errs.Newf(errs.Invalid, "private key does not decrypt the token of key %s", key.Name()),
+			"Use the private key that was generated when %s was created.", key.Name())
 	}
 	return string(token), nil
 }
@@ -78,7 +80,7 @@ func open(key resources.Object, privatePEM []byte) (string, error) {
 func parsePrivate(text []byte) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errs.New(errs.Invalid, "the private key is not in PEM: it begins with -----BEGIN PRIVATE KEY-----")
+		return nil, errs.New(errs.Invalid, "private key is not in PEM; it must begin with -----BEGIN PRIVATE KEY-----")
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil
@@ -86,11 +88,11 @@ func parsePrivate(text []byte) (*rsa.PrivateKey, error) {
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		return nil, errs.New(errs.Invalid,
-			"the private key cannot be read: it has to be RSA, in PKCS #8 or PKCS #1, and not encrypted")
+			"private key cannot be parsed; it must be RSA, in PKCS #8 or PKCS #1, and not encrypted")
 	}
 	key, ok := parsed.(*rsa.PrivateKey)
 	if !ok {
-		return nil, errs.New(errs.Invalid, "the private key is not an RSA key")
+		return nil, errs.New(errs.Invalid, "private key is not an RSA key")
 	}
 	return key, nil
 }

@@ -19,20 +19,20 @@ import (
 func newRevoke(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME...",
-		Short: "End API keys, at once and for good",
-		Long: `End API keys, at once and for good: when the command ends, no surface takes their
-tokens. A revoked key stays in the list until it is deleted.`,
-		Example: `  # one that has leaked
+		Short: "Revoke API keys immediately and permanently",
+		Long: `Revoke API keys immediately and permanently: when the command returns, no API accepts
+their tokens. A revoked key stays in the list until you delete it.`,
+		Example: `  # a key that has leaked
   freshet apikey revoke leaked
 
-  # several
+  # several keys
   freshet apikey revoke old-1 old-2
 
-  # and take it out of the list
+  # delete it from the list
   freshet delete ak leaked`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usagef(cmd, "name the keys to revoke")
+				return command.Usagef(cmd, "argument is missing: the names of the keys to revoke")
 			}
 			return nil
 		},
@@ -63,7 +63,7 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 	return err
 }
 
-// rotation is one run of rotate.
+// rotation has the flags of one rotate command.
 type rotation struct {
 	delivery
 
@@ -76,18 +76,18 @@ func newRotate(env *command.Env) *cobra.Command {
 	var r rotation
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
-		Short: "Make another key in the place of one",
-		Long: `Make another key in the place of one: for the same account, instance and purpose, and
-for as long. Both work, so that the new one can be put everywhere first; then revoke
-the old one. With --revoke-after the command does that itself, after so long; 0s is at
-once.`,
-		Example: `  # worker-2 in the place of worker; both work
+		Short: "Replace an API key with a new one",
+		Long: `Replace an API key with a new one for the same account, instance, purpose and lifetime.
+Both keys work, so that you can deploy the new one first and then revoke the old one.
+With --revoke-after the command waits that long and revokes the old key; 0s revokes it
+immediately.`,
+		Example: `  # create worker-2 to replace worker; both work
   freshet apikey rotate worker --env-file worker.env
 
-  # the new one is everywhere
+  # when the new key is deployed
   freshet apikey revoke worker
 
-  # in one go
+  # in one step
   freshet apikey rotate worker-2 --as worker-next --out worker.token --revoke-after 1s`,
 		Args: command.One("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -102,11 +102,12 @@ once.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.name, "as", "", "`name` of the new key (default: the old one's with the next number)")
+	f.StringVar(&r.name, "as", "", "`name` of the new key (default: the old name with the next number)")
 	f.StringVar(&r.expires, "expires", "",
-		"the `time` when the new one ends: 90d, 12h or a date (default: as long as the old one was for)")
-	f.DurationVar(&r.revokeAfter, "revoke-after", 0, "then wait so long and revoke the old one")
-	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long to wait until the new one works")
+		"`time` at which the new key expires: 90d, 12h or a date (default: the old key's lifetime)")
+	f.DurationVar(&r.revokeAfter, "revoke-after", 0,
+		"how long to wait before the old key is revoked (default: it is not revoked)")
+	f.DurationVar(&r.timeout, "timeout", time.Minute, "how long to wait until the new key works")
 	r.addFlags(f)
 	return cmd
 }
@@ -134,8 +135,8 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 		return err
 	}
 	if !revokes {
-		_, err := fmt.Fprintf(k.env.Err, "key %s works, and so does %s; end that with 'freshet apikey revoke %s'\n",
-			name, old, old)
+		_, err := fmt.Fprintf(k.env.Err,
+			"keys %s and %s both work; revoke the old one with 'freshet apikey revoke %s'\n", name, old, old)
 		return err
 	}
 	progress := k.env.Progress()
@@ -144,18 +145,19 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	select {
 	case <-time.After(r.revokeAfter):
 	case <-ctx.Done():
-		return fmt.Errorf("key %s works, and %s is not revoked: %w", name, old, context.Cause(ctx))
+		return fmt.Errorf("key %s works, but %s is not revoked: %w", name, old, context.Cause(ctx))
 	}
 	return k.revoke(ctx, old)
 }
 
-// spec is the old key's, to end as long after now as that one did after it was made.
+// spec returns the spec of the new key: the old key's, with the same lifetime from now on
+// unless --expires is set.
 func (r *rotation) spec(key resources.Object) (spec, error) {
 	var old struct {
 		Spec spec `json:"spec"`
 	}
 	if err := key.Into(&old); err != nil {
-		return spec{}, fmt.Errorf("the key cannot be read: %w", err)
+		return spec{}, fmt.Errorf("decoding the key: %w", err)
 	}
 	next, now := old.Spec, time.Now()
 	if r.expires != "" {
@@ -172,7 +174,7 @@ func (r *rotation) spec(key resources.Object) (spec, error) {
 	made, err := time.Parse(time.RFC3339, key.Text("metadata", "creationTimestamp"))
 	end, endErr := time.Parse(time.RFC3339, next.ExpirationTime)
 	if err := errors.Join(err, endErr); err != nil {
-		return spec{}, fmt.Errorf("when the old key was made and ends cannot be read: %w", err)
+		return spec{}, fmt.Errorf("parsing the creation and expiry times of the old key: %w", err)
 	}
 	next.ExpirationTime = now.Add(end.Sub(made)).UTC().Format(time.RFC3339)
 	return next, nil
@@ -180,15 +182,15 @@ func (r *rotation) spec(key resources.Object) (spec, error) {
 
 var numbered = regexp.MustCompile(`^(.*)-(\d{1,4})$`)
 
-// maxNames bounds the search for a name that is free.
+// maxNames bounds the search for an unused name.
 const maxNames = 1000
 
-// nextName is the old one's with the next number that is free.
+// nextName returns the old name with the next unused number.
 func (k *keys) nextName(ctx context.Context, old string) (string, error) {
 	base, number := old, 1
 	if found := numbered.FindStringSubmatch(old); found != nil {
 		base = found[1]
-		number, _ = strconv.Atoi(found[2]) // four digits
+		number, _ = strconv.Atoi(found[2]) // at most four digits
 	}
 	for i := number + 1; i < number+maxNames; i++ {
 		name := fmt.Sprintf("%s-%d", base, i)
@@ -200,5 +202,5 @@ func (k *keys) nextName(ctx context.Context, old string) (string, error) {
 			return "", err
 		}
 	}
-	return "", errs.Newf(errs.Conflict, "all names from %s-%d on are taken; give one with --as", base, number+1)
+	return "", errs.Newf(errs.Conflict, "names from %s-%d on are in use; set one with --as", base, number+1)
 }

@@ -23,14 +23,14 @@ import (
 func newAuth(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
-		Short: "Say who you are, and get tokens",
-		Example: `  # as whom does the server know me?
+		Short: "Show your identity and get tokens",
+		Example: `  # show your identity
   freshet auth whoami
 
-  # a call by hand
+  # call the API with curl
   curl -s -H "Authorization: Bearer $(freshet auth token)" --cacert freshet-data/tls/ca.crt $SERVER/version
 
-  # what kubectl runs for a token
+  # the command that kubectl runs to get a token
   freshet auth exec`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -39,13 +39,13 @@ func newAuth(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// userReviews is asked who the caller is.
+// userReviews is the kind whose creation returns the caller's identity.
 var userReviews = resources.Kind{
 	Group: "authorization.vendor.io", Version: "v1alpha1",
 	Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
 }
 
-// identity is who the server says the caller is.
+// identity is the caller's identity as the server reports it.
 type identity struct {
 	Principal           string     `json:"principal"`
 	Kind                string     `json:"kind,omitempty"`
@@ -54,8 +54,8 @@ type identity struct {
 	Administrator       bool       `json:"administrator"`
 	SystemAdministrator bool       `json:"systemAdministrator"`
 	Expires             *time.Time `json:"expires,omitempty"`
-	// Person and Email are those of who signed in through a browser, and SessionEnds
-	// when that is over unless it is renewed before.
+	// Person, Email and SessionEnds are set for a user who signed in through a browser. The
+	// session expires at SessionEnds unless it is renewed.
 	Person      string     `json:"person,omitempty"`
 	Email       string     `json:"email,omitempty"`
 	SessionEnds *time.Time `json:"sessionEnds,omitempty"`
@@ -80,7 +80,7 @@ func whoami(ctx context.Context, conn *client.Client) (identity, error) {
 		}
 	}
 	if err := answer.Into(&review); err != nil {
-		return identity{}, fmt.Errorf("the server's answer cannot be read: %w", err)
+		return identity{}, fmt.Errorf("decoding the server's response: %w", err)
 	}
 	s := review.Status
 	who := identity{
@@ -97,11 +97,11 @@ func newWhoami(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "whoami",
-		Short: "Say as whom the server knows you",
-		Example: `  # who, of which organization, and until when the token and the session are good
+		Short: "Show your identity as the server sees it",
+		Example: `  # name, organization, and expiry of the token and the session
   freshet auth whoami
 
-  # the principal alone, as access lists and audit records name it
+  # the principal only, as access lists and audit records name it
   freshet auth whoami -o name
 
   # as another account
@@ -136,7 +136,7 @@ func newWhoami(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// addSession adds what is known of a person's session.
+// addSession adds the user's session to an identity, if the context has one.
 func addSession(ctx context.Context, conn *client.Client, c contexts.Context, who *identity) error {
 	if c.Credential.Session == "" {
 		return nil
@@ -152,7 +152,7 @@ func addSession(ctx context.Context, conn *client.Client, c contexts.Context, wh
 	return err
 }
 
-// person asks the server for the name and the address of who has signed in.
+// person returns the name and the e-mail address of the signed-in user.
 func person(ctx context.Context, conn *client.Client) (name, email string, err error) {
 	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/oauth/userinfo"})
 	if err != nil {
@@ -175,7 +175,7 @@ func printIdentity(env *command.Env, who identity) error {
 	case who.Administrator:
 		role = "administrator of the organization"
 	}
-	expires := "not known to end"
+	expires := "unknown"
 	if who.Expires != nil {
 		expires = who.Expires.Local().Format(timeForm)
 	}
@@ -184,7 +184,7 @@ func printIdentity(env *command.Env, who identity) error {
 		text = "Person:        " + output.Clean(strings.TrimSpace(who.Person+" "+who.Email)) + "\n"
 	}
 	if who.SessionEnds != nil {
-		text += "Session until: " + who.SessionEnds.Local().Format(timeForm) + ", and longer when it is used before\n"
+		text += "Session until: " + who.SessionEnds.Local().Format(timeForm) + " (using it extends it)\n"
 	}
 	_, err := fmt.Fprintf(env.Out,
 		"Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
@@ -197,18 +197,18 @@ func newToken(env *command.Env) *cobra.Command {
 	var purpose string
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Print a token for a call by hand",
-		Long: `Print a token for a call by hand: an access token that was asked for with the
-context's credentials, or the API key that the context refers to. An account's access token is
-good for one audience: the resource API, or with --for messages the clusters of the
-instance to which the context's cluster belongs. It is a secret.`,
-		Example: `  # a call of the resource API
+		Short: "Print an access token",
+		Long: `Print an access token, for example for curl: a token that the server issues for the
+context's credentials, or the context's API key. An access token of a service account is
+valid for one audience: the resource API, or with --for messages the clusters of the
+instance that the context's cluster belongs to. The token is a secret.`,
+		Example: `  # call the resource API
   curl -s --cacert freshet-data/tls/ca.crt -H "Authorization: Bearer $(freshet auth token)" $SERVER/api/v1/namespaces
 
   # for messages and schemas
   freshet auth token --for messages > token
 
-  # of another account
+  # for another account
   freshet auth token --credentials-file freshet-data/admin.json > token`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -223,11 +223,11 @@ instance to which the context's cluster belongs. It is a secret.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&purpose, "for", "resources", "the `use` that the token is good for: resources or messages")
+	cmd.Flags().StringVar(&purpose, "for", "resources", "`API` for which the token is valid: resources or messages")
 	return cmd
 }
 
-// execCredential is the answer that kubectl and client-go read.
+// execCredential is the output that kubectl and client-go read.
 type execCredential struct {
 	Kind       string     `json:"kind"`
 	APIVersion string     `json:"apiVersion"`
@@ -242,18 +242,18 @@ type execStatus struct {
 func newExec(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec",
-		Short: "Hand a token to kubectl",
-		Long: `Hand a token to kubectl, in the form of a Kubernetes exec credential
+		Short: "Print a token for kubectl",
+		Long: `Print a token for kubectl as a Kubernetes ExecCredential
 (client.authentication.k8s.io/v1). 'freshet kubeconfig' writes files that run this
-command. A token is kept and handed out again while it is good; one that the server
-no longer takes is replaced.`,
-		Example: `  # what kubectl gets
+command. The token is cached until it expires, and replaced if the server no longer
+accepts it.`,
+		Example: `  # the output that kubectl reads
   freshet auth exec > credential.json
 
   # with another context
   freshet auth exec --context local > credential.json
 
-  # a kubeconfig that runs it
+  # write a kubeconfig that runs this command
   freshet kubeconfig --merge`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -273,11 +273,10 @@ no longer takes is replaced.`,
 	}
 }
 
-// token is who the context says is asking, as a token: for messages, or for the
-// resource API. The latter is one that the server takes at this moment: a token that
-// was kept since an earlier command may have been withdrawn meanwhile, and kubectl,
-// which asks again when it is refused, would be given the same one again. A server
-// that does not answer is for the caller to notice.
+// token returns a token of the context, for messages or for the resource API. It checks a
+// token for the resource API with a request first: a cached token may have been revoked,
+// and kubectl, which requests another token after a 401, would get the same one again. It
+// ignores an unreachable server, because the caller will report that.
 func token(ctx context.Context, env *command.Env, messages bool) (client.Token, error) {
 	c, err := env.Context()
 	if err != nil {

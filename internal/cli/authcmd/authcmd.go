@@ -1,5 +1,6 @@
-// Package authcmd has the commands about who speaks to which server: signing in,
-// contexts, tokens, and the way for kubectl.
+// Package authcmd implements the commands that connect a user to servers: signing in and
+// out, contexts, tokens, and kubeconfig files. Package contexts stores the contexts,
+// session the sessions of users, and tokencache the access tokens.
 package authcmd
 
 import (
@@ -8,7 +9,7 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return command.InGroup(command.GroupConnect, newLogin(env), newLogout(env), newContext(env), newAuth(env),
 		newKubeconfig(env))

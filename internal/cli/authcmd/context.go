@@ -17,22 +17,22 @@ import (
 func newContext(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
-		Short: "List, show and choose the servers to speak to",
-		Long: `List, show and choose the servers to speak to. A context is a server, an
-organization and a cluster of it, and the file with which you prove who you are;
-'freshet login' makes one. The server that runs from ./freshet-data needs none:
-its context is called local, and taken when no other was chosen.
+		Short: "List, show and choose the servers that commands use",
+		Long: `List, show and choose the servers that commands use. A context names a server, an
+organization and a cluster, and the file with your credentials. 'freshet login' creates
+one. The context of the server with its data in ./freshet-data is called local; it
+always exists, and is the default.
 
-Which context counts: --context, else FRESHET_CONTEXT, else the current one, else
-local. They are kept in ~/.config/freshet/contexts.yaml, or where FRESHET_CONFIG
-says.`,
-		Example: `  # all of them; a star marks the one that commands use
+Commands use the context of --context, else of FRESHET_CONTEXT, else the current one,
+else local. Contexts are stored in ~/.config/freshet/contexts.yaml, or in the file of
+FRESHET_CONFIG.`,
+		Example: `  # list all contexts; a star marks the one in use
   freshet context list
 
-  # use another from now on
+  # use another context
   freshet context use local
 
-  # where do commands go, and as whom?
+  # show the server and the credentials in use
   freshet context show`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -47,13 +47,13 @@ func newContextList(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the contexts",
-		Example: `  # a star marks the one that commands use
+		Example: `  # a star marks the one in use
   freshet context list
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet context list -o name
 
-  # with the files of their credentials
+  # with the paths of their credentials
   freshet context list -o wide`,
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return listContexts(env, format) },
@@ -87,7 +87,7 @@ func listContexts(env *command.Env, format output.Format) error {
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintf(env.Err,
-			"No contexts. 'freshet login CREDENTIALS-FILE' makes one; 'freshet serve' starts a server here.\n")
+			"No contexts. Create one with 'freshet login CREDENTIALS-FILE', or start a server with 'freshet serve'.\n")
 		return err
 	}
 	t := output.Table{
@@ -112,11 +112,11 @@ func listContexts(env *command.Env, format output.Format) error {
 func newContextUse(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use NAME",
-		Short: "Choose the context that commands use from now on",
+		Short: "Choose the context that commands use",
 		Example: `  # the server on this machine
   freshet context use local
 
-  # what was used before is in the list
+  # the other contexts are in the list
   freshet context list
 
   # for one command only
@@ -135,7 +135,7 @@ func newContextUse(env *command.Env) *cobra.Command {
 				return err
 			}
 			if set := env.Getenv("FRESHET_CONTEXT"); set != "" && set != args[0] {
-				_, err = fmt.Fprintf(env.Err, "Warning: FRESHET_CONTEXT is %s, and wins in this shell.\n", set)
+				_, err = fmt.Fprintf(env.Err, "Warning: FRESHET_CONTEXT is %s and takes precedence here.\n", set)
 				return err
 			}
 			_, err = fmt.Fprintf(env.Out, "commands use the context %s\n", args[0])
@@ -145,24 +145,24 @@ func newContextUse(env *command.Env) *cobra.Command {
 }
 
 func noContext(name string) error {
-	return hint.Add(errs.Newf(errs.NotFound, "there is no context %q", name),
-		"'freshet context list' shows those there are, 'freshet login' makes one.")
+	return hint.Add(errs.Newf(errs.NotFound, "context %q does not exist", name),
+		"'freshet context list' shows all contexts, 'freshet login' creates one.")
 }
 
 func newContextShow(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Show where commands go, and as whom",
-		Long: `Show where commands go, and as whom: the context that is in effect, with what flags
-and environment say laid over it, or the one that is named.`,
-		Example: `  # what is in effect
+		Short: "Show the server and the credentials that commands use",
+		Long: `Show the server and the credentials that commands use: the context in use or the named
+one, with the overrides of flags and environment.`,
+		Example: `  # the context in use
   freshet context show
 
-  # the server on this machine, whatever was chosen
+  # the server on this machine
   freshet context show local
 
-  # in effect for another organization, as JSON
+  # for another organization, as JSON
   freshet context show -n acme -o json`,
 		Args:              command.AtMost(1),
 		ValidArgsFunction: completeContexts(env),
@@ -191,17 +191,18 @@ and environment say laid over it, or the one that is named.`,
 func newContextDelete(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Forget a context, and the copy of its credentials",
-		Long: `Forget a context, the copy of its credentials that 'freshet login' made, and all
-access tokens that are kept. The session of a person is ended at the server, as by
-'freshet logout'. An account stays as it is; 'freshet sa rotate' or 'freshet apikey revoke' end what has leaked.`,
-		Example: `  # a context that is not needed any more
+		Short: "Delete a context and the copy of its credentials",
+		Long: `Delete a context, the copy of its credentials that 'freshet login' stored, and all cached
+access tokens. A user's session is ended on the server, as with 'freshet logout'. A
+service account does not change; if its credentials have leaked, use 'freshet sa rotate'
+or 'freshet apikey revoke'.`,
+		Example: `  # delete a context
   freshet context delete staging
 
-  # which one was it?
+  # list contexts with their credentials
   freshet context list -o wide
 
-  # back to the server on this machine
+  # use the server on this machine again
   freshet context use local`,
 		Args:              command.One("the name of a context"),
 		ValidArgsFunction: completeContexts(env),
@@ -209,7 +210,7 @@ access tokens that are kept. The session of a person is ended at the server, as 
 	}
 }
 
-// completeContexts offers the names of contexts for a first argument.
+// completeContexts completes the first argument with the names of contexts.
 func completeContexts(env *command.Env) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		file, err := contexts.Load(env.Selection().File)

@@ -18,11 +18,12 @@ import (
 	"freshet/internal/cli/session"
 )
 
-// inBrowser signs a person in by a device code (docs/spec/signin.md#device).
+// inBrowser signs a user in with a device code (docs/spec/signin.md#device).
 func (l *login) inBrowser(ctx context.Context) error {
+	// Reject a bad name before the user signs in, not after.
 	if l.name != "" {
 		if err := contexts.CheckName(l.name); err != nil {
-			return err // before somebody signs in for nothing
+			return err
 		}
 	}
 	c, before, err := l.target()
@@ -35,7 +36,7 @@ func (l *login) inBrowser(ctx context.Context) error {
 	}
 	who, err := l.keepSession(ctx, &c, before, s)
 	if err != nil {
-		// Nobody would have the session then.
+		// The session was not stored, so no command could use it.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
 	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server,
@@ -43,8 +44,8 @@ func (l *login) inBrowser(ctx context.Context) error {
 	return err
 }
 
-// target is the server to sign in to, as the context to be, and the context in effect
-// when it is of that server: signing in again may renew it.
+// target returns the new context, with the server to sign in to, and the context in use if
+// it has the same server, because signing in again may renew that one.
 func (l *login) target() (c, before contexts.Context, err error) {
 	selection := l.env.Selection()
 	known := selection
@@ -67,7 +68,7 @@ func (l *login) target() (c, before contexts.Context, err error) {
 	return c, before, contexts.CheckServer(c.Server)
 }
 
-// askPerson shows the code, and waits until somebody has signed in.
+// askPerson shows the code and waits until the user has signed in.
 func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Session, error) {
 	conn, err := client.New(client.Config{
 		BaseURL: c.Server, CA: []byte(c.CA),
@@ -82,8 +83,9 @@ func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Ses
 		return nil, err
 	}
 	if !offered && !l.device {
-		return nil, hint.Add(errs.Newf(errs.NotFound, "%s does not let people sign in through a browser", c.Server),
-			"Sign in as a service account: freshet login CREDENTIALS-FILE, or with an API key: --token-file FILE.")
+		return nil, hint.Add(errs.Newf(errs.NotFound, "server %s does not support signing in through a browser",
+			c.Server),
+			"Sign in as a service account with freshet login CREDENTIALS-FILE, or with an API key: --token-file FILE.")
 	}
 	d, err := session.Begin(ctx, c.Server, c.CA)
 	if err != nil {
@@ -96,14 +98,15 @@ func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Ses
 	}
 	if l.opens {
 		if err := openPage(ctx, d.Complete); err != nil {
-			_, _ = fmt.Fprintf(l.env.Err, "Warning: no browser could be opened here: %v\n", err) // the address is there
+			// The user can open the printed address.
+			_, _ = fmt.Fprintf(l.env.Err, "Warning: opening a browser on this machine failed: %v\n", err)
 		}
 	}
 	return d.Wait(ctx)
 }
 
-// openPage has the system open a page, which begins with http, and does not wait for
-// it.
+// openPage opens a page in the system's browser and does not wait for it. The caller makes
+// sure that page begins with http.
 func openPage(ctx context.Context, page string) error {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -116,8 +119,7 @@ func openPage(ctx context.Context, page string) error {
 	return cmd.Process.Release()
 }
 
-// keepSession asks who has signed in, and writes the session and the context, in
-// this order.
+// keepSession requests the user's identity, and stores the session and then the context.
 func (l *login) keepSession(ctx context.Context, c *contexts.Context, before contexts.Context,
 	s *session.Session,
 ) (identity, error) {
@@ -147,7 +149,7 @@ func (l *login) keepSession(ctx context.Context, c *contexts.Context, before con
 	}
 	c.Name = cmp.Or(c.Name, who.Name+"@"+who.Organization)
 	if err := contexts.CheckName(c.Name); err != nil {
-		return who, hint.Add(err, "Give one with --name.")
+		return who, hint.Add(err, "Set another name with --name.")
 	}
 	c.Credential = contexts.Credential{Session: contexts.KeptAt(contexts.Directory(l.env.Getenv), c.Name)}
 	old, err := session.Keep(ctx, c.Credential.Session, s)
@@ -155,7 +157,7 @@ func (l *login) keepSession(ctx context.Context, c *contexts.Context, before con
 		return who, err
 	}
 	if old != nil {
-		_ = old.Revoke(ctx) // most likely it is over; if not, it ends by itself
+		_ = old.Revoke(ctx) // an old session that is not revoked expires
 	}
 	return who, l.put(c)
 }

@@ -29,33 +29,33 @@ func newKubeconfig(env *command.Env) *cobra.Command {
 	var k kubeconfigRun
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Give kubectl a way to the server",
-		Long: `Give kubectl, and everything else that reads a kubeconfig, a way to the server of the
-context. It is printed, or with --merge put into the file that kubectl reads, beside
-what is there.
+		Short: "Write a kubeconfig for kubectl",
+		Long: `Write a kubeconfig for the server of the context, for kubectl and other Kubernetes
+clients. The command prints it, or adds it with --merge to the file that kubectl reads.
 
-No token stands in it: kubectl runs 'freshet auth exec' for one, which renews it by
-itself. --static-token puts one in for programs that cannot do so, or for another
-machine; keep such a file as secret as the token. --data-dir means the server that
-keeps its data there, whatever the context.`,
+The kubeconfig contains no token: kubectl gets tokens from 'freshet auth exec', which
+renews them. --static-token includes a token, for programs that cannot run another
+program, and for other machines; protect such a file like the token. --data-dir uses the
+server with its data in that directory instead of the context.`,
 		Example: `  # add a context to the file that kubectl reads, and use it
   freshet kubeconfig --merge && kubectl config current-context
 
-  # a file of its own
+  # write a separate file
   freshet kubeconfig > kubeconfig && kubectl --kubeconfig kubeconfig get mi
 
-  # with the token inside, for a program that runs no other
+  # include a token, for programs that cannot run another program
   freshet kubeconfig --static-token > kubeconfig`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return k.run(cmd.Context(), env) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&k.dataDir, "data-dir", "", "data `directory` of a server on this machine, in place of a context")
-	f.BoolVar(&k.merge, "merge", false, "put it into the file that kubectl reads, in place of printing it")
-	f.StringVar(&k.file, "file", "", "merge into this `file` (default: the first of KUBECONFIG, or ~/.kube/config)")
-	f.StringVar(&k.name, "name", "", "`name` of the entry (default: freshet, or freshet- and the context's)")
-	f.BoolVar(&k.use, "use", true, "with --merge, make it kubectl's current context")
-	f.BoolVar(&k.static, "static-token", false, "put a token in, in place of the way to get one")
+	f.StringVar(&k.dataDir, "data-dir", "", "data `directory` of a server on this machine, instead of a context")
+	f.BoolVar(&k.merge, "merge", false, "add the entry to the file that kubectl reads instead of printing it")
+	f.StringVar(&k.file, "file", "",
+		"add the entry to this `file` (default: the first of KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&k.name, "name", "", "`name` of the entry (default: freshet, or freshet- and the context's name)")
+	f.BoolVar(&k.use, "use", true, "with --merge, make the entry kubectl's current context")
+	f.BoolVar(&k.static, "static-token", false, "include a token instead of the command that gets one")
 	return cmd
 }
 
@@ -72,7 +72,8 @@ func (k *kubeconfigRun) run(ctx context.Context, env *command.Env) error {
 	if !strings.HasPrefix(c.Server, "https:") {
 		return hint.Add(errs.Newf(errs.Invalid,
 			"kubectl sends no credentials over plain HTTP, and the context's server is %s", c.Server),
-			"Name its HTTPS address: --server https://HOST:PORT, and --ca-file FILE when its certificate authority is not a public one.")
+			"Set its HTTPS address with --server https://HOST:PORT, and --ca-file FILE unless its certificate "+
+				"authority is a public one.")
 	}
 	o := kubeconfig.Options{
 		Server: c.Server, CA: []byte(c.CA), Namespace: c.Organization, Name: cmp.Or(k.name, entryName(c)),
@@ -101,8 +102,7 @@ func (k *kubeconfigRun) run(ctx context.Context, env *command.Env) error {
 	return err
 }
 
-// context is the chosen one, or that of a data directory with the flags laid over
-// it.
+// context returns the context in use, or that of --data-dir with the overrides of the flags.
 func (k *kubeconfigRun) context(env *command.Env) (contexts.Context, error) {
 	selection := env.Selection()
 	if k.dataDir != "" {
@@ -118,7 +118,8 @@ func entryName(c contexts.Context) string {
 	return "freshet-" + c.Name
 }
 
-// exec is how kubectl runs this program for a token, from any directory.
+// exec returns the exec entry with which kubectl runs this program for a token. Its paths
+// are absolute, so that kubectl can run it from any directory.
 func (k *kubeconfigRun) exec(env *command.Env, c contexts.Context) (*kubeconfig.Exec, error) {
 	program, err := ownProgram()
 	if err != nil {
@@ -126,7 +127,7 @@ func (k *kubeconfigRun) exec(env *command.Env, c contexts.Context) (*kubeconfig.
 	}
 	e := &kubeconfig.Exec{
 		Command: program, Args: []string{"auth", "exec"}, Env: map[string]string{},
-		InstallHint: "The program freshet hands out the tokens for this server. Put it where this file says.",
+		InstallHint: "The program freshet provides the tokens for this server. Install it at the path in this file.",
 	}
 	selection := env.Selection()
 	absolute := func(path string) string {
@@ -160,7 +161,7 @@ func (k *kubeconfigRun) exec(env *command.Env, c contexts.Context) (*kubeconfig.
 	return e, nil
 }
 
-// ownProgram is this program by its name where that finds it, else by its path.
+// ownProgram returns the name of this program if PATH finds it by that name, else its path.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -168,7 +169,7 @@ func ownProgram() (string, error) {
 	}
 	found, err := exec.LookPath(filepath.Base(self))
 	if err != nil {
-		return self, nil //nolint:nilerr // then its path it is
+		return self, nil //nolint:nilerr // it is not in PATH
 	}
 	one, oneErr := os.Stat(self)
 	other, otherErr := os.Stat(found)
@@ -178,7 +179,7 @@ func ownProgram() (string, error) {
 	return self, nil
 }
 
-// mergeInto changes the file that kubectl reads.
+// mergeInto adds the entry to the file of --file, or to the file that kubectl reads.
 func (k *kubeconfigRun) mergeInto(env *command.Env, o kubeconfig.Options) error {
 	path := k.file
 	if path == "" {
@@ -198,7 +199,7 @@ func (k *kubeconfigRun) mergeInto(env *command.Env, o kubeconfig.Options) error 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// A file that is linked to stays where it is.
+	// Write to the target of a symbolic link instead of replacing the link.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}

@@ -22,7 +22,7 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// login is one run of login.
+// login has the flags of one login command.
 type login struct {
 	env                   *command.Env
 	name, instance        string
@@ -34,30 +34,28 @@ func newLogin(env *command.Env) *cobra.Command {
 	l := login{env: env}
 	cmd := &cobra.Command{
 		Use:   "login [CREDENTIALS-FILE|-]",
-		Short: "Sign in to a server and make a context of it",
-		Long: `Sign in to a server and make a context of it, which later commands use.
+		Short: "Sign in to a server and create a context",
+		Long: `Sign in to a server and create a context, which later commands use.
 
-Without a file you sign in as yourself, through a browser: the command shows an
-address and a code. Open the address on any machine, sign in there, compare the code
-and say yes. The server is that of --server, else that of the context in effect. The
-session is renewed by itself as long as it is used now and then; 'freshet logout' ends
-it.
+Without a file you sign in as a user, through a browser: the command shows an address and
+a code. Open the address on any machine, sign in, compare the code and approve. The server
+is that of --server, else that of the context in use. Using the session renews it;
+'freshet logout' ends it.
 
-With the credentials file of a service account ('freshet sa credentials' writes one)
-nothing else is needed: it names the server and the organization. With an API key,
-give the file that holds it as --token-file and the server as --server. Either can
-come from standard input (-), so that no secret is ever part of a command line.
+The credentials file of a service account ('freshet sa credentials' writes one) names the
+server and the organization. For an API key, pass its file as --token-file, and --server.
+Both can be read from standard input (-), so that no secret is part of a command line.
 
-The server is asked first; when it refuses, nothing is kept. The secret is copied
-into ~/.config/freshet, readable for you alone. --in-place refers to the file where it
-is, for one that something else renews.`,
-		Example: `  # as yourself, through a browser on this or another machine
+The command checks the credentials on the server first, and stores nothing if the server
+rejects them. It copies the secret into ~/.config/freshet, readable only by you.
+--in-place refers to the file instead, for a file that another program renews.`,
+		Example: `  # as a user, through a browser on this or another machine
   freshet login --server $SERVER --ca-file freshet-data/tls/ca.crt
 
   # with the credentials file of a service account
   freshet login freshet-data/admin.json
 
-  # under a name of your own, and with another cluster
+  # with your own context name, and another cluster
   freshet login --name staging --cluster default freshet-data/admin.json
 
   # from a secret store, without a file
@@ -68,19 +66,19 @@ is, for one that something else renews.`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if env.Flags.CredentialsFile != "" {
-				return command.Usagef(cmd, "give the credentials file as the argument")
+				return command.Usagef(cmd, "--credentials-file has no effect here; pass the file as the argument")
 			}
 			withFile := len(args) > 0 || env.Flags.TokenFile != ""
 			switch {
 			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.opens):
 				return command.Usagef(cmd,
-					"say one way to sign in: a credentials file, --token-file and --server, or --device")
+					"choose one way to sign in: a credentials file, --token-file and --server, or --device")
 			case !withFile && l.inPlace:
-				return command.Usagef(cmd, "--in-place needs a file")
+				return command.Usagef(cmd, "--in-place requires a file")
 			case !withFile && !l.device &&
 				cmp.Or(env.Getenv("FRESHET_TOKEN_FILE"), env.Getenv("FRESHET_CREDENTIALS_FILE")) != "":
-				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE says who you are, "+
-					"whatever the context: unset it, or say --device")
+				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE overrides the credentials "+
+					"of every context; unset it, or use --device")
 			case !withFile:
 				return l.inBrowser(cmd.Context())
 			}
@@ -89,11 +87,12 @@ is, for one that something else renews.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&l.name, "name", "", "`name` of the context (default: account@organization)")
-	f.StringVar(&l.instance, "instance", "", "`name` of the cluster's instance, for an account that may not look it up")
-	f.BoolVar(&l.device, "device", false, "sign in through a browser, whatever the environment says")
+	f.StringVar(&l.instance, "instance", "",
+		"`name` of the cluster's instance, for an account that may not read the cluster")
+	f.BoolVar(&l.device, "device", false, "sign in through a browser, and ignore credentials in the environment")
 	f.BoolVar(&l.opens, "open", false, "open the page in the browser of this machine")
-	f.BoolVar(&l.inPlace, "in-place", false, "refer to the file, in place of copying it")
-	f.BoolVar(&l.keepsCurrent, "keep-current", false, "do not make it the current context")
+	f.BoolVar(&l.inPlace, "in-place", false, "refer to the file instead of copying it")
+	f.BoolVar(&l.keepsCurrent, "keep-current", false, "do not make the new context the current one")
 	return cmd
 }
 
@@ -127,7 +126,8 @@ func (l *login) run(ctx context.Context, file string) error {
 	return err
 }
 
-// readAuthority gives a context the authority of a file, if one is named.
+// readAuthority sets the certificate authority of a context from a file, if file is not
+// empty.
 func readAuthority(c *contexts.Context, file string) error {
 	if file == "" {
 		return nil
@@ -140,8 +140,8 @@ func readAuthority(c *contexts.Context, file string) error {
 	return nil
 }
 
-// secret reads what proves who one is, and says where it is good. It is nil for a
-// file that stays where it is.
+// secret reads the credentials file or the API key, and sets the context's server and
+// credential.
 func (l *login) secret(c *contexts.Context, file string,
 	selection contexts.Selection,
 ) ([]byte, client.TokenSource, error) {
@@ -154,8 +154,8 @@ func (l *login) secret(c *contexts.Context, file string,
 	if file == "" {
 		c.Server = strings.TrimRight(selection.Server, "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "an API key does not say which server it is for"),
-				"Name it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "server is missing; an API key does not name its server"),
+				"Set it with --server URL.")
 		}
 		c.Credential.TokenFile = path
 		tokens = client.StaticToken(string(bytes.TrimSpace(text)))
@@ -166,8 +166,8 @@ func (l *login) secret(c *contexts.Context, file string,
 		}
 		c.Server = strings.TrimRight(cmp.Or(selection.Server, credentials.Server()), "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "the credentials do not say which server they are for"),
-				"Name it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "credentials name no server"),
+				"Set it with --server URL.")
 		}
 		c.Credential.File = path
 		tokens, err = client.ClientCredentials(client.Credentials{
@@ -182,13 +182,13 @@ func (l *login) secret(c *contexts.Context, file string,
 	return text, tokens, contexts.CheckServer(c.Server)
 }
 
-// maxSecret bounds what is read of a file that may be another one.
+// maxSecret is the size limit in bytes. It rejects files that cannot be credentials.
 const maxSecret = 64 << 10
 
 func (l *login) read(path string) ([]byte, error) {
 	if path == "-" {
 		if l.inPlace {
-			return nil, errs.New(errs.Invalid, "--in-place needs a file, not standard input")
+			return nil, errs.New(errs.Invalid, "--in-place requires a file, not standard input")
 		}
 		return io.ReadAll(io.LimitReader(l.env.In, maxSecret))
 	}
@@ -202,8 +202,8 @@ func (l *login) read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// keep writes the secret and the context, in this order: a context without its
-// secret would be of no use.
+// keep stores the secret and then the context, because a context without its secret would
+// not work.
 func (l *login) keep(c *contexts.Context, secret []byte) (err error) {
 	kept := &c.Credential.File
 	if c.Credential.TokenFile != "" {
@@ -220,7 +220,7 @@ func (l *login) keep(c *contexts.Context, secret []byte) (err error) {
 	return l.put(c)
 }
 
-// put writes the context.
+// put writes the context to the context file.
 func (l *login) put(c *contexts.Context) error {
 	return contexts.Update(l.env.Selection().File, func(f *contexts.File) error {
 		if err := f.Put(*c); err != nil {
@@ -233,16 +233,16 @@ func (l *login) put(c *contexts.Context) error {
 	})
 }
 
-// explain adds what to do about the ways in which signing in fails.
+// explain adds a hint to an error of signing in.
 func explain(err error, server string) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &authority):
 		return hint.Add(err,
-			"When the server made its certificate authority itself, give it: --ca-file DATA-DIR/tls/ca.crt")
+			"If the server generated its own certificate authority, pass it: --ca-file DATA-DIR/tls/ca.crt")
 	case errors.Is(err, client.ErrUnauthenticated):
-		return hint.Add(err, "The secret is not, or no longer, good at %s. 'freshet sa credentials NAME' writes the "+
-			"present one.", server)
+		return hint.Add(err, "The secret is not valid, or no longer valid, on %s. 'freshet sa credentials NAME' "+
+			"writes the current one.", server)
 	}
 	return err
 }

@@ -17,18 +17,18 @@ import (
 func newLogout(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout [CONTEXT]",
-		Short: "Sign out, and forget the context",
-		Long: `Sign out, and forget the context that is in effect, or the one that is named. The
-session of a person who signed in through a browser is ended at the server, with all
-its tokens. Of a service account the copy of the credentials is removed; the account
-stays as it is.`,
-		Example: `  # of the context in effect
+		Short: "Sign out and delete the context",
+		Long: `Sign out and delete the context in use, or the named one. The session of a user who
+signed in through a browser is ended on the server, with all its tokens. For a service
+account the stored copy of the credentials is deleted; the account itself does not
+change.`,
+		Example: `  # the context in use
   freshet logout
 
-  # of another
+  # another context
   freshet logout staging
 
-  # which are there?
+  # list the contexts
   freshet context list`,
 		Args:              command.AtMost(1),
 		ValidArgsFunction: completeContexts(env),
@@ -42,15 +42,16 @@ stays as it is.`,
 			}
 			if c.Name == "" || c.Name == contexts.LocalName {
 				return errs.New(errs.NotFound,
-					"you are not signed in: no context is in effect that 'freshet login' made")
+					"you are not signed in: the context in use was not created by 'freshet login'")
 			}
 			return forget(cmd.Context(), env, c.Name)
 		},
 	}
 }
 
-// forget removes a context and its secret, and ends the session at the server. When
-// that cannot be had, the secret goes all the same: nobody can renew the session then.
+// forget deletes a context and its secret, and ends the session on the server. It deletes
+// the secret even if the server cannot be reached: without it the session cannot be renewed
+// and expires.
 func forget(ctx context.Context, env *command.Env, name string) error {
 	file, err := contexts.Load(env.Selection().File)
 	if err != nil {
@@ -65,7 +66,7 @@ func forget(ctx context.Context, env *command.Env, name string) error {
 		if err := session.End(ctx, path); err == nil {
 			ended = ", and the session has ended"
 		} else if _, err := fmt.Fprintf(env.Err,
-			"Warning: the session was not ended at the server, and ends there by itself: %v\n", err); err != nil {
+			"Warning: the session was not ended on the server and will expire there: %v\n", err); err != nil {
 			return err
 		}
 	}
@@ -80,6 +81,6 @@ func forget(ctx context.Context, env *command.Env, name string) error {
 		tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "context %s is gone%s\n", name, ended)
+	_, err = fmt.Fprintf(env.Out, "context %s deleted%s\n", name, ended)
 	return err
 }

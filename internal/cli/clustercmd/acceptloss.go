@@ -18,7 +18,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// loss is what the server tells.
+// loss is the server's report on a shard whose copies and log do not match.
 type loss struct {
 	Organization string `json:"organization"`
 	Cluster      string `json:"cluster"`
@@ -46,27 +46,28 @@ func newAcceptLoss(env *command.Env) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "accept-loss ORGANIZATION/CLUSTER SHARD",
-		Short: "Go on with a shard whose copies and log do not fit together",
-		Long: `Go on with a shard whose copies and log do not fit together: its cluster is not ready, and
-says why with the reason LogLost. First it shows what the log and each member's copy
-have, and what would be given up; then it asks for the cluster's name, and only then is
-anything changed. For system administrators; it is written to the audit log.
+		Short: "Restore service of a shard whose copies and log do not match",
+		Long: `Restore service of a shard whose copies and log do not match. The cluster of such a shard
+is not ready, with the reason LogLost. The command shows the content of the log and of
+each member's copy and what would be lost, and asks for the cluster's name. It changes
+nothing before you confirm. Only system administrators can use it; the audit log records
+it.
 
-The shard goes on from the copy that has most, with a new log behind it, unless --from
-says otherwise: another member's copy, or the log, when that still begins with the first
-message. The other copies begin anew from that. When a member serves the shard, only the
-copies that are lost begin anew.
+The shard continues from the copy with the most messages and gets a new log. With --from
+it continues from another member's copy, or from the log if the log still contains the
+first message. The other copies are rebuilt from that source. If a member already serves
+the shard, only the lost copies are rebuilt.
 
-Before that, start every member that has a copy: what only a member has that is away is
-lost. If you have a newer backup, restore that instead.`,
-		Example: `  # see what is lost, and decide
-  freshet cluster accept-loss acme/prod 3
+First start every member that has a copy: messages that exist only on a stopped member
+are lost. If you have a backup that is newer, restore it instead.`,
+		Example: `  # show what would be lost, then ask for confirmation
+  freshet ensemble accept-loss acme/prod 3
 
-  # go on with what the log has
-  freshet cluster accept-loss acme/prod 3 --from log
+  # continue from the log
+  freshet ensemble accept-loss acme/prod 3 --from log
 
-  # in a script, with the copy of member b
-  freshet cluster accept-loss acme/prod 3 --from b --yes`,
+  # in a script: continue from the copy of member b, without confirmation
+  freshet ensemble accept-loss acme/prod 3 --from b --yes`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, name, err := lossPath(args[0], args[1])
@@ -109,31 +110,32 @@ lost. If you have a newer backup, restore that instead.`,
 				}); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "Accepted. The shard goes on within seconds; 'freshet get "+
-				"messagingclusters %s' says when the cluster is ready.\n", name)
+			_, err = fmt.Fprintf(env.Out, "Accepted. The shard resumes within seconds; 'freshet get "+
+				"messagingclusters %s' shows when the cluster is ready.\n", name)
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "go on from the copy of this `member`, or from \"log\"")
-	f.BoolVar(&yes, "yes", false, "do not ask")
+	f.StringVar(&from, "from", "",
+		"continue from the copy of this `member`, or from \"log\" (default: the copy with the most messages)")
+	f.BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
-// lossPath is where a shard's loss is told, and the name of its cluster.
+// lossPath returns the API path of a shard's loss report and the name of its cluster.
 func lossPath(cluster, shard string) (path, name string, err error) {
 	organization, name, ok := strings.Cut(cluster, "/")
 	if !ok || organization == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", errs.Newf(errs.Invalid, "%q is not a cluster; write ORGANIZATION/CLUSTER", cluster)
+		return "", "", errs.Newf(errs.Invalid, "cluster %q is not valid; write ORGANIZATION/CLUSTER", cluster)
 	}
 	if _, err := strconv.ParseUint(shard, 10, 16); err != nil {
-		return "", "", errs.Newf(errs.Invalid, "%q is not a shard; write its number, from 0 on", shard)
+		return "", "", errs.Newf(errs.Invalid, "shard %q is not valid; write its number, starting at 0", shard)
 	}
 	return "/system/v1alpha1/shards/" + url.PathEscape(organization) + "/" + url.PathEscape(name) + "/" + shard +
 		"/loss", name, nil
 }
 
-// print tells exactly what is there and what is given up.
+// print lists the content of the log and of every copy, and what would be lost.
 func (l *loss) print(w io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "Shard %d of cluster %s/%s\n", l.Shard, l.Organization, l.Cluster)
@@ -141,7 +143,7 @@ func (l *loss) print(w io.Writer) error {
 	case l.Log == nil:
 		fmt.Fprintln(text, "  log: gone")
 	case l.Log.Last < l.Log.First:
-		fmt.Fprintf(text, "  log: empty, it would go on with message %d\n", l.Log.First)
+		fmt.Fprintf(text, "  log: empty; its next message is %d\n", l.Log.First)
 	default:
 		fmt.Fprintf(text, "  log: messages %d to %d\n", l.Log.First, l.Log.Last)
 	}
@@ -153,41 +155,43 @@ func (l *loss) print(w io.Writer) error {
 		fmt.Fprintln(text)
 	}
 	for _, name := range l.Absent {
-		fmt.Fprintf(text, "  copy of member %s: it cannot be asked; what only it has would be lost\n", name)
+		fmt.Fprintf(text,
+			"  copy of member %s: the member cannot be reached; messages that only it has would be lost\n", name)
 	}
 	if l.Owner != "" {
-		fmt.Fprintf(text, "The shard is served by member %s. It goes on as it is.\n", l.Owner)
+		fmt.Fprintf(text, "Member %s serves the shard and continues to do so.\n", l.Owner)
 	} else if l.From == "log" {
-		fmt.Fprintln(text, "It goes on from the log.")
+		fmt.Fprintln(text, "The shard would continue from the log.")
 	} else {
-		fmt.Fprintf(text, "It goes on from the copy of member %s, with a new log.\n", l.From)
+		fmt.Fprintf(text, "The shard would continue from the copy of member %s, with a new log.\n", l.From)
 	}
 	given := false
 	for _, c := range l.Copies {
 		if c.GivenUp {
 			given = true
-			fmt.Fprintf(text, "Given up: the copy of member %s, up to message %d (epoch %d)\n", c.Member,
+			fmt.Fprintf(text, "Lost: the copy of member %s, up to message %d (epoch %d)\n", c.Member,
 				c.Position, c.Epoch)
 		}
 	}
 	if l.LogMessagesLost > 0 {
 		given = true
-		fmt.Fprintf(text, "Given up: the last %d messages of the log, up to message %d\n",
+		fmt.Fprintf(text, "Lost: the last %d messages of the log, up to message %d\n",
 			l.LogMessagesLost, l.Log.Last)
 	}
 	if !given {
-		fmt.Fprintln(text, "Given up: nothing that is known of")
+		fmt.Fprintln(text, "Lost: no known messages")
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-var errNotConfirmed = errs.New(errs.Precondition, "that is not the cluster's name; nothing was changed")
+var errNotConfirmed = errs.New(errs.Precondition,
+	"the input is not the cluster's name; nothing was changed")
 
-// confirm asks for the cluster's name.
+// confirm makes the user type the cluster's name.
 func confirm(env *command.Env, name string) error {
-	if _, err := fmt.Fprintf(env.Err, "What is given up cannot be had back. Type the cluster's name (%s) to go on: ",
-		name); err != nil {
+	if _, err := fmt.Fprintf(env.Err,
+		"Lost messages cannot be recovered. Type the cluster's name (%s) to continue: ", name); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(io.LimitReader(env.In, 1<<10)).ReadString('\n')

@@ -14,11 +14,13 @@ import (
 	"freshet/internal/cli/command"
 )
 
-const lossOfShard = `{"organization":"acme","cluster":"prod","shard":3,"from":"b","mark":"m1","log":{"first":1,"last":5},"logMessagesLost":0,
-	"copies":[{"member":"a","position":21,"epoch":1,"givenUp":true,"problem":"the store has the log up to message 21, and the log ends at 5"},
+const lossOfShard = `{"organization":"acme","cluster":"prod","shard":3,"from":"b","mark":"m1",
+	"log":{"first":1,"last":5},"logMessagesLost":0,
+	"copies":[{"member":"a","position":21,"epoch":1,"givenUp":true,
+		"problem":"store has the log up to message 21, but the log ends at 5"},
 	{"member":"b","position":31,"epoch":2,"givenUp":false}],"absent":["c"]}`
 
-// runAt runs a command of the family against a server, with an input.
+// runAt runs a command of the family against a server, with the given standard input.
 func runAt(t *testing.T, server, in string, args ...string) (string, error) {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
@@ -49,13 +51,13 @@ func TestAcceptLoss(t *testing.T) {
 		has      string
 		fails    string
 	}{
-		"the name":           {[]string{"acme/prod", "3"}, "prod\n", 200, true, "Accepted", ""},
-		"another name":       {[]string{"acme/prod", "3"}, "test\n", 200, false, "", "nothing was changed"},
-		"no answer":          {[]string{"acme/prod", "3"}, "", 200, false, "", "nothing was changed"},
-		"without a question": {[]string{"acme/prod", "3", "--yes"}, "", 200, true, "Accepted", ""},
-		"nothing lost":       {[]string{"acme/prod", "3", "--yes"}, "", 412, false, "", "no copy"},
-		"no cluster":         {[]string{"prod", "3", "--yes"}, "", 200, false, "", "ORGANIZATION/CLUSTER"},
-		"no number":          {[]string{"acme/prod", "-1x", "--yes"}, "", 200, false, "", ""},
+		"confirmed":            {[]string{"acme/prod", "3"}, "prod\n", 200, true, "Accepted", ""},
+		"another name":         {[]string{"acme/prod", "3"}, "test\n", 200, false, "", "nothing was changed"},
+		"no input":             {[]string{"acme/prod", "3"}, "", 200, false, "", "nothing was changed"},
+		"without confirmation": {[]string{"acme/prod", "3", "--yes"}, "", 200, true, "Accepted", ""},
+		"nothing lost":         {[]string{"acme/prod", "3", "--yes"}, "", 412, false, "", "no copy"},
+		"no cluster":           {[]string{"prod", "3", "--yes"}, "", 200, false, "", "ORGANIZATION/CLUSTER"},
+		"no number":            {[]string{"acme/prod", "-1x", "--yes"}, "", 200, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,8 +66,8 @@ func TestAcceptLoss(t *testing.T) {
 				if r.URL.Path != "/system/v1alpha1/shards/acme/prod/3/loss" || c.status != 200 {
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(max(c.status, 400))
-					_, _ = io.WriteString(w,
-						`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no copy of the shard is lost","code":412}`)
+					_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure",
+						"message":"no copy of the shard is lost","code":412}`)
 					return
 				}
 				if r.Method == http.MethodPost {
@@ -82,7 +84,7 @@ func TestAcceptLoss(t *testing.T) {
 				t.Errorf("got error %v, want %q", err, c.fails)
 			}
 			if got := len(accepted) == 1 && accepted[0] == `{"from":"b","mark":"m1"}`; got != c.accepted {
-				t.Errorf("got %q accepted, want that: %v", accepted, c.accepted)
+				t.Errorf("got accepted losses %q, want accepted: %v", accepted, c.accepted)
 			}
 			if !strings.Contains(out, c.has) {
 				t.Errorf("got %q, want %q", out, c.has)
@@ -90,8 +92,8 @@ func TestAcceptLoss(t *testing.T) {
 			if c.accepted {
 				for _, want := range []string{
 					"messages 1 to 5", "copy of member a: up to message 21 (epoch 1)",
-					"member c: it cannot be asked", "from the copy of member b",
-					"Given up: the copy of member a, up to message 21",
+					"member c: the member cannot be reached", "from the copy of member b",
+					"Lost: the copy of member a, up to message 21",
 				} {
 					if !strings.Contains(out, want) {
 						t.Errorf("got %q, want %q", out, want)

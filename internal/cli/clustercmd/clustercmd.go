@@ -1,39 +1,66 @@
-// Package clustercmd has the commands of whoever runs a group of servers: making
-// its certificates and secrets (init), unpacking them on a member's machine (join),
-// seeing how the members do (status), having one give up what it leads (step-down),
-// putting an empty machine in the place of one that is lost (replace), and going on when
-// a log is lost (accept-loss).
+// Package clustercmd implements the command family `freshet ensemble` for operators of an
+// ensemble: create its certificates and secrets (init), install them on a member's machine
+// (join), show the members (status), transfer what a member leads (step-down), replace a
+// lost member (replace), and accept the loss of a shard's messages (accept-loss).
+//
+// init, join and replace read and write the files of internal/ensemble/bundle; the other
+// commands call the system API of a running server. The members themselves are in
+// internal/ensemble.
+//
+// `freshet cluster` is the family's former name. It is a hidden alias that prints a
+// warning, for one release.
 package clustercmd
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
 )
 
-// Commands makes the family.
+// Commands returns `freshet ensemble` and its deprecated alias `freshet cluster`.
 func Commands(env *command.Env) []*cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "cluster",
-		Short: "Run several servers as one group",
-		Long: `Run three or five servers as one group, which survives the loss of any one (or of
-two out of five). Every member answers every client.
+	return command.InGroup(command.GroupServer, newEnsemble(env), newDeprecatedCluster(env))
+}
 
-The group's certificates and secrets are made once (init), and each member's part is
-brought to its machine (join). Then 'freshet serve' starts the member.`,
+func newEnsemble(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ensemble",
+		Short: "Run several servers as one ensemble",
+		Long: `Run three or five servers as one ensemble, which survives the loss of one member (two
+of five). Clients can connect to any member.
+
+'init' creates the certificates and secrets of the ensemble once. 'join' installs each
+member's part on its machine. 'freshet serve' then starts the member.`,
 		Example: `  # on your own machine: one bundle for each member, in ./freshet-group
-  freshet cluster init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+  freshet ensemble init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # on each machine, with its bundle
-  freshet cluster join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
+  freshet ensemble join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
   freshet serve --config /etc/freshet.yaml
 
-  # and when all run
-  freshet cluster status`,
+  # when all members run
+  freshet ensemble status`,
 		Args: command.NoArgs,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(command.Offline(newInit(env), newJoin(env))...)
 	cmd.AddCommand(newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))
-	return command.InGroup(command.GroupServer, cmd)
+	return cmd
+}
+
+// newDeprecatedCluster returns the same commands under the family's former name, so that
+// existing scripts work for one more release.
+func newDeprecatedCluster(env *command.Env) *cobra.Command {
+	cmd := newEnsemble(env)
+	cmd.Use = "cluster"
+	cmd.Hidden = true
+	// cobra runs only the nearest PersistentPreRunE, so this one also does what the
+	// root command's would do. cobra's own Deprecated field would print to standard output.
+	cmd.PersistentPreRunE = func(sub *cobra.Command, _ []string) error {
+		_, _ = fmt.Fprintln(env.Err, `Warning: "freshet cluster" is deprecated; use "freshet ensemble"`)
+		return command.RefuseConnection(sub)
+	}
+	return cmd
 }

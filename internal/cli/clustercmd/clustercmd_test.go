@@ -16,7 +16,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// run runs a command of the family and returns what it says.
+// run runs a command of the family and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -43,7 +43,7 @@ func TestJoinWritesAConfiguration(t *testing.T) {
 	t.Parallel()
 	group, dir := initGroup(t), t.TempDir()
 	file, data := filepath.Join(dir, "freshet.yaml"), filepath.Join(dir, "data")
-	for range 2 { // it may be repeated
+	for range 2 { // join can be repeated
 		out, err := run(t, "join", filepath.Join(group, "b.bundle"), "--data-dir", data, "--config", file)
 		if err != nil || !strings.Contains(out, "freshet serve --config "+file) {
 			t.Fatalf("got %q, %v, want the next step", out, err)
@@ -82,14 +82,14 @@ func TestJoinExtendsAConfiguration(t *testing.T) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), old+"\n") {
-		t.Fatalf("got %s, %v, want what was there first", text, err)
+		t.Fatalf("got %s, %v, want the old text first", text, err)
 	}
 	cfg, err := config.Load(file)
 	if err != nil || cfg.HTTPS != "0.0.0.0:8443" || cfg.Members.Self != "a" {
 		t.Errorf("got %+v, %v, want member a", cfg, err)
 	}
 	if _, err := run(t, "join", filepath.Join(group, "b.bundle"), "--config", file); err == nil {
-		t.Error("another member's bundle: got nothing, want a refusal")
+		t.Error("another member's bundle: got no error, want a refusal")
 	}
 }
 
@@ -104,32 +104,32 @@ func TestRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no members":    {[]string{"init", "--base-url", "https://x"}, "who the members are"},
+		"no members":    {[]string{"init", "--base-url", "https://x"}, "members are missing"},
 		"no base URL":   {[]string{"init", "a=h", "b=i", "c=j"}, "--base-url"},
 		"two":           {[]string{"init", "--base-url", "https://x", "a=h", "b=i"}, "2 members"},
 		"same host":     {[]string{"init", "--base-url", "https://x", "a=h", "b=h", "c=j"}, "already the address"},
 		"no host":       {[]string{"init", "--base-url", "https://x", "a=", "b=h", "c=j"}, "NAME=HOST"},
 		"two addresses": {[]string{"init", "--base-url", "https://x", "a=h:1,h:2", "b=h", "c=j"}, "has 2 addresses"},
-		"nothing of NATS": {[]string{
+		"NATS settings without a URL": {[]string{
 			"init", "--base-url", "https://x", "--nats-credentials", "c", "a=h", "b=i",
 			"c=j",
 		}, "--nats-url"},
 		"half a pair": {[]string{
 			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222",
 			"--nats-key-file", "k", "a=h", "b=i", "c=j",
-		}, "go together"},
+		}, "must be used together"},
 		"a log and NATS": {[]string{
 			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222", "a=h:1,h:2,h:3",
 			"b=i", "c=j",
 		}, "NAME=INTERNAL,ETCD with"},
-		"no URL of NATS": {
+		"no NATS URL": {
 			[]string{"init", "--base-url", "https://x", "--nats-url", "n:4222", "a=h", "b=i", "c=j"},
 			"nats://host:port",
 		},
-		"a secret in one": {[]string{
+		"a secret in a NATS URL": {[]string{
 			"init", "--base-url", "https://x", "--nats-url", "nats://me:secret@n:4222", "a=h",
 			"b=i", "c=j",
-		}, "credentials are a file"},
+		}, "put credentials into the file"},
 		"no monitoring": {[]string{
 			"init", "--base-url", "https://x", "--nats-url", "tls://n:4222",
 			"--nats-monitoring", "n", "a=h", "b=i", "c=j",
@@ -137,10 +137,10 @@ func TestRefused(t *testing.T) {
 		"moved elsewhere": {[]string{
 			"init", "--base-url", "https://x", "--from", dir, "--external-etcd", "a=h", "b=i",
 			"c=j",
-		}, "do not go together"},
+		}, "cannot be combined"},
 		"a directory": {
 			[]string{"init", "--output", group, "--base-url", "https://x", "a=h", "b=i", "c=j"},
-			"is there already",
+			"already exists",
 		},
 		"no bundle":        {[]string{"join", filepath.Join(dir, "none")}, "no such file"},
 		"not a bundle":     {[]string{"join", broken}, "is not a bundle"},
@@ -155,8 +155,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestInitWithNATS makes a group with NATS servers of the operator's own: each member's
-// configuration names them, and no member has an address of a log.
+// TestInitWithNATS creates an ensemble with external NATS servers: each member's
+// configuration names them, and no member has a log address.
 func TestInitWithNATS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestInitWithNATS(t *testing.T) {
 		"join", filepath.Join(group, "b.bundle"), "--data-dir", filepath.Join(dir, "data"),
 		"--config", file,
 	}
-	for range 2 { // it may be repeated
+	for range 2 { // join can be repeated
 		if _, err := run(t, join...); err != nil {
 			t.Fatal(err)
 		}
@@ -207,12 +207,12 @@ func TestInitWithNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := run(t, join...); err == nil || !strings.Contains(err.Error(), "nats.urls") {
-		t.Errorf("other servers than the bundle's: got %v, want a refusal", err)
+		t.Errorf("NATS servers that differ from the bundle's: got %v, want a refusal", err)
 	}
 }
 
-// TestInitFrom makes a group for the data of a server: it has the server's secrets, the
-// first member begins with the data, and the others wait for it.
+// TestInitFrom creates an ensemble for the data of a single server: it has the server's
+// secrets, the first member starts with the data, and the others get the data from it.
 func TestInitFrom(t *testing.T) {
 	t.Parallel()
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "group")
@@ -244,7 +244,7 @@ func TestInitFrom(t *testing.T) {
 			ClientCA: bundle.Pair{Certificate: "certificate", Key: "key"},
 		}
 		if !reflect.DeepEqual(part.Secrets, want) {
-			t.Errorf("%s: got other secrets than the server's", name)
+			t.Errorf("%s: the secrets differ from the server's", name)
 		}
 		if first := name == "a"; part.Seed != first || part.Existing == first {
 			t.Errorf("%s: got seed %v and existing %v, want %v and %v", name, part.Seed, part.Existing, first, !first)
@@ -255,7 +255,7 @@ func TestInitFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if later, err := group.Bundle("a", true); err != nil || later.Seed || !later.Existing {
-		t.Errorf("a machine in place of the first: got %+v, %v, want one that gets its data from the others",
+		t.Errorf("replacement of the first member: got seed %+v, %v, want a member that gets its data from the others",
 			later.Seed, err)
 	}
 	if err := os.Remove(filepath.Join(from, "encryption.key")); err != nil {
@@ -266,6 +266,6 @@ func TestInitFrom(t *testing.T) {
 		t.Error("a server without its keys: got no error")
 	}
 	if _, err := os.Stat(args[2]); !os.IsNotExist(err) {
-		t.Errorf("a group that was refused: got %v, want nothing written", err)
+		t.Errorf("directory of a refused ensemble: got %v, want nothing written", err)
 	}
 }

@@ -13,45 +13,45 @@ import (
 	"freshet/internal/ensemble/bundle"
 )
 
-// The ports of members whose addresses are given as hosts.
+// The ports of members that are given as NAME=HOST.
 const (
 	portInternal = "7443"
 	portEtcd     = "7380"
 	portLog      = "7422"
 )
 
-// groupFlags say what a new group is like.
+// groupFlags are the flags of init that describe the new ensemble.
 type groupFlags struct {
 	baseURL string
-	ownEtcd bool        // that of the operator, outside the members
-	nats    bundle.NATS // the operator's, when it has URLs
+	ownEtcd bool        // the members use the operator's etcd
+	nats    bundle.NATS // the operator's NATS servers; no URLs: NATS runs in the members
 }
 
 func (g *groupFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&g.baseURL, "base-url", "", "the `URL` at which clients reach the group, the same for all members")
+	f.StringVar(&g.baseURL, "base-url", "", "`URL` at which clients reach the ensemble, the same for all members")
 	f.BoolVar(&g.ownEtcd, "external-etcd", false,
-		"the members use an etcd of your own, which their configurations name")
+		"use your own etcd, which each member's configuration names")
 	f.StringSliceVar(&g.nats.URLs, "nats-url", nil,
-		"`URL` of a NATS server of your own, nats://host:port or tls://host:port; may be repeated")
+		"`URL` of your own NATS server, nats://host:port or tls://host:port; may be repeated")
 	f.StringSliceVar(&g.nats.Monitoring, "nats-monitoring", nil,
-		"monitoring `URL` of such a server, where it is seen whether it syncs; may be repeated")
+		"monitoring `URL` of such a server, to check that it syncs to disk; may be repeated")
 	f.StringVar(&g.nats.Credentials, "nats-credentials", "",
 		"`file` on each member's machine with the credentials for NATS")
 	f.StringVar(&g.nats.CAFile, "nats-ca-file", "",
-		"`file` on each member's machine with the authority of the NATS servers' certificates")
+		"`file` on each member's machine with the certificate authority of the NATS servers")
 	f.StringVar(&g.nats.CertFile, "nats-cert-file", "",
-		"`file` on each member's machine with the certificate that is shown to NATS")
+		"`file` on each member's machine with its client certificate for NATS")
 	f.StringVar(&g.nats.KeyFile, "nats-key-file", "",
 		"`file` on each member's machine with the key of that certificate")
 }
 
-// ownNATS says whether NATS runs outside the members.
+// ownNATS reports whether the ensemble uses the operator's NATS servers.
 func (g *groupFlags) ownNATS() bool { return len(g.nats.URLs) > 0 }
 
-// check refuses flags that do not go together.
+// check rejects invalid combinations of flags.
 func (g *groupFlags) check(cmd *cobra.Command, from string) error {
 	if g.baseURL == "" {
-		return command.Usagef(cmd, "--base-url is needed: the address at which clients reach the group")
+		return command.Usagef(cmd, "--base-url is missing; set the address at which clients reach the ensemble")
 	}
 	if !g.ownNATS() {
 		for _, flag := range []string{
@@ -59,21 +59,21 @@ func (g *groupFlags) check(cmd *cobra.Command, from string) error {
 			"nats-key-file",
 		} {
 			if cmd.Flags().Changed(flag) {
-				return command.Usagef(cmd, "--%s is for NATS servers of your own; name them with --nats-url", flag)
+				return command.Usagef(cmd, "--%s is for your own NATS servers; name them with --nats-url", flag)
 			}
 		}
 	}
 	if (g.nats.CertFile == "") != (g.nats.KeyFile == "") {
-		return command.Usagef(cmd, "--nats-cert-file and --nats-key-file go together")
+		return command.Usagef(cmd, "--nats-cert-file and --nats-key-file must be used together")
 	}
 	if from != "" && g.ownEtcd {
 		return command.Usagef(cmd,
-			"--from and --external-etcd do not go together: 'freshet migrate' brings data into the etcd of the members")
+			"--from and --external-etcd cannot be combined: 'freshet migrate' copies data only into the members' etcd")
 	}
 	return nil
 }
 
-// form is how a member is written with all its addresses.
+// form returns the syntax of a member's addresses, for error messages.
 func (g *groupFlags) form() string {
 	form := "INTERNAL"
 	if !g.ownEtcd {
@@ -85,11 +85,12 @@ func (g *groupFlags) form() string {
 	return form
 }
 
-// parseMember reads NAME=HOST, or NAME= and the addresses of what runs in members.
+// parseMember parses NAME=HOST, or NAME= and one address for each service that runs in the
+// members.
 func (g *groupFlags) parseMember(arg string) (bundle.Member, error) {
 	name, where, ok := strings.Cut(arg, "=")
 	if !ok || name == "" || where == "" {
-		return bundle.Member{}, fmt.Errorf("%q must be NAME=HOST, or NAME=%s with host:port each", arg, g.form())
+		return bundle.Member{}, fmt.Errorf("member %q must be NAME=HOST, or NAME=%s with host:port each", arg, g.form())
 	}
 	m := bundle.Member{Name: name}
 	fields := []*string{&m.Internal}
@@ -113,14 +114,14 @@ func (g *groupFlags) parseMember(arg string) (bundle.Member, error) {
 			*fields[i] = net.JoinHostPort(host, port)
 		}
 	default:
-		return bundle.Member{}, fmt.Errorf("%q has %d addresses; give NAME=HOST, or NAME=%s with host:port each", arg,
-			len(addresses), g.form())
+		return bundle.Member{}, fmt.Errorf("member %q has %d addresses; write NAME=HOST, or NAME=%s with host:port "+
+			"each", arg, len(addresses), g.form())
 	}
 	return m, nil
 }
 
-// validate refuses what no member could start with. Files are looked at when a member
-// joins: they are on its machine.
+// validate rejects settings with which no member could start. It does not check files:
+// they are on the members' machines, and join checks them there.
 func (g *groupFlags) validate(members []bundle.Member) error {
 	cfg := config.Default()
 	cfg.BaseURL = g.baseURL

@@ -22,22 +22,22 @@ func newJoin(env *command.Env) *cobra.Command {
 	var dataDir, file string
 	cmd := &cobra.Command{
 		Use:   "join BUNDLE",
-		Short: "Make this machine a member of a group",
-		Long: `Make this machine a member of a group: unpack its bundle into an empty data
-directory, and write the group into the server's configuration. A configuration that
-is there keeps what it says, and gets baseURL, members and, when the group has NATS
-servers of its own, nats added at its end.
+		Short: "Make this machine a member of an ensemble",
+		Long: `Make this machine a member of an ensemble: unpack its bundle into an empty data
+directory, and add the members to the server's configuration. An existing configuration
+file keeps its settings; the command appends baseURL, members and, if the ensemble uses
+your own NATS servers, nats.
 
-Nothing is started. The command can be repeated with the same bundle.`,
-		Example: `  # a machine of a new group
-  freshet cluster join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
+The command does not start the server. It can be repeated with the same bundle.`,
+		Example: `  # on the machine of member a
+  freshet ensemble join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
 
-  # here, to try it
-  freshet cluster join freshet-group/b.bundle --data-dir b-data --config b.yaml
+  # in this directory, to try it
+  freshet ensemble join freshet-group/b.bundle --data-dir b-data --config b.yaml
 
-  # and then
+  # then start the member
   freshet serve --config b.yaml`,
-		Args: command.One("the file of the member's bundle"),
+		Args: command.One("the bundle file of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			part, err := bundle.Read(args[0])
 			if err != nil {
@@ -65,13 +65,14 @@ Nothing is started. The command can be repeated with the same bundle.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "the server's data `directory`, which must be empty")
+	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "data `directory` of the server; it must be empty")
 	f.StringVar(&file, "config", "freshet.yaml",
-		"the server's configuration `file` (YAML), which is made when it is not there")
+		"configuration `file` of the server (YAML), created if it does not exist")
 	return cmd
 }
 
-// configuration is the text of the member's configuration, and what it means.
+// configuration returns the new text of the configuration file, and the parsed form.
+// flags applies the command's flags to a configuration.
 func configuration(file string, part *bundle.Bundle, flags func(*config.Config)) ([]byte, *config.Config, error) {
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,13 +88,13 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 	switch {
 	case cfg.Members.On() && (cfg.Members.Self != want.Self || !slices.Equal(cfg.Members.List, want.List)):
 		return nil, nil, errs.Newf(errs.Conflict,
-			"%s has other members than the bundle; take members out of it, and join again", file)
+			"%s has other members than the bundle; remove members from it, and join again", file)
 	case cfg.BaseURL != "" && cfg.BaseURL != part.BaseURL:
 		return nil, nil, errs.Newf(errs.Conflict,
-			"%s has baseURL %s, and the group has %s; every member needs the same", file, cfg.BaseURL, part.BaseURL)
+			"%s has baseURL %s, but the ensemble has %s; set the same on every member", file, cfg.BaseURL, part.BaseURL)
 	case part.NATS != nil && cfg.NATS.External() && !slices.Equal(cfg.NATS.URLs, part.NATS.URLs):
-		return nil, nil, errs.Newf(errs.Conflict, "%s has other nats.urls than the bundle; every member needs the same",
-			file)
+		return nil, nil, errs.Newf(errs.Conflict,
+			"%s has other nats.urls than the bundle; set the same on every member", file)
 	}
 	if len(old) == 0 {
 		fmt.Fprintf(&add, "dataDir: %q\n", cfg.DataDir)
@@ -120,17 +121,18 @@ func configuration(file string, part *bundle.Bundle, flags func(*config.Config))
 	now, err := config.Parse(text)
 	if err == nil {
 		flags(now)
-		if now.EncryptionKey.File == "" { // the rest is checked before its files are there
+		// Validate would read an encryption key file that join has not written yet.
+		if now.EncryptionKey.File == "" {
 			err = now.Validate()
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s with the members added: %w", file, err)
+		return nil, nil, fmt.Errorf("adding the members to %s: %w", file, err)
 	}
 	return text, now, nil
 }
 
-// natsLines is how NATS servers of the operator's own stand in a configuration.
+// natsLines returns the nats section of a configuration that uses the operator's servers.
 func natsLines(n *bundle.NATS) ([]byte, error) {
 	lines, err := yaml.Marshal(map[string]*bundle.NATS{"nats": n})
 	if err != nil {
@@ -139,7 +141,8 @@ func natsLines(n *bundle.NATS) ([]byte, error) {
 	return lines, nil
 }
 
-// replaceFile writes a file whole or not at all.
+// replaceFile replaces a file atomically. A new file gets mode 0600, an existing one keeps
+// its mode.
 func replaceFile(path string, data []byte) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(path); err == nil {
@@ -149,7 +152,7 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(temp.Name()) //nolint:errcheck // after the rename the file no longer exists
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
 	if err == nil {
@@ -168,12 +171,12 @@ func printNext(env *command.Env, part *bundle.Bundle, cfg *config.Config, file s
 			others = append(others, m.Name)
 		}
 	}
-	_, err := fmt.Fprintf(env.Out, `This machine is member %s of a group with %s. Its data directory is %s.
+	_, err := fmt.Fprintf(env.Out, `This machine is member %s of an ensemble with %s. Its data directory is %s.
 
-Next: see in %s that clients can reach it (https), then
+Next: check in %s that clients can reach it (https), then
   freshet serve --config %s
 
-It is ready as soon as a majority of the members runs.
+It becomes ready when a majority of the members runs.
 `, part.Self, strings.Join(others, " and "), cfg.DataDir, file, file)
 	return err
 }

@@ -17,25 +17,24 @@ func newReplace(env *command.Env) *cobra.Command {
 	var onlyBundle bool
 	cmd := &cobra.Command{
 		Use:   "replace NAME",
-		Short: "Put an empty machine in the place of a lost member",
-		Long: `Put an empty machine in the place of a lost member: the group forgets the old one, and
-a new bundle is written, with which the new machine joins under the same name and the
-same addresses. It gets everything from the others.
+		Short: "Replace a lost member with an empty machine",
+		Long: `Replace a lost member with an empty machine: remove the old member from the ensemble and
+write a new bundle, with which the new machine joins under the same name and addresses.
+It copies all data from the other members.
 
-The lost member must be stopped, and must never start again with its old data: it
-would be refused. The other members must be a majority.
+Stop the lost member first, and never start it again with its old data: the others would
+reject it. The other members must be a majority.
 
-group.json is the one that 'freshet cluster init' has made. When the encryption keys
-were rotated since, name the data directory of a member that runs (--data-dir): its
-keys go into the bundle.`,
+'freshet ensemble init' created group.json. If the encryption keys were rotated since,
+pass the data directory of a running member (--data-dir): its keys go into the bundle.`,
 		Example: `  # the disk of b is gone
-  freshet cluster replace b --group freshet-group --context production
+  freshet ensemble replace b --group freshet-group --context production
 
-  # the encryption keys were rotated since the group was made; on the machine of a
-  freshet cluster replace b --group /secure/group --data-dir /var/lib/freshet
+  # on the machine of a, because the encryption keys were rotated after init
+  freshet ensemble replace b --group /secure/group --data-dir /var/lib/freshet
 
   # then, on the new machine
-  freshet cluster join b-new.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml`,
+  freshet ensemble join b-new.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml`,
 		Args: command.One("the name of the lost member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			group, err := bundle.ReadGroup(filepath.Join(dir, bundle.GroupFile))
@@ -65,30 +64,30 @@ keys go into the bundle.`,
 			}
 			_, err = fmt.Fprintf(env.Out, `%s is the bundle of the new member %s.
 
-Next, on its machine, which is reached at the addresses of the old one:
-  freshet cluster join %s --data-dir /var/lib/freshet --config /etc/freshet.yaml
+Next, on its machine, which must have the addresses of the old one:
+  freshet ensemble join %s --data-dir /var/lib/freshet --config /etc/freshet.yaml
   freshet serve --config /etc/freshet.yaml
 `, path, args[0], filepath.Base(path))
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "group", "freshet-group", "the `directory` with group.json, where the bundle is written")
-	f.StringVar(&dataDir, "data-dir", "", "data `directory` of a member that runs, to take its secrets from")
+	f.StringVar(&dir, "group", "freshet-group", "`directory` that has group.json and gets the bundle")
+	f.StringVar(&dataDir, "data-dir", "", "data `directory` of a running member whose secrets go into the bundle")
 	f.BoolVar(&onlyBundle, "only-bundle", false,
-		"write a bundle with a new certificate and change nothing in the group")
+		"write a bundle with a new certificate, and do not change the ensemble")
 	return cmd
 }
 
-// takeSecrets takes what may have changed since the group was made.
+// takeSecrets reads the secrets that can have changed after init from a data directory.
 func takeSecrets(group *bundle.Group, dataDir string) error {
 	keys, err := os.ReadFile(filepath.Join(dataDir, "encryption.key"))
 	if err != nil {
-		return fmt.Errorf("taking the secrets of a member: %w", err)
+		return fmt.Errorf("reading the secrets in the data directory: %w", err)
 	}
 	token, err := os.ReadFile(filepath.Join(dataDir, "admin.token"))
 	if err != nil {
-		return fmt.Errorf("taking the secrets of a member: %w", err)
+		return fmt.Errorf("reading the secrets in the data directory: %w", err)
 	}
 	group.Secrets.EncryptionKeys, group.Secrets.AdminToken = keys, strings.TrimSpace(string(token))
 	return nil

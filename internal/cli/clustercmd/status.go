@@ -16,7 +16,7 @@ import (
 
 const membersPath = "/system/v1alpha1/members"
 
-// group is what the server tells.
+// group is the ensemble as the called server reports it.
 type group struct {
 	Self       string   `json:"self"`
 	Controller string   `json:"controller,omitempty"`
@@ -46,21 +46,20 @@ func newStatus(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the members of a group and how they do",
-		Long: `Show the members of a group as the server sees them that is asked: which of them are
-live and ready, which runs the controllers, which leads etcd and the log of messages,
-their versions, how far their clocks are apart, and what is wrong. For system
-administrators.
+		Short: "Show the members of an ensemble and their health",
+		Long: `Show the members of an ensemble as one server sees them: which are live and ready, which
+runs the controllers, which leads etcd and the message log, their versions, the
+differences of their clocks, and their problems. Only system administrators can use it.
 
-The exit code is 1 when something is wrong with a member.`,
+The exit code is 1 if a member has a problem.`,
 		Example: `  # on the machine of a member, with its data directory
-  FRESHET_DATA_DIR=/var/lib/freshet freshet cluster status
+  FRESHET_DATA_DIR=/var/lib/freshet freshet ensemble status
 
-  # from elsewhere
-  freshet cluster status --context production
+  # from another machine
+  freshet ensemble status --context production
 
   # for a script
-  freshet cluster status -o json`,
+  freshet ensemble status -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := env.Client()
@@ -88,7 +87,7 @@ The exit code is 1 when something is wrong with a member.`,
 
 func (g *group) print(env *command.Env) error {
 	if len(g.Members) == 0 {
-		_, err := fmt.Fprintln(env.Out, "The server is alone: its configuration has no members.")
+		_, err := fmt.Fprintln(env.Out, "The server runs alone: its configuration has no members.")
 		return err
 	}
 	table := output.Table{Columns: output.Columns("Name", "State", "Does", "Version", "Up", "Clock", "Internal")}
@@ -130,7 +129,7 @@ func (g *group) print(env *command.Env) error {
 	return nil
 }
 
-// roles are what a member does besides serving.
+// roles lists what a member runs or leads for the ensemble.
 func (g *group) roles(name string) (list []string) {
 	for _, role := range []struct{ name, who string }{
 		{"controllers", g.Controller}, {"etcd-leader", g.EtcdLeader}, {"log-leader", g.LogLeader},
@@ -142,7 +141,7 @@ func (g *group) roles(name string) (list []string) {
 	return list
 }
 
-// expect has the group let an empty machine take the place of a lost member.
+// expect makes the ensemble accept an empty machine in place of a lost member.
 func expect(cmd *cobra.Command, env *command.Env, name string) error {
 	conn, err := env.Client()
 	if err != nil {

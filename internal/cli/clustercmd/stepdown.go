@@ -12,7 +12,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// steppedDown is what the server tells.
+// steppedDown is the server's report on what the member led.
 type steppedDown struct {
 	Etcd    bool `json:"etcd"`
 	Streams int  `json:"streams"`
@@ -22,27 +22,27 @@ func newStepDown(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "step-down NAME",
-		Short: "Have a member give up what it leads",
-		Long: `Have a member give up what it leads: etcd, and streams of the log of messages. It
-returns when others lead them. Nothing is lost. Calls may wait for a moment, and one
-that changes a resource just then may fail and has to be made again. For system
-administrators; it is written to the audit log.
+		Short: "Transfer leadership away from a member",
+		Long: `Transfer leadership away from a member: of etcd, and of the NATS streams of the message
+log. The command returns when other members lead them. No data is lost. Requests may wait
+for a moment, and one that changes a resource at that moment may fail; retry it. Only
+system administrators can use the command; the audit log records it.
 
 Use it when the machine or the network of a member is slow, so that the others need not
-wait for it, or to see how a group and its clients take a change of leaders. Shards stay
-where they are, and the member may be elected again later. A member that is to do
-nothing for a while is better stopped: then it hands its shards over as well.
+wait for it, or to test how an ensemble and its clients handle a change of leaders.
+Shards keep their owners, and the member may be elected again later. To take a member
+out of service, stop it instead: it then hands over its shards too.
 
-The log-leader of 'freshet cluster status' decides where streams are, and changes only
-when that member stops.`,
-		Example: `  # who leads
-  freshet cluster status
+The log-leader in 'freshet ensemble status' places the streams, and changes only when that
+member stops.`,
+		Example: `  # show the leaders
+  freshet ensemble status
 
   # the disk of b is slow
-  freshet cluster step-down b
+  freshet ensemble step-down b
 
-  # for a script: what it led
-  freshet cluster step-down b -o json`,
+  # for a script: print what b led
+  freshet ensemble step-down b -o json`,
 		Args: command.One("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := env.Client()
@@ -71,7 +71,7 @@ when that member stops.`,
 	return cmd
 }
 
-// tell says what was given up.
+// tell describes the transfer in one sentence.
 func (s steppedDown) tell(member string) string {
 	streams := fmt.Sprintf("%d streams of the log", s.Streams)
 	if s.Streams == 1 {

@@ -40,10 +40,10 @@ func TestStepDown(t *testing.T) {
 	}))
 	defer server.Close()
 	if _, err := runAt(t, server.URL, "", "step-down", "c"); err == nil || !strings.Contains(err.Error(), "not live") {
-		t.Errorf("of a member that is lost: got error %v, want that it is not live", err)
+		t.Errorf("lost member: got error %v, want that it is not live", err)
 	}
 	if _, err := runAt(t, server.URL, "", "step-down"); err == nil ||
 		!strings.Contains(err.Error(), "name of the member") {
-		t.Errorf("without a name: got error %v, want what is missing", err)
+		t.Errorf("without a name: got error %v, want the missing argument named", err)
 	}
 }

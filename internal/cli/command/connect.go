@@ -21,7 +21,7 @@ import (
 	"freshet/internal/cli/tokencache"
 )
 
-// Client speaks to the chosen server's resource API: accounts, keys, clusters.
+// Client returns a client for the resource API of the chosen server.
 func (e *Env) Client() (*client.Client, error) {
 	c, err := e.Context()
 	if err != nil {
@@ -30,8 +30,8 @@ func (e *Env) Client() (*client.Client, error) {
 	return e.connect(c, "")
 }
 
-// Resources are those of the chosen server, and the context it was chosen by. What
-// the server warns of is told on standard error.
+// Resources returns a client for the resources of the chosen server, and the context in
+// use. The client prints the server's warnings to standard error.
 func (e *Env) Resources() (*resources.Client, contexts.Context, error) {
 	c, err := e.Context()
 	if err != nil {
@@ -43,12 +43,12 @@ func (e *Env) Resources() (*resources.Client, contexts.Context, error) {
 	}
 	r := resources.New(conn)
 	r.Warn = func(text string) {
-		_, _ = fmt.Fprintln(e.Err, "Warning:", output.Clean(text)) // a courtesy
+		_, _ = fmt.Fprintln(e.Err, "Warning:", output.Clean(text))
 	}
 	return r, c, nil
 }
 
-// ClusterClient speaks to the chosen cluster: messages and schemas.
+// ClusterClient returns a client for the messages and schemas of the chosen cluster.
 func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 	c, err := e.Context()
 	if err != nil {
@@ -61,8 +61,8 @@ func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 	return e.connect(c, audience)
 }
 
-// OnCluster makes what a command runs of what it does with a client of the chosen
-// cluster.
+// OnCluster returns the RunE function of a command that needs a client for the chosen
+// cluster. It closes the client afterwards.
 func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
 	given []string) error,
 ) func(*cobra.Command, []string) error {
@@ -76,8 +76,8 @@ func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
 	}
 }
 
-// Tokens is who the context says is asking: for the resource API when audience is
-// empty.
+// Tokens returns the token source of a context. An empty audience is that of the resource
+// API.
 func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, error) {
 	switch {
 	case c.Credential.Session != "":
@@ -103,11 +103,11 @@ func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, e
 		return tokencache.New(source, tokencache.Directory(e.Getenv), endpoint, credentials.ClientID,
 			hex.EncodeToString(secret[:]), audience), nil
 	}
-	return nil, hint.Add(fmt.Errorf("context %s names no credentials", c.Name), "Sign in again with 'freshet login'.")
+	return nil, hint.Add(fmt.Errorf("context %s has no credentials", c.Name), "Sign in again with 'freshet login'.")
 }
 
-// connect makes the client of a context. audience is that of its tokens, "" for the
-// resource API.
+// connect returns a client for a context. audience is the audience of its tokens, "" for
+// the resource API.
 func (e *Env) connect(c contexts.Context, audience string) (*client.Client, error) {
 	tokens, err := e.Tokens(c, audience)
 	if err != nil {
@@ -119,9 +119,9 @@ func (e *Env) connect(c contexts.Context, audience string) (*client.Client, erro
 	})
 }
 
-// Audience is that of the tokens which are good for the context's cluster: it is
-// made of the cluster's organization and instance (docs/spec/resources.md#r10). It is
-// empty when no token is asked for because there is one already.
+// Audience returns the audience of access tokens for the context's cluster, which names the
+// cluster's organization and instance (docs/spec/resources.md#r10). It is empty for a
+// context without a credentials file, because such a context requests no tokens.
 func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) {
 	if c.Credential.File == "" {
 		return "", nil
@@ -139,7 +139,7 @@ func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) 
 		})
 		if errors.Is(err, client.ErrDenied) {
 			return "", hint.Add(err,
-				"Say which instance the cluster belongs to: freshet login --instance NAME, or FRESHET_INSTANCE.")
+				"Set the instance of the cluster with freshet login --instance NAME, or with FRESHET_INSTANCE.")
 		}
 		if err != nil {
 			return "", err

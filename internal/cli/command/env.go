@@ -1,7 +1,7 @@
-// Package command is what every command of the command line gets: the process's
-// streams and environment, the flags that choose a server and who asks, the
-// client that follows from them, and the words for a wrong command line. It knows
-// no command; each family of commands is a package beside it that takes an Env.
+// Package command has what every command uses: the process's streams and environment, the
+// flags that choose a server and credentials, the clients for that server, and the errors
+// for an invalid command line. It has no commands; each command family is another package
+// below internal/cli, whose constructors take an Env.
 package command
 
 import (
@@ -24,17 +24,17 @@ type Streams struct {
 	Err io.Writer
 }
 
-// Env is what a command works with.
+// Env is the environment in which a command runs.
 type Env struct {
 	Streams
 	// Getenv looks up an environment variable.
 	Getenv func(string) string
-	// Flags are those that every command takes.
+	// Flags are the global flags.
 	Flags Flags
 }
 
-// Flags choose a server, and who asks it. Each has a variable FRESHET_… that it
-// wins over.
+// Flags are the global flags, which choose a server and credentials. Each takes
+// precedence over an environment variable FRESHET_….
 type Flags struct {
 	Context, Server, CAFile    string
 	Organization, Cluster      string
@@ -53,22 +53,22 @@ const (
 	flagNamespace    = "namespace" // what kubectl calls an organization
 )
 
-// AddFlags gives the root command the flags that choose a connection.
+// AddFlags adds the global flags to the root command's flag set.
 func (e *Env) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&e.Flags.Context, flagContext, "", "the `context` to use (FRESHET_CONTEXT)")
+	f.StringVar(&e.Flags.Context, flagContext, "", "`context` to use (FRESHET_CONTEXT)")
 	f.StringVar(&e.Flags.Server, flagServer, "", "base `URL` of the server (FRESHET_SERVER)")
 	f.StringVar(&e.Flags.CAFile, flagCAFile, "", "certificate authority to trust (PEM `file`, FRESHET_CA_FILE)")
 	f.StringVarP(&e.Flags.Organization, flagOrganization, "n", "",
-		"the `organization`, which kubectl calls namespace (FRESHET_ORGANIZATION)")
-	f.StringVar(&e.Flags.Cluster, flagCluster, "", "the `cluster` for messages and schemas (FRESHET_CLUSTER)")
+		"`organization` to use, the namespace of kubectl (FRESHET_ORGANIZATION)")
+	f.StringVar(&e.Flags.Cluster, flagCluster, "", "`cluster` to use for messages and schemas (FRESHET_CLUSTER)")
 	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "",
 		"credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
 	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
-	_ = f.MarkHidden(flagNamespace) // it exists
+	_ = f.MarkHidden(flagNamespace) // fails only for a flag that does not exist
 }
 
-// Selection is what flags and environment say about the connection.
+// Selection returns the connection settings of flags and environment.
 func (e *Env) Selection() contexts.Selection {
 	return contexts.Selection{
 		File:            contexts.Path(e.Getenv),
@@ -84,26 +84,26 @@ func (e *Env) Selection() contexts.Selection {
 	}
 }
 
-// Context is the connection that the command line, the environment and the file of
-// contexts choose, in this order.
+// Context returns the context that the flags, the environment and the context file choose,
+// in this order of precedence.
 func (e *Env) Context() (contexts.Context, error) {
 	return contexts.Resolve(e.Selection())
 }
 
-// DataDir is the data directory of a server on this machine, unless a command has
-// a flag of its own for it.
+// DataDir returns the data directory of a server on this machine, for commands without
+// their own flag for it.
 func (e *Env) DataDir() string {
 	return filepath.Clean(cmp.Or(e.Getenv("FRESHET_DATA_DIR"), config.Default().DataDir))
 }
 
-// Style is how standard output is coloured: on a terminal, unless NO_COLOR asks
-// for none.
+// Style returns the colours of standard output. It has colours only on a terminal, and not
+// if NO_COLOR is set.
 func (e *Env) Style() output.Style { return output.StyleFor(e.Out, e.Getenv) }
 
-// Progress is a line about how it goes, on standard error when that is a terminal.
+// Progress returns a progress line on standard error, shown only on a terminal.
 func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err, e.Getenv) }
 
-// The groups that the root's help is divided into.
+// The sections of the root command's help.
 const (
 	GroupConnect   = "connect"
 	GroupMessages  = "messages"
@@ -111,7 +111,7 @@ const (
 	GroupServer    = "server"
 )
 
-// InGroup puts commands into a group of the root's help.
+// InGroup puts commands into a section of the root command's help.
 func InGroup(id string, commands ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
 		cmd.GroupID = id
@@ -121,8 +121,8 @@ func InGroup(id string, commands ...*cobra.Command) []*cobra.Command {
 
 const offline = "freshet/offline"
 
-// Offline marks commands that ask no server through a context: the flags that
-// choose one are refused there, and not in their help.
+// Offline marks commands that use no context. They reject the global flags, and their help
+// does not list them.
 func Offline(commands ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
 		if cmd.Annotations == nil {
@@ -134,14 +134,14 @@ func Offline(commands ...*cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// IsOffline says whether a command was marked by Offline.
+// IsOffline reports whether Offline marked the command.
 func IsOffline(cmd *cobra.Command) bool {
 	_, ok := cmd.Annotations[offline]
 	return ok
 }
 
-// RefuseConnection is the error of a command that was given flags which choose a
-// connection and has none. Flags of its own with the same names are its own.
+// RefuseConnection returns an error if the command is offline and a global flag is set. The
+// command's own flags of the same name are allowed.
 func RefuseConnection(cmd *cobra.Command) error {
 	if !IsOffline(cmd) {
 		return nil

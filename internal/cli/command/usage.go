@@ -9,33 +9,32 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// UsageError is a command line that makes no sense, as opposed to one that could
-// not be carried out.
+// UsageError is the error of an invalid command line, in contrast to a command that failed.
 type UsageError struct {
 	command string
 	err     error
 }
 
-// Error says what is wrong.
+// Error returns the text of the error.
 func (e *UsageError) Error() string { return e.err.Error() }
 
-// Unwrap returns what Usagef wrapped, if anything.
+// Unwrap returns the error that Usagef formatted.
 func (e *UsageError) Unwrap() error { return e.err }
 
-// Hint leads to the command's help.
+// Hint refers the user to the command's help.
 func (e *UsageError) Hint() string {
-	return fmt.Sprintf("Run '%s --help' for what it takes.", e.command)
+	return fmt.Sprintf("Run '%s --help' for its usage.", e.command)
 }
 
-// Usagef makes the error of a command line that makes no sense.
+// Usagef returns the error of an invalid command line.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// NoArgs refuses every argument.
+// NoArgs rejects all arguments.
 func NoArgs(cmd *cobra.Command, args []string) error { return AtMost(0)(cmd, args) }
 
-// AtMost refuses more than n arguments.
+// AtMost rejects more than n arguments.
 func AtMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -50,41 +49,41 @@ func AtMost(n int) cobra.PositionalArgs {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	const slips = 2 // letters
-	cmd.SuggestionsMinimumDistance = slips
+	const maxTypos = 2 // edit distance in letters
+	cmd.SuggestionsMinimumDistance = maxTypos
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		return hint.Add(Usagef(cmd, "unknown command %q", name), "Did you mean '%s %s'?", cmd.CommandPath(), near[0])
 	}
 	return Usagef(cmd, "unknown command %q", name)
 }
 
-// One demands one argument, and says what it is.
+// One requires one argument, which what describes.
 func One(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return Usagef(cmd, "say what to use: %s", what)
+			return Usagef(cmd, "argument is missing: %s", what)
 		}
 		return AtMost(1)(cmd, args)
 	}
 }
 
-// Help is what a command does that is only the name of a family.
+// Help prints the command's help. It is the RunE of commands that only have subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// timeout is what did not happen in time.
+// timeout is an error that errors.Is matches with context.DeadlineExceeded.
 type timeout struct{ text string }
 
 func (e *timeout) Error() string        { return e.text }
 func (e *timeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeoutf makes the error of something that did not happen in time.
+// Timeoutf returns the error of an operation that did not finish in time.
 func Timeoutf(format string, args ...any) error { return &timeout{fmt.Sprintf(format, args...)} }
 
-// Quiet is an outcome that the exit code alone tells.
+// Quiet is an outcome that is reported by the exit code only.
 type Quiet struct{ Code int }
 
-// Error is for programs that print it all the same.
+// Error implements error. Package cli does not print it.
 func (q Quiet) Error() string { return fmt.Sprintf("exit code %d", q.Code) }
 
-// Quietly makes a command end with an exit code, and nothing more said.
+// Quietly makes a command exit with a code and without a message.
 func Quietly(code int) error { return Quiet{code} }

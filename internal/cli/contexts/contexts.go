@@ -1,7 +1,10 @@
-// Package contexts keeps which servers a person speaks to, and as whom: a file of
-// named contexts in the user's configuration directory, and the server that runs
-// on this machine, which needs no entry. A context refers to the file with its
-// secret and never holds one. It makes no network calls.
+// Package contexts stores named contexts in the user's configuration directory and chooses
+// the one that a command uses. The server on this machine has an implicit context, local. A
+// context refers to the file with its secret and never contains the secret. The package
+// makes no network calls; package command builds clients from contexts.
+//
+// A file lock on contexts.yaml.lock serializes Update across processes. Readers need no
+// lock, because files are replaced atomically.
 package contexts
 
 import (
@@ -21,47 +24,47 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Context is a server, where to work on it, and as whom.
+// Context names a server, the organization and cluster to use on it, and credentials.
 type Context struct {
 	Name   string `json:"name"`
 	Server string `json:"server"`
-	// CA is the authority to trust besides the system's (PEM).
+	// CA is the certificate authority to trust in addition to the system's (PEM).
 	CA           string `json:"certificateAuthority,omitempty"`
 	Organization string `json:"organization"`
 	Cluster      string `json:"cluster,omitempty"`
-	// Instance is that of the cluster, for those who may not look it up.
+	// Instance is the cluster's instance, for accounts that may not read the cluster.
 	Instance   string     `json:"instance,omitempty"`
 	Credential Credential `json:"credential"`
 }
 
-// Credential refers to the file that holds the secret: one of them.
+// Credential refers to the file with the secret. One field is set.
 type Credential struct {
 	// File is the credentials file of a service account.
 	File string `json:"file,omitempty"`
-	// TokenFile holds an API key, or another bearer token.
+	// TokenFile is a file with an API key or another bearer token.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Session is the file of a person's session, which signing in through a browser
-	// made and which is renewed.
+	// Session is the file of a session, written by signing in through a browser and by
+	// renewals.
 	Session string `json:"session,omitempty"`
 }
 
-// File is the file of contexts.
+// File is the content of the context file.
 type File struct {
 	Current  string    `json:"current,omitempty"`
 	Contexts []Context `json:"contexts"`
 }
 
-// LocalName is the context of the server that runs on this machine. It is not in
-// the file.
+// LocalName is the name of the context of the server on this machine. It is not in the
+// file.
 const LocalName = "local"
 
-// DefaultCluster is the cluster when none is named: the first start makes it.
+// DefaultCluster is the default cluster, which the first start of a server creates.
 const DefaultCluster = "default"
 
-// nameForm is what a context may be called: its name is part of file names.
+// nameForm is the syntax of context names, which are used as file names.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
-// Directory is where the user's configuration of the command line is.
+// Directory returns the user's configuration directory of the command line.
 func Directory(getenv func(string) string) string {
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "freshet")
@@ -69,12 +72,12 @@ func Directory(getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".config", "freshet")
 }
 
-// Path is that of the file of contexts.
+// Path returns the path of the context file.
 func Path(getenv func(string) string) string {
 	return cmp.Or(getenv("FRESHET_CONFIG"), filepath.Join(Directory(getenv), "contexts.yaml"))
 }
 
-// Load reads the file. One that does not exist holds no contexts.
+// Load reads the file. A missing file has no contexts.
 func Load(path string) (*File, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +88,7 @@ func Load(path string) (*File, error) {
 	}
 	var f File
 	if err := yaml.UnmarshalStrict(text, &f); err != nil {
-		return nil, errs.Newf(errs.Invalid, "the file of contexts %s cannot be read: %w", path, err)
+		return nil, errs.Newf(errs.Invalid, "context file %s is not valid: %w", path, err)
 	}
 	return &f, nil
 }
@@ -99,7 +102,7 @@ func (f *File) Get(name string) (Context, bool) {
 	return f.Contexts[i], true
 }
 
-// Names are those of the contexts in the file.
+// Names lists the names of the contexts in the file.
 func (f *File) Names() []string {
 	names := make([]string, len(f.Contexts))
 	for i, c := range f.Contexts {
@@ -108,7 +111,7 @@ func (f *File) Names() []string {
 	return names
 }
 
-// Put adds a context, or replaces the one of its name.
+// Put adds a context, or replaces the context of the same name.
 func (f *File) Put(c Context) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -121,7 +124,7 @@ func (f *File) Put(c Context) error {
 	return nil
 }
 
-// Remove takes a context out of the file.
+// Remove removes a context from the file.
 func (f *File) Remove(name string) {
 	f.Contexts = slices.DeleteFunc(f.Contexts, func(c Context) bool { return c.Name == name })
 	if f.Current == name {
@@ -129,14 +132,15 @@ func (f *File) Remove(name string) {
 	}
 }
 
-// CheckName says what is wrong with the name of a context.
+// CheckName returns an error if name cannot be the name of a context in the file.
 func CheckName(name string) error {
 	switch {
 	case name == LocalName:
-		return errs.Newf(errs.Invalid, "the name %s is that of the server on this machine; choose another", LocalName)
+		return errs.Newf(errs.Invalid, "context name %q is reserved for the server on this machine; choose another",
+			LocalName)
 	case !nameForm.MatchString(name):
 		return errs.Newf(errs.Invalid,
-			"%q cannot be the name of a context: letters, digits, '.', '_', '-' and '@', at most 63", name)
+			"context name %q is not valid; use at most 63 letters, digits, '.', '_', '-' and '@'", name)
 	}
 	return nil
 }
@@ -154,17 +158,18 @@ func (c Context) validate() error {
 	return nil
 }
 
-// CheckServer says what is wrong with the address of a server.
+// CheckServer returns an error if server is not the base URL of a server.
 func CheckServer(server string) error {
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil ||
 		base.RawQuery != "" || base.Fragment != "" {
-		return errs.Newf(errs.Invalid, "%q is not the address of a server: it has the form https://HOST:PORT", server)
+		return errs.Newf(errs.Invalid, "server address %q is not valid; write https://HOST:PORT", server)
 	}
 	return nil
 }
 
-// Update changes the file under a lock, so that two commands at once both count.
+// Update changes the file under a file lock, so that concurrent commands do not overwrite
+// each other's changes.
 func Update(path string, change func(*File) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -173,7 +178,7 @@ func Update(path string, change func(*File) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()                // ends the lock
+	defer func() { err = errors.Join(err, lock.Close()) }()                // releases the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a file descriptor is small
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
@@ -191,13 +196,13 @@ func Update(path string, change func(*File) error) (err error) {
 	return WritePrivate(path, text)
 }
 
-// WritePrivate writes a file that only its owner can read, whole or not at all.
+// WritePrivate replaces a file atomically. Only its owner can read it.
 func WritePrivate(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // gone already when all went well
+	defer func() { _ = os.Remove(temp.Name()) }() // after the rename the file no longer exists
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -209,5 +214,5 @@ func WritePrivate(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close()) // the new name survives a crash, too
+	return errors.Join(folder.Sync(), folder.Close()) // so that the rename survives a crash
 }

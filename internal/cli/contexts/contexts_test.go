@@ -12,7 +12,8 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-const admin = `{"type": "vendor_service_account", "client_id": "i", "client_secret": "s", "client_email": "ci@acme.stream.example:8443", "issuer_url": "https://stream.example:8443/"}`
+const admin = `{"type": "vendor_service_account", "client_id": "i", "client_secret": "s",
+	"client_email": "ci@acme.stream.example:8443", "issuer_url": "https://stream.example:8443/"}`
 
 func write(t *testing.T, path, text string) string {
 	t.Helper()
@@ -31,7 +32,8 @@ func TestResolve(t *testing.T) {
 	data, empty := filepath.Join(dir, "data"), filepath.Join(dir, "nothing")
 	write(t, filepath.Join(data, "admin.token"), "t")
 	write(t, filepath.Join(data, "kubeconfig"), "clusters:\n- name: freshet\n  cluster: {server: "+
-		"'https://127.0.0.1:8443'}\ncontexts:\n- name: freshet\n  context: {cluster: freshet, namespace: home}\ncurrent-context: freshet\n")
+		"'https://127.0.0.1:8443'}\ncontexts:\n- name: freshet\n  context: {cluster: freshet, namespace: home}\n"+
+		"current-context: freshet\n")
 	plain := filepath.Join(dir, "plain") // a server without HTTPS writes no kubeconfig
 	write(t, filepath.Join(plain, "admin.token"), "t")
 	write(t, filepath.Join(plain, "admin.json"), admin)
@@ -50,7 +52,7 @@ func TestResolve(t *testing.T) {
 			"local",
 			"https://127.0.0.1:8443", "home", filepath.Join(data, "admin.token"), "default",
 		},
-		"local by itself": {
+		"local by default": {
 			contexts.Selection{File: none, DataDir: data},
 			"local", "https://127.0.0.1:8443", "home",
 			filepath.Join(data, "admin.token"), "default",
@@ -60,7 +62,7 @@ func TestResolve(t *testing.T) {
 			"local", "https://stream.example:8443",
 			"acme", filepath.Join(plain, "admin.token"), "default",
 		},
-		"laid over": {contexts.Selection{
+		"overrides": {contexts.Selection{
 			File: file, DataDir: data, Server: "http://x/", Organization: "o",
 			Cluster: "c",
 		}, "work", "http://x", "o", "/c", "c"},
@@ -91,9 +93,11 @@ func TestResolve(t *testing.T) {
 		selection contexts.Selection
 		kind      errs.Kind
 	}{
-		"nothing at all":    {contexts.Selection{File: none, DataDir: empty}, errs.NotFound},
-		"unknown name":      {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.NotFound},
-		"two secrets":       {contexts.Selection{File: file, CredentialsFile: credentials, TokenFile: "/t"}, errs.Invalid},
+		"nothing at all": {contexts.Selection{File: none, DataDir: empty}, errs.NotFound},
+		"unknown name":   {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.NotFound},
+		"two secrets": {
+			contexts.Selection{File: file, CredentialsFile: credentials, TokenFile: "/t"}, errs.Invalid,
+		},
 		"not a server":      {contexts.Selection{File: file, Server: "ftp://x"}, errs.Invalid},
 		"a secret in a URL": {contexts.Selection{File: file, Server: "https://me:secret@x"}, errs.Invalid},
 		"not credentials":   {contexts.Selection{File: file, CredentialsFile: file}, errs.Invalid},
@@ -103,7 +107,8 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want an error that is %s", name, c, err, tc.kind)
 		}
 	}
-	foreign := filepath.Join(dir, "foreign") // somebody else's trap for who calls a command there
+	// An attacker can prepare a directory in which a user then runs a command.
+	foreign := filepath.Join(dir, "foreign")
 	write(t, filepath.Join(foreign, "kubeconfig"),
 		"clusters:\n- name: freshet\n  cluster: {server: 'https://evil.example'}\n")
 	if err := os.Chmod(write(t, filepath.Join(foreign, "admin.token"), "t"), 0o644); err != nil {
@@ -117,8 +122,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestUpdatesDoNotOverwriteEachOther: two commands at once both count, and the file is
-// readable for its owner alone.
+// TestUpdatesDoNotOverwriteEachOther checks that concurrent updates all take effect, and
+// that only the owner can read the file.
 func TestUpdatesDoNotOverwriteEachOther(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "freshet", "contexts.yaml")
@@ -184,12 +189,12 @@ func TestKeepAndForget(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("the copy is still there")
+		t.Error("the copy still exists")
 	}
 	if _, err := os.Stat(elsewhere); err != nil {
-		t.Error("a file that is the user's own is gone")
+		t.Error("the user's own file was removed")
 	}
 	if _, err := contexts.Keep(dir, "../x", nil); err == nil {
-		t.Error("a name that leads elsewhere: got no error")
+		t.Error("a name with a path: got no error")
 	}
 }

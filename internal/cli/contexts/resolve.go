@@ -15,24 +15,24 @@ import (
 	"freshet/internal/ops/kubeconfig"
 )
 
-// Selection is what a command line and its environment say about the connection.
-// What is empty is left to the context.
+// Selection has the connection settings of flags and environment. Empty fields are taken
+// from the context.
 type Selection struct {
-	// File is that of the contexts, DataDir the directory in which a server on this
-	// machine keeps its data.
+	// File is the context file, DataDir the data directory of a server on this machine.
 	File, DataDir string
-	// Context names one; else the current one is taken, or the server of DataDir.
+	// Context is the name of the context. The default is the current one, then the server
+	// of DataDir.
 	Context string
-	// Server and so on win over the context.
+	// Server and the following fields override those of the context.
 	Server, CAFile, Organization, Cluster, Instance string
-	// CredentialsFile or TokenFile win over the context's credential.
+	// CredentialsFile or TokenFile override the context's credential.
 	CredentialsFile, TokenFile string
 }
 
-// Resolve finds the context and lays over it what the selection says.
+// Resolve finds the context and applies the overrides of the selection.
 func Resolve(s Selection) (Context, error) {
 	if s.CredentialsFile != "" && s.TokenFile != "" {
-		return Context{}, errs.New(errs.Invalid, "a credentials file and a token file were given; use one of them")
+		return Context{}, errs.New(errs.Invalid, "credentials file and token file are both set; use one of them")
 	}
 	c, err := find(s)
 	if err != nil {
@@ -62,13 +62,14 @@ func Resolve(s Selection) (Context, error) {
 		c.CA = string(text)
 	}
 	if c.Server == "" {
-		return Context{}, hint.Add(errs.New(errs.Invalid, "no server is named"),
-			"Name one with --server URL or FRESHET_SERVER.")
+		return Context{}, hint.Add(errs.New(errs.Invalid, "server is missing"),
+			"Set it with --server URL or FRESHET_SERVER.")
 	}
 	return c, CheckServer(c.Server)
 }
 
-// find is the context before anything is laid over it.
+// find returns the context without overrides. It is empty if the flags set the server and
+// the credentials.
 func find(s Selection) (Context, error) {
 	file, err := Load(s.File)
 	if err != nil {
@@ -76,21 +77,21 @@ func find(s Selection) (Context, error) {
 	}
 	name := s.Context
 	if name == "" && (s.CredentialsFile != "" || s.Server != "" && s.TokenFile != "") {
-		return Context{}, nil // all of it is on the command line
+		return Context{}, nil
 	}
 	name = cmp.Or(name, file.Current)
 	if c, ok := file.Get(name); ok {
 		return c, nil
 	}
 	if name != "" && name != LocalName {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "there is no context %q in %s", name, s.File),
-			"'freshet context list' shows those there are, 'freshet login' makes one.")
+		return Context{}, hint.Add(errs.Newf(errs.NotFound, "context %q does not exist in %s", name, s.File),
+			"'freshet context list' shows all contexts, 'freshet login' creates one.")
 	}
 	return Local(s.DataDir)
 }
 
-// Local is the context of the server that keeps its data in a directory of this
-// machine: its administrator, at the address that it wrote down when it started.
+// Local returns the context of the server with its data in dataDir: the administrator's
+// token, and the address that the server wrote to the directory when it started.
 func Local(dataDir string) (Context, error) {
 	token := filepath.Join(dataDir, "admin.token")
 	info, err := os.Stat(token)
@@ -98,17 +99,15 @@ func Local(dataDir string) (Context, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Context{}, fmt.Errorf("looking for a server on this machine: %w", err)
 		}
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "there is no context, and no server has run in %s",
-			dataDir),
-			"Start one here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
+		return Context{}, hint.Add(errs.Newf(errs.NotFound, "no context is set, and no server has run in %s", dataDir),
+			"Start a server here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
 	}
-	// A server writes it for its owner alone. What others can read may have been put
-	// here by others, for whoever calls a command in this directory.
+	// A server makes the file readable only by its owner. Another user may have placed a
+	// file with a wider mode, to make commands in this directory use another server.
 	if info.Mode().Perm()&0o077 != 0 {
-		return Context{}, hint.Add(errs.Newf(errs.Denied, "%s can be read by others: it is not as a server leaves it",
-			token),
-			"If the server is yours, close it with 'chmod 600 %s'; else name the server that you mean with --context.",
-			token)
+		return Context{}, hint.Add(errs.Newf(errs.Denied, "file %s can be read by other users; a server writes it "+
+			"with mode 0600", token),
+			"If the server is yours, run 'chmod 600 %s'; otherwise choose another server with --context.", token)
 	}
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
 	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))
@@ -123,15 +122,15 @@ func Local(dataDir string) (Context, error) {
 	// A server without HTTPS writes no kubeconfig.
 	credentials, credentialsErr := ReadCredentials(filepath.Join(dataDir, "admin.json"))
 	if credentialsErr != nil {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "the server of %s has not said where it listens: %w",
+		return Context{}, hint.Add(errs.Newf(errs.NotFound, "address of the server in %s is unknown: %w",
 			dataDir, errors.Join(err, credentialsErr)),
-			"Start it with 'freshet serve', or name it with --server URL.")
+			"Start it with 'freshet serve', or set its address with --server URL.")
 	}
 	c.Server, c.Organization = credentials.Server(), credentials.Organization()
 	return c, nil
 }
 
-// Credentials is a credentials file of a service account.
+// Credentials is the content of the credentials file of a service account.
 type Credentials struct {
 	Type         string `json:"type"`
 	ClientID     string `json:"client_id"`
@@ -140,7 +139,7 @@ type Credentials struct {
 	IssuerURL    string `json:"issuer_url"`
 }
 
-// maxCredentials bounds what is read of a file that may be another one.
+// maxCredentials is the size limit in bytes. It rejects files that cannot be credentials.
 const maxCredentials = 64 << 10
 
 // ReadCredentials reads a credentials file.
@@ -156,21 +155,21 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// ParseCredentials reads the text of a credentials file.
+// ParseCredentials parses the text of a credentials file.
 func ParseCredentials(text []byte) (Credentials, error) {
 	var c Credentials
 	if len(text) > maxCredentials || json.Unmarshal(text, &c) != nil || c.ClientID == "" || c.ClientSecret == "" {
 		return c, hint.Add(errs.New(errs.Invalid,
-			"this is not a credentials file: it is JSON with client_id and client_secret"),
+			"not a credentials file: it must be JSON with client_id and client_secret"),
 			"'freshet sa credentials NAME' writes one.")
 	}
 	return c, nil
 }
 
-// Server is the address of the server that the credentials are for.
+// Server returns the base URL of the server that issued the credentials.
 func (c Credentials) Server() string { return strings.TrimRight(c.IssuerURL, "/") }
 
-// Organization is that of the account: the principal is
+// Organization returns the organization of the account. The principal is
 // <account>@<organization>.<issuer host>.
 func (c Credentials) Organization() string {
 	_, host, _ := strings.Cut(c.ClientEmail, "@")
@@ -178,7 +177,7 @@ func (c Credentials) Organization() string {
 	return organization
 }
 
-// Account is the name of the account.
+// Account returns the name of the account.
 func (c Credentials) Account() string {
 	account, _, _ := strings.Cut(c.ClientEmail, "@")
 	return account

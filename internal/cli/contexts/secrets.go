@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// Path is the file with the secret.
+// Path returns the path of the file with the secret.
 func (c Credential) Path() string { return cmp.Or(c.File, c.TokenFile, c.Session) }
 
-// credentialsIn is the folder, in the user's configuration directory, with the
-// copies that signing in makes.
+// credentialsIn returns the directory, below the user's configuration directory, for the
+// secrets that signing in stores.
 func credentialsIn(directory string) string { return filepath.Join(directory, "credentials") }
 
-// Keep writes a secret into the user's configuration directory, readable for its
-// owner alone, and returns the file's path.
+// Keep writes the secret of a context into the user's configuration directory, readable
+// only by its owner, and returns the file's path.
 func Keep(directory, name string, secret []byte) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -28,10 +28,11 @@ func Keep(directory, name string, secret []byte) (string, error) {
 	return path, WritePrivate(path, secret)
 }
 
-// KeptAt is where the secret of a context is kept.
+// KeptAt returns the path of the stored secret of a context.
 func KeptAt(directory, name string) string { return filepath.Join(credentialsIn(directory), name) }
 
-// Forget removes the copy of a context's secret, when it is one that Keep made.
+// Forget removes the stored secret of a context. It does not remove a file that the context
+// only refers to.
 func Forget(directory string, c Context) error {
 	if path := c.Credential.Path(); path != "" && filepath.Dir(path) == credentialsIn(directory) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,7 @@ import (
 	"freshet/client/schemas"
 )
 
-// The reviews that say who the caller is and what it may do.
+// The review kinds that return the caller's identity and permissions.
 var (
 	userReviews = resources.Kind{
 		Group: "authorization.vendor.io", Version: "v1alpha1",
@@ -35,10 +35,10 @@ var (
 	}
 )
 
-// tokenSoon is when the end of a token is worth a word.
+// tokenSoon is the remaining lifetime below which doctor warns about a token.
 const tokenSoon = 7 * 24 * time.Hour
 
-// identity is who the server says the caller is.
+// identity is the caller's identity as the server reports it.
 type identity struct {
 	Status struct {
 		Principal                          string
@@ -47,7 +47,8 @@ type identity struct {
 	}
 }
 
-// caller checks the credential and the roles, and says whether the server takes it.
+// caller checks the credential and the roles, and reports whether the server accepts the
+// credential.
 func (d *doctor) caller(ctx context.Context) bool {
 	conn, err := d.env.Client()
 	if err != nil {
@@ -62,8 +63,8 @@ func (d *doctor) caller(ctx context.Context) bool {
 	}
 	var who identity
 	if err := answer.Into(&who); err != nil {
-		d.failed("token", "the server's answer cannot be read: "+err.Error(),
-			"Is it a Freshet server of about this version?")
+		d.failed("token", "the server's response cannot be decoded: "+err.Error(),
+			"Check that it is a Freshet server of a similar version.")
 		return false
 	}
 	end := who.Status.ExpirationTime
@@ -72,26 +73,27 @@ func (d *doctor) caller(ctx context.Context) bool {
 		d.good("token", "you are %s", who.Status.Principal)
 	case d.at.Credential.TokenFile != "" && time.Until(*end) < tokenSoon:
 		d.warned("token", fmt.Sprintf("you are %s until %s", who.Status.Principal, end.UTC().Format(time.RFC3339)),
-			"Nobody renews a token in a file: 'freshet apikey rotate' makes the next key, a credentials file renews tokens by itself.")
+			"A token in a file is not renewed: replace the key with 'freshet apikey rotate', or use a credentials "+
+				"file, whose tokens are renewed.")
 	default:
 		d.good("token", "you are %s, until %s", who.Status.Principal, end.UTC().Format(time.RFC3339))
 	}
 	d.versions(ctx, conn)
 	d.roles(ctx, r, who)
 	if _, err := r.Kinds(ctx); err != nil {
-		d.failed("resources", err.Error(), "The log of the server says more.")
+		d.failed("resources", err.Error(), "See the log of the server.")
 	} else {
-		d.good("resources", "the resource API answers")
+		d.good("resources", "the resource API responds")
 	}
 	return true
 }
 
-// refused says why a token is not taken. The key of an instance is good for messages
-// and schemas, and for nothing here.
+// refused reports why the server rejects a token. It returns true for an API key of one
+// instance, which is valid for messages and schemas but not for the resource API.
 func (d *doctor) refused(ctx context.Context, err error) bool {
 	text, account := err.Error(), "its account"
 	if !errors.Is(err, client.ErrUnauthenticated) && !errors.Is(err, client.ErrInvalid) {
-		d.failed("token", "the server does not say who you are: "+text, "The log of the server says more.")
+		d.failed("token", "the server does not return your identity: "+text, "See the log of the server.")
 		return false
 	}
 	claims := d.claims()
@@ -100,7 +102,7 @@ func (d *doctor) refused(ctx context.Context, err error) bool {
 	}
 	switch {
 	case strings.Contains(text, "revoked"):
-		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Make another with 'freshet "+
+		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Create another with 'freshet "+
 			"apikey create NAME --account ACCOUNT', and sign in with it: 'freshet login --token-file FILE'.")
 		return false
 	case strings.Contains(text, "expired") || claims.Expires > 0 && time.Unix(claims.Expires, 0).Before(time.Now()):
@@ -109,14 +111,15 @@ func (d *doctor) refused(ctx context.Context, err error) bool {
 			at = " at " + time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339)
 		}
 		d.failed("token", fmt.Sprintf("the token of %s has expired%s", account, at),
-			"Make another with 'freshet apikey create NAME --account ACCOUNT', or sign in with a credentials file, whose tokens are renewed: 'freshet login FILE'.")
+			"Create another with 'freshet apikey create NAME --account ACCOUNT', or sign in with a credentials file, "+
+				"whose tokens are renewed: 'freshet login FILE'.")
 		return false
 	case d.at.Credential.TokenFile != "" && d.messagesOnly(ctx):
-		d.good("token", "an API key for one instance: good for messages and schemas alone")
+		d.good("token", "an API key for one instance: valid only for messages and schemas")
 		return true
 	}
-	d.failed("token", "the server does not take it: "+text,
-		"Sign in again with 'freshet login'; 'freshet context show' says where the credential comes from.")
+	d.failed("token", "the server rejects it: "+text,
+		"Sign in again with 'freshet login'; 'freshet context show' shows the credential in use.")
 	return false
 }
 
@@ -130,7 +133,7 @@ func (d *doctor) messagesOnly(ctx context.Context) bool {
 	return err == nil || errors.Is(err, client.ErrDenied)
 }
 
-// claims are what a token in a file says of itself; it is not verified here.
+// claims are the claims of a token in a file. Its signature is not verified.
 type claims struct {
 	Subject string `json:"sub"`
 	Expires int64  `json:"exp"`
@@ -152,13 +155,13 @@ func (d *doctor) claims() (c claims) {
 	return c
 }
 
-// roles checks that the caller may do the least that an account is for.
+// roles checks that the caller has permissions for messages and may read the cluster.
 func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 	if who.Status.SystemAdministrator || who.Status.Administrator {
 		d.good("roles", "administrator")
 		return
 	}
-	const next = "An administrator gives roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant " +
+	const next = "An administrator grants roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant " +
 		"org-readonly --to ACCOUNT'; 'freshet can-i --list' shows yours."
 	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
 		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
@@ -173,7 +176,7 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 		err = review.Into(&rules)
 	}
 	if err != nil {
-		d.failed("roles", "the server does not say what you may do: "+err.Error(), next)
+		d.failed("roles", "the server does not return your permissions: "+err.Error(), next)
 		return
 	}
 	total, messages := 0, false
@@ -185,14 +188,14 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 	sees, err := d.mayGetCluster(ctx, r)
 	switch {
 	case err != nil:
-		d.failed("roles", "the server does not say what you may do: "+err.Error(), next)
+		d.failed("roles", "the server does not return your permissions: "+err.Error(), next)
 	case total == 0 || !messages && !sees:
-		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: everything is denied", who.Status.Principal,
-			d.at.Organization), next)
+		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: all requests are denied",
+			who.Status.Principal, d.at.Organization), next)
 	case !messages:
 		d.warned("roles", "no role gives access to messages or schemas", next)
 	case !sees:
-		d.warned("roles", fmt.Sprintf("you may not look at cluster %s: commands cannot find out its instance",
+		d.warned("roles", fmt.Sprintf("you may not read cluster %s, so commands cannot look up its instance",
 			d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
 	default:
 		d.good("roles", "%d permissions in organization %s", total, d.at.Organization)
@@ -214,20 +217,21 @@ func (d *doctor) mayGetCluster(ctx context.Context, r *resources.Client) (bool, 
 	return allowed, nil
 }
 
-// surfaces asks each of the others something harmless.
+// surfaces sends one read request to each of the other APIs. known reports whether the
+// server accepts the credential.
 func (d *doctor) surfaces(ctx context.Context, known bool) {
 	if known {
 		d.cluster(ctx)
 	}
 	conn, err := client.New(client.Config{BaseURL: d.at.Server, CA: []byte(d.at.CA)})
 	if err != nil {
-		return // the checks of the connection have used the same address
+		return // the connection checks used the same address and reported the error
 	}
 	defer conn.Close()
 	if _, err := conn.Do(ctx,
 		&client.Request{Method: http.MethodGet, Path: "/console/", Timeout: answerTimeout}); err != nil {
-		d.failed("console", "the console does not answer: "+err.Error(),
-			"Is there a proxy on the way that takes only some paths?")
+		d.failed("console", "the console does not respond: "+err.Error(),
+			"Check for a proxy that forwards only some paths.")
 	} else {
 		d.good("console", "%s/console/", d.at.Server)
 	}
@@ -236,7 +240,7 @@ func (d *doctor) surfaces(ctx context.Context, known bool) {
 	}
 }
 
-// cluster asks for topics and subjects.
+// cluster lists the topics and subjects of the cluster.
 func (d *doctor) cluster(ctx context.Context) {
 	name := d.at.Organization + "/" + d.at.Cluster
 	conn, err := d.env.ClusterClient(ctx)
@@ -254,33 +258,34 @@ func (d *doctor) cluster(ctx context.Context) {
 func (d *doctor) surface(check, cluster string, err error) {
 	switch {
 	case err == nil:
-		d.good(check, "cluster %s answers", cluster)
+		d.good(check, "cluster %s responds", cluster)
 	case errors.Is(err, client.ErrDenied):
-		d.warned(check, fmt.Sprintf("cluster %s denies you a list", cluster),
-			"That may be as it should be: 'freshet can-i --list' shows what you may do there.")
+		d.warned(check, fmt.Sprintf("you may not list them in cluster %s", cluster),
+			"This can be intended: 'freshet can-i --list' shows your permissions.")
 	case errors.Is(err, client.ErrNotFound):
-		d.failed(check, fmt.Sprintf("there is no cluster %s", cluster),
-			"'freshet get mc' shows those there are; choose one with --cluster and -n.")
+		d.failed(check, fmt.Sprintf("cluster %s does not exist", cluster),
+			"'freshet get mc' lists the clusters; choose one with --cluster and -n.")
 	case errors.Is(err, client.ErrUnauthenticated):
-		d.failed(check, fmt.Sprintf("cluster %s does not take your token: %v", cluster, err),
+		d.failed(check, fmt.Sprintf("cluster %s rejects your token: %v", cluster, err),
 			"Use a key for its instance, or for the whole organization.")
 	default:
 		d.failed(check, fmt.Sprintf("cluster %s: %v", cluster, err),
-			"'freshet describe mc' shows its condition; the log of the server says more.")
+			"'freshet describe mc' shows its conditions; see also the log of the server.")
 	}
 }
 
-// streamPorts are those of the stream protocol unless its server has others.
+// streamPorts are the default ports of the Kafka protocol.
 var streamPorts = []string{"9093", "9092"}
 
-// streamProtocol looks for the listener of another machine where it usually is.
+// streamProtocol checks the default ports of the Kafka protocol on another machine.
 func (d *doctor) streamProtocol(ctx context.Context, host string) {
 	for _, port := range streamPorts {
 		if reach(ctx, net.JoinHostPort(host, port)) == nil {
-			d.good("stream", "something listens at %s", net.JoinHostPort(host, port))
+			d.good("stream", "a program listens at %s", net.JoinHostPort(host, port))
 			return
 		}
 	}
-	d.warned("stream", fmt.Sprintf("nothing listens at %s on the ports %s", host, strings.Join(streamPorts, " and ")),
-		"That is as it should be when the stream protocol is off or has other ports (stream.plain, stream.tls).")
+	d.warned("stream",
+		fmt.Sprintf("no program listens at %s on the ports %s", host, strings.Join(streamPorts, " and ")),
+		"This is expected if the Kafka protocol is off or has other ports (stream.plain, stream.tls).")
 }

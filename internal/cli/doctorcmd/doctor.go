@@ -1,7 +1,10 @@
-// Package doctorcmd has the command that finds out why a server or a connection
-// does not work. It looks at the machine of a server (configuration, data directory,
-// disk, addresses, etcd, the other members) when that is this one, and asks the server what any client
-// may ask. It changes nothing.
+// Package doctorcmd implements `freshet doctor`, which diagnoses a server or a connection.
+// If the server is on this machine it checks the configuration, the data directory, the
+// disk, the addresses, etcd, NATS and the other members. It then checks the server with
+// requests that any client can send. It changes nothing.
+//
+// The checks that need the server's internals (data formats, NATS) are passed in as
+// functions, so that the package does not import the server.
 package doctorcmd
 
 import (
@@ -18,12 +21,13 @@ import (
 	"freshet/internal/config"
 )
 
-// Formats says whether the data directory was written by an older version; one that
-// this version cannot read is an error.
+// Formats reports whether an older version wrote the data directory. It returns an error if
+// this version cannot read it.
 type Formats func(dir string) (older bool, err error)
 
-// LookAtLog looks at the NATS servers of a configuration, and changes nothing there: what
-// they are, what about them must not be, and what should not.
+// LookAtLog inspects the NATS servers of a configuration without changing them. It returns
+// a description, the settings that keep members from becoming ready (wrong), and those that
+// it warns about (unsure).
 type LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
 
 // The outcomes of a check.
@@ -38,34 +42,34 @@ type finding struct {
 	Check   string `json:"check"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
-	// Next is what to do about it.
+	// Next tells the user what to do.
 	Next string `json:"next,omitempty"`
 }
 
-// report is everything that was found.
+// report has the outcomes of all checks. OK is false if a check failed.
 type report struct {
 	OK     bool      `json:"ok"`
 	Checks []finding `json:"checks"`
 }
 
-// doctor is one run.
+// doctor is the state of one doctor command.
 type doctor struct {
 	env     *command.Env
 	formats Formats
 	log     LookAtLog
-	file    string // of the configuration
+	file    string // configuration file (--config)
 	tell    func(finding) error
 
 	report report
-	err    error // of printing
+	err    error // first error of printing
 
-	config *config.Config // of the server on this machine; nil when it is another
-	listen bool           // the server on this machine runs
+	config *config.Config // of the server on this machine; nil for a server elsewhere
+	listen bool           // the server on this machine is running
 	at     contexts.Context
-	stream bool // the listener of the stream protocol has been looked at
+	stream bool // the Kafka listener of this machine was reached
 }
 
-// Commands makes the family.
+// Commands returns `freshet doctor`.
 func Commands(env *command.Env, formats Formats, log LookAtLog) []*cobra.Command {
 	return command.InGroup(command.GroupServer, newDoctor(env, formats, log))
 }
@@ -76,25 +80,25 @@ func newDoctor(env *command.Env, formats Formats, log LookAtLog) *cobra.Command 
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find out what is wrong with a server or a connection",
-		Long: `Find out what is wrong with a server or a connection. Every check is one line: ok,
-warn or FAIL, and what to do next. Nothing is changed.
+		Short: "Diagnose a server or a connection",
+		Long: `Diagnose a server or a connection. Each check prints one line: ok, warn or FAIL, and what
+to do next. The command changes nothing.
 
-On the machine of a server it looks at the configuration, the data directory (format,
-permissions, lock), the disk, the addresses, etcd, NATS servers of your own (version,
-JetStream, size of messages, whether they sync every write), and the other members of a
-group with their etcd and log (NATS). Of any server it checks the certificate, the clock, the health,
-the version, your token, your roles, and each surface: resources, messages, schemas, the
-stream protocol, the console.
+On the machine of a server it checks the configuration, the data directory (format,
+permissions, lock), the disk, the addresses, etcd, your own NATS servers (version,
+JetStream, message size, whether they sync every write), and the other members of an
+ensemble with their etcd and log (NATS). For any server it checks the certificate, the
+clock, the health, the version, your token, your roles, and each API: resources,
+messages, schemas, the Kafka protocol, the console.
 
-The exit code is 0 when nothing failed, and 1 otherwise.`,
-		Example: `  # the server of ./freshet-data, or that of the current context
+The exit code is 0 if no check failed, and 1 otherwise.`,
+		Example: `  # the server of ./freshet-data, or of the current context
   freshet doctor
 
-  # before a first start: would it start with this configuration?
+  # check a configuration before the first start
   freshet doctor --config freshet.yaml
 
-  # as an application sees it, for a script
+  # as an application, as JSON for a script
   freshet doctor --server $SERVER --ca-file freshet-data/tls/ca.crt --token-file freshet-data/admin.token -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -104,7 +108,7 @@ The exit code is 0 when nothing failed, and 1 otherwise.`,
 		},
 	}
 	cmd.Flags().StringVar(&d.file, "config", "", "configuration `file` of the server on this machine (YAML)")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long all checks together may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "timeout for all checks together")
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
@@ -128,11 +132,11 @@ func (d *doctor) run(ctx context.Context, format output.Format) error {
 	return nil
 }
 
-// examine does all checks, from what is below to what needs it.
+// examine runs all checks, each after the checks that it depends on.
 func (d *doctor) examine(ctx context.Context) {
 	at, err := d.env.Context()
 	d.at = at
-	// A context that names another server says nothing about this machine.
+	// A context of another server has no relation to this machine.
 	if d.file != "" || err != nil || at.Name == contexts.LocalName {
 		if !d.machine(ctx) && (err != nil || at.Name == contexts.LocalName) {
 			return
@@ -140,7 +144,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	if err != nil {
 		d.failed("connection", err.Error(), "Start a server with 'freshet serve', or sign in to one with 'freshet "+
-			"login'; 'freshet context list' shows what you have.")
+			"login'; 'freshet context list' shows your contexts.")
 		return
 	}
 	if d.server(ctx) {

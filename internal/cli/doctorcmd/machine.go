@@ -18,8 +18,8 @@ import (
 	"freshet/internal/config"
 )
 
-// machine looks at what a server on this machine stands on, and says whether one
-// runs.
+// machine checks the prerequisites of a server on this machine, and reports whether a
+// server is running.
 func (d *doctor) machine(ctx context.Context) bool {
 	if !d.configuration() {
 		return false
@@ -34,12 +34,12 @@ func (d *doctor) machine(ctx context.Context) bool {
 	d.members(ctx)
 	d.addresses(ctx)
 	if !d.listen {
-		d.warned("server", "no server runs on "+d.config.DataDir, "Start it with 'freshet serve'.")
+		d.warned("server", "no server is running on "+d.config.DataDir, "Start it with 'freshet serve'.")
 	}
 	return d.listen
 }
 
-// configuration reads what the server would run with.
+// configuration reads the configuration with which a server would start.
 func (d *doctor) configuration() bool {
 	cfg, err := config.Default(), error(nil)
 	from := "defaults and environment"
@@ -55,7 +55,8 @@ func (d *doctor) configuration() bool {
 	}
 	if err != nil {
 		d.failed("configuration", err.Error(),
-			"Correct it; docs/reference/configuration.md has every setting, 'freshet config check FILE' checks again.")
+			"Correct it; docs/reference/configuration.md describes every setting, 'freshet config check FILE' checks "+
+				"the file.")
 		return false
 	}
 	d.config = cfg
@@ -63,19 +64,19 @@ func (d *doctor) configuration() bool {
 	return true
 }
 
-// directory says whether a server has the data directory.
+// directory checks the data directory, and reports whether a server is using it.
 func (d *doctor) directory() bool {
 	dir := d.config.DataDir
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		d.good("data directory", "%s is not there yet: the first start makes it", dir)
+		d.good("data directory", "%s does not exist yet: the first start creates it", dir)
 		return false
 	case err != nil:
 		d.failed("data directory", err.Error(), "Give the user of the server access to it.")
 		return false
 	case !info.IsDir():
-		d.failed("data directory", dir+" is not a directory", "Name another one with dataDir, or move the file away.")
+		d.failed("data directory", dir+" is not a directory", "Set another one with dataDir, or move the file away.")
 		return false
 	}
 	d.permissions(dir, info)
@@ -84,53 +85,57 @@ func (d *doctor) directory() bool {
 	case err != nil:
 		d.failed("data format", err.Error(), "See docs/howto/upgrade.md.")
 	case older:
-		d.warned("data format", dir+" was written by an older version", "This version reads it and brings it up to "+
-			"date at its next start: take a backup before ('freshet backup'), since the older version may not read it then; see docs/howto/upgrade.md.")
+		d.warned("data format", dir+" was written by an older version", "This version reads it and upgrades it at the "+
+			"next start: take a backup first ('freshet backup'), because the older version may not read it "+
+			"afterwards; see docs/howto/upgrade.md.")
 	default:
-		d.good("data format", "that of this version")
+		d.good("data format", "the format of this version")
 	}
 	return d.lock(dir)
 }
 
 func (d *doctor) permissions(dir string, info os.FileInfo) {
 	if info.Mode().Perm()&0o077 != 0 {
-		d.failed("data directory", fmt.Sprintf("%s can be used by others (mode %#o): it holds keys and messages", dir,
-			info.Mode().Perm()), "Close it with 'chmod 700 "+dir+"'.")
+		d.failed("data directory", fmt.Sprintf("%s is accessible to other users (mode %#o): it has keys and messages",
+			dir, info.Mode().Perm()), "Run 'chmod 700 "+dir+"'.")
 		return
 	}
 	for _, name := range []string{"admin.token", "admin.json", "encryption.key"} {
 		file, err := os.Stat(filepath.Join(dir, name))
 		if err == nil && file.Mode().Perm()&0o077 != 0 {
-			d.failed("data directory", fmt.Sprintf("%s can be read by others (mode %#o)", filepath.Join(dir, name),
+			d.failed("data directory", fmt.Sprintf("%s can be read by other users (mode %#o)", filepath.Join(dir, name),
 				file.Mode().Perm()),
-				"Close it with 'chmod 600', and replace what it holds: 'freshet admin --help'.")
+				"Run 'chmod 600' on it, and replace the secret: 'freshet admin --help'.")
 			return
 		}
 	}
-	d.good("data directory", "%s is for its owner alone", dir)
+	d.good("data directory", "%s is accessible only to its owner", dir)
 }
 
-// lock says whether a process has the directory. The lock is given back at once.
+// lock reports whether a process holds the directory's lock. It releases its own shared
+// lock by closing the file.
 func (d *doctor) lock(dir string) bool {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if err != nil {
-		return false // no server was ever here
+		return false // no server has used the directory
 	}
-	defer func() { _ = file.Close() }()                                        // it was only read
-	if syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor is small
+	defer func() { _ = file.Close() }() // only read
+	descriptor := int(file.Fd())        //nolint:gosec // a file descriptor is small
+	if syscall.Flock(descriptor, syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		return false
 	}
 	pid := make([]byte, 16)
-	n, _ := file.Read(pid) // a courtesy
-	d.good("lock", "a server runs on the directory (pid %s)", strings.TrimSpace(string(pid[:n])))
+	n, _ := file.Read(pid) // the process id is optional
+	d.good("lock", "a server is using the directory (pid %s)", strings.TrimSpace(string(pid[:n])))
 	return true
 }
 
-// running takes the configuration that the running server has, flags included.
+// running replaces the configuration with that of the running server, which includes its
+// flags. It keeps the old one if the server does not return its own.
 func (d *doctor) running(ctx context.Context) {
 	conn, err := d.env.Client()
 	if err != nil {
-		return // the checks of the connection say so
+		return // the connection checks report it
 	}
 	defer conn.Close()
 	answer, err := conn.Do(ctx, &client.Request{
@@ -141,15 +146,15 @@ func (d *doctor) running(ctx context.Context) {
 		return
 	}
 	if cfg, err := config.Parse(answer.Body); err == nil {
-		cfg.DataDir = d.config.DataDir // where it is seen from here
+		cfg.DataDir = d.config.DataDir // the server's path can be relative to another directory
 		d.config = cfg
 	}
 }
 
-// disk compares the free space with what is kept free.
+// disk compares the free space with the disk reserve.
 func (d *doctor) disk() {
-	dir := d.config.Path("clusters") // where the messages are
-	for {                            // before the first start it is the disk of the folder above
+	dir := d.config.Path("clusters") // the message stores
+	for {                            // before the first start only a parent directory exists
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			break
 		}
@@ -163,11 +168,11 @@ func (d *doctor) disk() {
 	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
 	reserve := config.ReserveOf(total, d.config.Limits.DiskReserve)
-	text := fmt.Sprintf("%s free of %s, messages are taken down to %s", size(free), size(total), size(reserve))
-	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting go on meanwhile."
+	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", size(free), size(total), size(reserve))
+	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting still work."
 	switch {
 	case free < reserve:
-		d.failed("disk", text+": the server takes no messages", next)
+		d.failed("disk", text+": the server accepts no messages", next)
 	case free < 2*reserve:
 		d.warned("disk", text+": nearly full", next)
 	default:
@@ -175,7 +180,7 @@ func (d *doctor) disk() {
 	}
 }
 
-// size writes bytes as people do.
+// size formats a number of bytes with a binary unit.
 func size(n int64) string {
 	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, float64(n)
 	i := 0
@@ -185,13 +190,13 @@ func size(n int64) string {
 	return fmt.Sprintf("%.4g %s", f, units[i])
 }
 
-// etcd asks an etcd that runs elsewhere for its health. The embedded one is part of
-// the server's.
+// etcd checks the health of an external etcd. The server's own health includes an embedded
+// one.
 func (d *doctor) etcd(ctx context.Context) {
 	if !d.config.Etcd.External() {
 		return
 	}
-	const next = "Start etcd, or correct etcd.endpoints and the certificates beside it; the server does not start without."
+	const next = "Start etcd, or correct etcd.endpoints and its certificates; the server does not start without etcd."
 	asker, err := etcdClient(&d.config.Etcd)
 	if err != nil {
 		d.failed("etcd", err.Error(), next)
@@ -218,7 +223,7 @@ func etcdClient(cfg *config.Etcd) (*http.Client, error) {
 		}
 		secured.RootCAs = x509.NewCertPool()
 		if !secured.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", cfg.CAFile)
+			return nil, fmt.Errorf("file %s has no certificate", cfg.CAFile)
 		}
 	}
 	if cfg.CertFile != "" {
@@ -241,14 +246,14 @@ func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	_ = answer.Body.Close() // the status says it all
+	_ = answer.Body.Close() // only the status matters
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers %s", answer.Status)
+		return fmt.Errorf("health check returned %s", answer.Status)
 	}
 	return nil
 }
 
-// addresses checks that the server has its listeners, or could have them.
+// addresses checks that a running server listens at its addresses, or that a server could.
 func (d *doctor) addresses(ctx context.Context) {
 	c := d.config
 	own, place := c.Members.Own()
@@ -270,37 +275,37 @@ func (d *doctor) addresses(ctx context.Context) {
 		check := "port " + l.name
 		if d.listen {
 			if err := reach(ctx, l.address); err != nil {
-				d.warned(check, fmt.Sprintf("a server runs on the data directory, and nothing answers at %s",
+				d.warned(check, fmt.Sprintf("a server is using the data directory, but no program listens at %s",
 					l.address),
-					"If it was started with other flags, all is well; else restart it, and look at its log.")
+					"This is expected if it was started with other flags; otherwise restart it, and see its log.")
 				continue
 			}
 			d.stream = d.stream || strings.HasPrefix(l.name, "stream")
-			d.good(check, "%s answers", l.address)
+			d.good(check, "%s accepts connections", l.address)
 			continue
 		}
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			d.failed(check, l.address+" is taken by another program",
-				fmt.Sprintf("Stop that one ('ss -ltnp' shows it), or give %s another address.", l.setting))
+			d.failed(check, l.address+" is in use by another program",
+				fmt.Sprintf("Stop that program ('ss -ltnp' shows it), or set %s to another address.", l.setting))
 		case errors.Is(err, syscall.EACCES):
-			d.failed(check, l.address+" may not be used by this user",
-				"Ports below 1024 need CAP_NET_BIND_SERVICE; 'freshet generate systemd' has it.")
+			d.failed(check, "this user may not listen at "+l.address,
+				"Ports below 1024 require CAP_NET_BIND_SERVICE; the unit of 'freshet generate systemd' has it.")
 		case err != nil:
-			d.failed(check, err.Error(), fmt.Sprintf("Give %s an address of this machine.", l.setting))
+			d.failed(check, err.Error(), fmt.Sprintf("Set %s to an address of this machine.", l.setting))
 		default:
-			_ = listener.Close() // it was only tried
+			_ = listener.Close() // it was only opened as a test
 			d.good(check, "%s is free", l.address)
 		}
 	}
 }
 
-// answerTimeout is how long one answer may take.
+// answerTimeout bounds each request.
 const answerTimeout = 10 * time.Second
 
-// reach says whether anything listens there. An address without a host is on this
-// machine.
+// reach returns an error if no program listens at the address. An address without a host is
+// on this machine.
 func reach(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -13,17 +13,19 @@ import (
 	"freshet/internal/ensemble/bundle"
 )
 
-// certificateEnds is when the end of a member's certificate is worth a word.
+// certificateEnds is the remaining lifetime below which doctor warns about a member's
+// certificate.
 const certificateEnds = 30 * 24 * time.Hour
 
-// members checks this member's certificate, and every address of the others.
+// members checks this member's certificate, and every address of the other members.
 func (d *doctor) members(ctx context.Context) {
 	m := &d.config.Members
 	if !m.On() {
 		if name := bundle.MemberIn(d.config.BundleDir()); name != "" {
-			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of a group, and the "+
+			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of an ensemble, but the "+
 				"configuration has no members", d.config.DataDir, name),
-				"Start the server with the configuration that 'freshet cluster join' wrote (--config), or choose another directory with --data-dir.")
+				"Start the server with the configuration that 'freshet ensemble join' wrote (--config), or choose "+
+					"another directory with --data-dir.")
 		}
 		return
 	}
@@ -35,20 +37,20 @@ func (d *doctor) members(ctx context.Context) {
 	}
 }
 
-// nats looks at NATS servers that run elsewhere. Those in the members are part of them.
+// nats checks external NATS servers. The members check those that run inside them.
 func (d *doctor) nats(ctx context.Context) {
 	if !d.config.NATS.External() {
 		return
 	}
 	is, wrong, unsure, err := d.log(ctx, d.config)
 	if err != nil {
-		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and the credentials and "+
-			"certificates beside it; the server does not start without.")
+		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and its credentials and "+
+			"certificates; the server does not start without NATS.")
 		return
 	}
 	for _, each := range wrong {
 		d.failed("nats", each,
-			"Correct that on every NATS server; members do not become ready before. See docs/howto/group.md.")
+			"Correct this on every NATS server; members become ready only afterwards. See docs/howto/group.md.")
 	}
 	for _, each := range unsure {
 		d.warned("nats", each, "See docs/howto/group.md.")
@@ -58,40 +60,41 @@ func (d *doctor) nats(ctx context.Context) {
 	}
 }
 
-// bundle reads the certificate with which this member speaks to the others; nil when
-// there is none.
+// bundle reads this member's certificate for calls to the others. It returns nil if it
+// cannot be read.
 func (d *doctor) bundle() *bundle.Credentials {
 	dir := d.config.BundleDir()
 	credentials, err := bundle.Open(dir, d.config.Members.Self)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		d.failed("members", fmt.Sprintf("%s has no certificate of member %s", dir, d.config.Members.Self),
-			"Give this machine its bundle: 'freshet cluster join BUNDLE'; 'freshet cluster init' makes bundles.")
+			"Install its bundle with 'freshet ensemble join BUNDLE'; 'freshet ensemble init' creates bundles.")
 	case err != nil:
-		d.failed("members", err.Error(), "Give this machine its bundle again: 'freshet cluster join BUNDLE'.")
+		d.failed("members", err.Error(), "Install its bundle again with 'freshet ensemble join BUNDLE'.")
 	case time.Until(credentials.Ends()) < certificateEnds:
-		d.warned("members", fmt.Sprintf("the certificate of member %s ends on %s", d.config.Members.Self,
+		d.warned("members", fmt.Sprintf("the certificate of member %s expires on %s", d.config.Members.Self,
 			credentials.Ends().UTC().Format(time.DateOnly)),
-			"Make bundles with new certificates, and give them to one machine after the other; see docs/howto/operate.md.")
+			"Create bundles with new certificates, and install them on one member after the other; "+
+				"see docs/howto/operate.md.")
 	default:
 		d.good("members", "this is %s of %d members", d.config.Members.Self, len(d.config.Members.List))
 	}
 	return credentials
 }
 
-// member checks that the addresses of another member answer.
+// member checks that another member accepts connections at all its addresses.
 func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, place int, member config.Member) {
 	check, whole := "member "+member.Name, true
 	for _, a := range []struct {
 		name, what, address string
-		secured             bool // TLS from the first byte on
+		secured             bool // TLS from the first byte
 	}{
 		{"internal", "calls between members", member.Internal, true},
-		{"etcd", "the store of resources, etcd", member.Etcd, true},
-		{"log", "the log of messages, NATS", member.Log, false},
+		{"etcd", "the resource store, etcd", member.Etcd, true},
+		{"log", "the message log, NATS", member.Log, false},
 	} {
 		if a.address == "" {
-			continue // etcd is elsewhere
+			continue // etcd or NATS is external
 		}
 		setting := fmt.Sprintf("members.list[%d].%s", place, a.name)
 		err := reach(ctx, a.address)
@@ -103,20 +106,21 @@ func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, pl
 		case errors.As(err, &refused):
 			whole = false
 			d.failed(check, fmt.Sprintf("%s (%s) is not this member: %v", a.address, a.what, refused),
-				fmt.Sprintf("Correct %s, or give both machines bundles of the same group: 'freshet cluster join BUNDLE'.", setting))
+				fmt.Sprintf("Correct %s, or install bundles of the same ensemble on both machines: "+
+					"'freshet ensemble join BUNDLE'.", setting))
 		case err != nil:
 			whole = false
-			d.failed(check, fmt.Sprintf("%s (%s) does not answer: %v", a.address, a.what, err),
-				fmt.Sprintf("Start the server %s, open its port between the members, or correct %s; a group works "+
+			d.failed(check, fmt.Sprintf("%s (%s) does not respond: %v", a.address, a.what, err),
+				fmt.Sprintf("Start the server %s, open its port between the members, or correct %s; an ensemble works "+
 					"while more than half of its members do.", member.Name, setting))
 		}
 	}
 	if whole {
-		d.good(check, "answers at all of its addresses")
+		d.good(check, "accepts connections at all its addresses")
 	}
 }
 
-// greet does what a call between members begins with.
+// greet does the TLS handshake of a call between members.
 func greet(ctx context.Context, address string, config *tls.Config) error {
 	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: config}).DialContext(ctx,
 		"tcp", address)

@@ -15,21 +15,23 @@ import (
 	"freshet/internal/base/version"
 )
 
-// maxAnswer bounds what is read of a server that may not be one of ours.
+// maxAnswer limits a response in bytes, because the server may not be a Freshet server.
 const maxAnswer = 1 << 20
 
-// Clocks that differ more make tokens invalid before or after their time.
+// Clock differences above which doctor warns and fails. With a larger difference, tokens
+// become invalid too early or too late.
 const (
 	skewWarn = 5 * time.Second
 	skewFail = 30 * time.Second
 )
 
-// certificateSoon is when the end of a certificate is worth a word. A server renews
-// those of its own authority every day, six before their end.
+// certificateSoon is the remaining lifetime below which doctor warns about a certificate.
+// It is below six days, because a server's own authority issues certificates for seven days
+// and renews them every day.
 const certificateSoon = 5 * 24 * time.Hour
 
-// server checks what every client needs of one, whoever it is: an answer, a
-// certificate, the time, health. It says whether the server answers at all.
+// server checks what every client needs: a response, a certificate, the clock, and health.
+// It reports whether the server responds.
 func (d *doctor) server(ctx context.Context) bool {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -37,7 +39,7 @@ func (d *doctor) server(ctx context.Context) bool {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM([]byte(d.at.CA)) {
 			d.failed("certificate", "the certificate authority to trust is not a certificate",
-				"Name a PEM file with --ca-file; a server's own is tls/ca.crt in its data directory.")
+				"Set a PEM file with --ca-file; a server's own is tls/ca.crt in its data directory.")
 			return false
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
@@ -50,7 +52,7 @@ func (d *doctor) server(ctx context.Context) bool {
 		d.unreachable(err)
 		return false
 	}
-	d.good("connection", "%s answers", d.at.Server)
+	d.good("connection", "%s responds", d.at.Server)
 	d.certificate(answer.TLS)
 	d.clock(answer.Header.Get("Date"), before, after)
 	d.health(answer.StatusCode, body)
@@ -70,33 +72,34 @@ func get(ctx context.Context, asker *http.Client, url string) (*http.Response, s
 	return answer, string(body), errors.Join(err, answer.Body.Close())
 }
 
-// unreachable says why there is no answer.
+// unreachable reports why the server does not respond.
 func (d *doctor) unreachable(err error) {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &authority):
-		next := "Name the certificate authority of the server with --ca-file (tls/ca.crt in its data directory), or " +
+		next := "Set the certificate authority of the server with --ca-file (tls/ca.crt in its data directory), or " +
 			"sign in again with 'freshet login --ca-file FILE'."
 		d.failed("certificate",
 			fmt.Sprintf("the certificate of %s is not from the certificate authority that you trust", d.at.Server),
 			next)
 	case errors.As(err, &host):
 		d.failed("certificate", fmt.Sprintf("the certificate of %s is for other names: %v", d.at.Server, host),
-			"Use a name that it has, or give the server a certificate with this one (tls.hosts, or tls.certFile).")
+			"Use one of these names, or add this name to the server's certificate (tls.hosts, or tls.certFile).")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		d.failed("certificate", fmt.Sprintf("the certificate of %s is not valid now: %v", d.at.Server, invalid),
-			"Renew it (tls.certFile is read again by itself), or set the clock of this machine right.")
+			"Renew it (the server reloads tls.certFile automatically), or correct the clock of this machine.")
 	default:
-		d.failed("connection", fmt.Sprintf("%s does not answer: %v", d.at.Server, err),
-			"Does the server run, and is the address right? 'freshet context show' says where it comes from; look at firewalls and proxies on the way.")
+		d.failed("connection", fmt.Sprintf("%s does not respond: %v", d.at.Server, err),
+			"Check that the server runs and that the address is correct ('freshet context show'), and check firewalls "+
+				"and proxies.")
 	}
 }
 
 func (d *doctor) certificate(state *tls.ConnectionState) {
 	if state == nil {
-		d.warned("certificate", d.at.Server+" is reached without TLS: tokens cross the network in the clear",
+		d.warned("certificate", d.at.Server+" is used without TLS: tokens are sent unencrypted",
 			"Use the https address, unless the server is on this machine.")
 		return
 	}
@@ -106,19 +109,20 @@ func (d *doctor) certificate(state *tls.ConnectionState) {
 	leaf := state.PeerCertificates[0]
 	until := leaf.NotAfter.UTC().Format("2006-01-02")
 	if time.Until(leaf.NotAfter) < certificateSoon {
-		d.warned("certificate", "the certificate ends on "+until, "Renew it: tls.certFile is read again by itself.")
+		d.warned("certificate", "the certificate expires on "+until,
+			"Renew it; the server reloads tls.certFile automatically.")
 		return
 	}
-	d.good("certificate", "good until %s, from %s", until, leaf.Issuer.CommonName)
+	d.good("certificate", "valid until %s, from %s", until, leaf.Issuer.CommonName)
 }
 
-// clock compares the server's time with ours. It was the time of the header, to the
-// second, at some moment between before and after.
+// clock compares the server's clock with that of this machine. The Date header has a
+// resolution of one second, and the server set it between before and after.
 func (d *doctor) clock(date string, before, after time.Time) {
 	moment, err := http.ParseTime(date)
 	if err != nil {
-		d.warned("clock", "the server does not say what time it has",
-			"Look for a proxy on the way that takes the header Date away.")
+		d.warned("clock", "the response has no valid Date header",
+			"Check for a proxy that removes the header.")
 		return
 	}
 	var skew time.Duration
@@ -129,18 +133,18 @@ func (d *doctor) clock(date string, before, after time.Time) {
 		skew = moment.Sub(after)
 	}
 	text := fmt.Sprintf("the clocks of this machine and of the server differ by %s", skew.Round(time.Second))
-	const next = "Set both by NTP ('timedatectl' shows whether that is on): tokens are refused before or after their time."
+	const next = "Set both by NTP ('timedatectl' shows whether it is on): tokens become invalid too early or too late."
 	switch {
 	case skew >= skewFail:
 		d.failed("clock", text, next)
 	case skew >= skewWarn:
 		d.warned("clock", text, next)
 	default:
-		d.good("clock", "that of the server")
+		d.good("clock", "agrees with the server's")
 	}
 }
 
-// health reads /readyz?verbose.
+// health evaluates the response of /readyz?verbose.
 func (d *doctor) health(status int, body string) {
 	var bad []string
 	passed := 0
@@ -154,21 +158,22 @@ func (d *doctor) health(status int, body string) {
 	}
 	switch {
 	case status == http.StatusOK:
-		d.good("health", "ready, %d checks passed, etcd and the engines of the clusters among them", passed)
+		d.good("health", "ready, %d checks passed, including etcd and the engines of the clusters", passed)
 	case len(bad) == 0:
-		d.failed("health", fmt.Sprintf("the server is not ready: it answers %d", status),
-			"Wait until it has started; its log says what it waits for.")
+		d.failed("health", fmt.Sprintf("the server is not ready: it returns %d", status),
+			"Wait until it has started; its log shows what it waits for.")
 	default:
 		d.failed("health", "the server is not ready: "+strings.Join(bad, ", "),
-			"Its log says why: etcd is the store of resources, clusters are those of messages; see docs/howto/operate.md and docs/howto/damage.md.")
+			"See its log for the cause: etcd stores resources, clusters store messages; see docs/howto/operate.md and "+
+				"docs/howto/damage.md.")
 	}
 }
 
-// versions compares ours with the server's, which is behind the version of the
-// Kubernetes interface at /version.
+// versions compares the version of this program with the server's, which follows
+// "+freshet." in the Kubernetes version at /version.
 func (d *doctor) versions(ctx context.Context, conn *client.Client) {
 	own := version.Get().Version
-	const next = "Install the same version on both sides, unless an upgrade is under way."
+	const next = "Install the same version for both, unless an upgrade is in progress."
 	var shown struct {
 		GitVersion string `json:"gitVersion"`
 	}
@@ -182,13 +187,13 @@ func (d *doctor) versions(ctx context.Context, conn *client.Client) {
 	_, theirs, found := strings.Cut(shown.GitVersion, "+freshet.")
 	switch {
 	case err != nil:
-		d.warned("version", "the server does not say which version it is: "+err.Error(),
-			"Look for a proxy on the way that takes only some paths.")
+		d.warned("version", "the server does not return its version: "+err.Error(),
+			"Check for a proxy that forwards only some paths.")
 	case !found:
-		d.warned("version", fmt.Sprintf("this program is %s, the server an older one, or none of ours", own), next)
+		d.warned("version", fmt.Sprintf("this program is %s, the server is older or not a Freshet server", own), next)
 	case theirs != own:
 		d.warned("version", fmt.Sprintf("this program is %s, the server %s", own, theirs), next)
 	default:
-		d.good("version", "%s, as the server", own)
+		d.good("version", "%s, the same as the server", own)
 	}
 }

@@ -1,5 +1,6 @@
-// Package generatecmd has the command that writes what stands around a server:
-// dashboards, rules, units. The texts are in the binary, so that they fit its version.
+// Package generatecmd implements `freshet generate`, which writes files for other programs:
+// dashboards, alert rules, units. Its templates are embedded in the binary, so that they
+// match its metrics and settings.
 package generatecmd
 
 import (
@@ -17,27 +18,27 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// values are what the texts leave open.
+// values fill the placeholders of the templates.
 type values struct {
 	Ops, Binary, Config, Image string
 }
 
-// Commands makes the family.
+// Commands returns `freshet generate`.
 func Commands(env *command.Env) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Write dashboards, rules and units that fit this version",
-		Long: `Write what stands around a server to standard output: a Grafana dashboard, the
-configuration of Prometheus, alert rules, a systemd unit, a compose file, and
-completion of commands for a shell. They use the metrics and settings of this version.`,
+		Short: "Generate dashboards, alert rules, a systemd unit and a compose file",
+		Long: `Generate a Grafana dashboard, a Prometheus configuration, alert rules, a systemd unit, a
+compose file or a shell completion script, on standard output. They use the metrics and
+settings of this version.`,
 		Example: `  # a dashboard to import in Grafana
   freshet generate grafana > dashboard.json
 
-  # what Prometheus needs to know
+  # the configuration and the alert rules of Prometheus
   freshet generate prometheus > prometheus.yml
   freshet generate alerts > freshet-alerts.yml
 
-  # a service of the system
+  # a systemd service
   freshet generate systemd > freshet.service`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -47,8 +48,8 @@ completion of commands for a shell. They use the metrics and settings of this ve
 	return command.InGroup(command.GroupServer, command.Offline(cmd)...)
 }
 
-// write fills in a text. The marks are [[ and ]], since Prometheus and Grafana have
-// braces of their own.
+// write fills in a template. The delimiters are [[ and ]], because Prometheus and Grafana
+// use braces.
 func write(env *command.Env, name string, v values) error {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {
@@ -61,12 +62,13 @@ func write(env *command.Env, name string, v values) error {
 	return filled.Execute(env.Out, v)
 }
 
-// plain is what a flag may say: it is put into files of other programs as it is.
+// plain is the syntax of flag values. They are inserted into files of other programs without
+// quoting.
 var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_~\[\]-]+$`)
 
 func check(cmd *cobra.Command, flag, value string) error {
 	if !plain.MatchString(value) {
-		return command.Usagef(cmd, "--%s takes letters, digits and the signs of addresses and paths, not %q", flag,
+		return command.Usagef(cmd, "--%s takes letters, digits and the characters of addresses and paths, not %q", flag,
 			value)
 	}
 	return nil
@@ -75,13 +77,13 @@ func check(cmd *cobra.Command, flag, value string) error {
 func newGrafana(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "grafana",
-		Short: "Write a Grafana dashboard",
-		Long: `Write a Grafana dashboard: rates, backlogs, lag of consumer groups, disk, quotas,
-requests and their times. It asks for the Prometheus data source when it is imported.`,
+		Short: "Generate a Grafana dashboard",
+		Long: `Generate a Grafana dashboard: rates, backlogs, lag of consumer groups, disk, quotas,
+requests and their latency. Grafana asks for the Prometheus data source at the import.`,
 		Example: `  # import it under Dashboards, New, Import
   freshet generate grafana > dashboard.json
 
-  # provisioned from a folder
+  # provision it from a folder
   mkdir -p dashboards && freshet generate grafana > dashboards/freshet.json
 
   # the metrics that it shows
@@ -95,16 +97,16 @@ func newPrometheus(env *command.Env) *cobra.Command {
 	var ops string
 	cmd := &cobra.Command{
 		Use:   "prometheus",
-		Short: "Write a configuration for Prometheus",
-		Long: `Write a configuration for Prometheus that scrapes the ops address of a server and
-loads the rules of 'freshet generate alerts' from beside it.`,
+		Short: "Generate a Prometheus configuration",
+		Long: `Generate a Prometheus configuration that scrapes the ops address of a server and loads
+the rules of 'freshet generate alerts' from the same directory.`,
 		Example: `  # a server on the machine of Prometheus
   freshet generate prometheus > prometheus.yml
 
-  # another one
+  # a server on another machine
   freshet generate prometheus --ops 10.0.0.5:8081 > prometheus.yml
 
-  # with its rules
+  # its alert rules
   freshet generate alerts > freshet-alerts.yml`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -121,17 +123,17 @@ loads the rules of 'freshet generate alerts' from beside it.`,
 func newAlerts(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "alerts",
-		Short: "Write alert rules for Prometheus",
-		Long: `Write alert rules for Prometheus: a server that is gone or not healthy, a full disk or
-store, quotas that are nearly used up, damage, dead letters, consumers that do not keep
-up, errors, backups that do not happen. The bounds are to begin with.`,
-		Example: `  # beside prometheus.yml
+		Short: "Generate alert rules for Prometheus",
+		Long: `Generate alert rules for Prometheus: a server that is down or unhealthy, a full disk or
+resource store, quotas that are nearly used up, damaged messages, dead letters, consumers
+that lag, server errors, missing backups. Adjust the thresholds to your installation.`,
+		Example: `  # in the directory of prometheus.yml
   freshet generate alerts > freshet-alerts.yml
 
   # the names of the alerts
   freshet generate alerts | grep 'alert:'
 
-  # with a higher bound for lag
+  # with a higher threshold for lag
   freshet generate alerts | sed 's/> 100000/> 1000000/' > freshet-alerts.yml`,
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return write(env, "alerts.yml", values{}) },
@@ -142,16 +144,16 @@ func newSystemd(env *command.Env) *cobra.Command {
 	var v values
 	cmd := &cobra.Command{
 		Use:   "systemd",
-		Short: "Write a systemd unit",
-		Long: `Write a systemd unit that runs the server as a user of its own, with data in
-/var/lib/freshet and as few rights as it needs.`,
-		Example: `  # to be put into /etc/systemd/system
+		Short: "Generate a systemd unit",
+		Long: `Generate a systemd unit that runs the server as a dynamic user with minimal privileges,
+with its data in /var/lib/freshet.`,
+		Example: `  # copy it to /etc/systemd/system
   freshet generate systemd > freshet.service
 
   # with a configuration file
   freshet generate systemd --config /etc/freshet.yaml > freshet.service
 
-  # another place of the program
+  # with another path of the program
   freshet generate systemd --binary /opt/freshet/bin/freshet > freshet.service`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -175,17 +177,17 @@ func newCompose(env *command.Env) *cobra.Command {
 	var v values
 	cmd := &cobra.Command{
 		Use:   "compose",
-		Short: "Write a compose file",
-		Long: `Write a compose file for containers: a server with its data in a volume, reachable
-from this machine alone, with a health check. The image is yours: a static binary needs
-nothing besides.`,
+		Short: "Generate a compose file",
+		Long: `Generate a compose file for containers: a server with its data in a volume, reachable
+only from this machine, with a health check. You build the image; the static binary needs
+no other files.`,
 		Example: `  # a server in a container
   freshet generate compose > compose.yaml
 
-  # of an image of yours
+  # with your own image
   freshet generate compose --image registry.example.com/freshet:1 > compose.yaml
 
-  # which ports does it open?
+  # list the ports that it opens
   freshet generate compose | grep -A4 'ports:'`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -203,14 +205,14 @@ func newCompletion(env *command.Env) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Write the completion of commands for a shell",
-		Long: `Write the completion of commands for a shell: ` + strings.Join(shells, ", ") +
+		Short: "Generate the completion script of a shell",
+		Long: `Generate the completion script of a shell: ` + strings.Join(shells, ", ") +
 			`. 'freshet completion' does the same.`,
 		ValidArgs: shells,
-		Example: `  # in this shell
+		Example: `  # bash, in this shell
   source <(freshet generate completion bash)
 
-  # for all shells of a user of fish
+  # fish, for every new shell
   mkdir -p ~/.config/fish/completions && freshet generate completion fish > ~/.config/fish/completions/freshet.fish
 
   # zsh
@@ -228,7 +230,7 @@ func newCompletion(env *command.Env) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(env.Out)
 			}
-			return command.Usagef(cmd, "there is no completion for %q: take %s", args[0],
+			return command.Usagef(cmd, "shell %q is not supported; use %s", args[0],
 				fmt.Sprintf("%s or %s", strings.Join(shells[:3], ", "), shells[3]))
 		},
 	}

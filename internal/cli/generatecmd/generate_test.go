@@ -13,7 +13,7 @@ import (
 	"freshet/internal/cli/generatecmd"
 )
 
-// generate runs the command.
+// generate runs the command and returns its output.
 func generate(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
@@ -34,7 +34,7 @@ var (
 		"`freshet_namespace_(produced|delivered)_messages_total`, `…_(produced|delivered)_bytes_total`")
 )
 
-// TestMetricsExist: every metric that the texts name is in the reference.
+// TestMetricsExist checks that docs/reference/metrics.md has every metric of the templates.
 func TestMetricsExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/metrics.md")
@@ -55,7 +55,7 @@ func TestMetricsExist(t *testing.T) {
 		}
 		names := named.FindAllString(text, -1)
 		if len(names) < 10 {
-			t.Errorf("%s names %d metrics, want more", what, len(names))
+			t.Errorf("%s names %d metrics, want at least 10", what, len(names))
 		}
 		for _, name := range names {
 			if !known[strings.TrimSuffix(name, "_bucket")] {
@@ -65,7 +65,7 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// TestTextsAreWellFormed: what is written can be read by what it is for.
+// TestTextsAreWellFormed checks that the output is valid YAML, JSON or a valid unit.
 func TestTextsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"prometheus", "alerts", "compose"} {
@@ -78,7 +78,7 @@ func TestTextsAreWellFormed(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if strings.Contains(text, "[[") {
-			t.Errorf("%s has places that were not filled in:\n%s", what, text)
+			t.Errorf("%s has placeholders that were not filled in:\n%s", what, text)
 		}
 	}
 	text, err := generate(t, "grafana")
@@ -95,7 +95,7 @@ func TestTextsAreWellFormed(t *testing.T) {
 	}
 }
 
-// TestFlagsCannotAddLines: what a flag says stays where it belongs.
+// TestFlagsCannotAddLines checks that flag values cannot inject lines or syntax.
 func TestFlagsCannotAddLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

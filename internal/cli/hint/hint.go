@@ -1,5 +1,5 @@
-// Package hint adds to an error the one line that says what to do about it. The
-// command line prints it under the error.
+// Package hint attaches a hint to an error: one line that tells the user what to do next.
+// Package cli prints it below the error.
 package hint
 
 import (
@@ -16,7 +16,8 @@ func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 func (e *hinted) Hint() string  { return e.hint }
 
-// Add gives an error a hint, which wins over those that it has.
+// Add attaches a hint to an error. It takes precedence over hints that the error already
+// has.
 func Add(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -24,13 +25,13 @@ func Add(err error, format string, args ...any) error {
 	return &hinted{err, fmt.Sprintf(format, args...)}
 }
 
-// Hinter is an error that says what to do about it.
+// Hinter is an error with a hint.
 type Hinter interface {
 	error
 	Hint() string
 }
 
-// Of is the outermost hint of an error, "" when there is none.
+// Of returns the outermost hint of an error, or "" if it has none.
 func Of(err error) string {
 	var h Hinter
 	if errors.As(err, &h) {

@@ -24,14 +24,14 @@ func newAccount(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sa",
 		Aliases: []string{"serviceaccount"},
-		Short:   "Make service accounts, get and renew their credentials",
-		Example: `  # an account, with the file that proves it
+		Short:   "Create service accounts, get and rotate their credentials",
+		Example: `  # create an account and write its credentials file
   freshet sa create ci --out ci.json
 
-  # the file again
+  # write the file again
   freshet sa credentials ci --out ci.json
 
-  # it has leaked: new ones, and an hour to put them everywhere
+  # new credentials; the old ones work for another hour
   freshet sa rotate ci --overlap 1h --out ci.json`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -49,17 +49,17 @@ func newAccountCreate(env *command.Env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a service account",
-		Long: `Make a service account, and wait until it can be used. It may do nothing until it is
-given a role ('freshet grant'), unless it is made an administrator of its
+		Short: "Create a service account",
+		Long: `Create a service account, and wait until it can be used. It has no permissions until you
+grant it a role ('freshet grant'). With --admin it is an administrator of its
 organization, which cannot be changed later.`,
-		Example: `  # an account for a pipeline, and the file with which it signs in
+		Example: `  # create an account for a pipeline, and write its credentials file
   freshet sa create pipeline --out pipeline.json
 
-  # what it may do
+  # grant it a role
   freshet grant topic-producer --to pipeline --on topic=public/default/orders
 
-  # an administrator of another organization
+  # create an administrator of another organization
   freshet org create branch && freshet sa create boss -n branch --admin`,
 		Args: command.One("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +75,8 @@ organization, which cannot be changed later.`,
 				"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount", "metadata": metadata,
 			}, resources.WriteOptions{FieldManager: fieldManager})
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet sa credentials %s' writes the credentials of the one there is.", args[0])
+				return hint.Add(err, "'freshet sa credentials %s' writes the credentials of the existing account.",
+					args[0])
 			}
 			if err != nil {
 				return err
@@ -97,20 +98,20 @@ organization, which cannot be changed later.`,
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "write its credentials to this `file`, or - for standard output")
-	cmd.Flags().BoolVar(&admin, "admin", false, "make it an administrator of the organization")
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait until it can be used")
+	cmd.Flags().BoolVar(&admin, "admin", false, "make the account an administrator of the organization")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait until the account can be used")
 	return cmd
 }
 
-// writeCredentials puts a credentials file where only its owner can read it.
+// writeCredentials writes a credentials file that only its owner can read.
 func writeCredentials(env *command.Env, data, out string) error {
 	if data == "" {
-		return hint.Add(errs.New(errs.Denied, "the server does not show you the credentials of this account"),
-			"That needs the permission cloud.credentials.describe, and all that the account may do itself.")
+		return hint.Add(errs.New(errs.Denied, "credentials of this account are not visible to you"),
+			"Reading them requires the permission cloud.credentials.describe, and all permissions of the account.")
 	}
 	text, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
-		return fmt.Errorf("the account's credentials cannot be read: %w", err)
+		return fmt.Errorf("decoding the account's credentials: %w", err)
 	}
 	if out == "-" {
 		_, err = env.Out.Write(text)
@@ -119,7 +120,7 @@ func writeCredentials(env *command.Env, data, out string) error {
 	if err := contexts.WritePrivate(out, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Err, "its credentials are in %s; sign in with 'freshet login %s'\n", out, out)
+	_, err = fmt.Fprintf(env.Err, "credentials written to %s; sign in with 'freshet login %s'\n", out, out)
 	return err
 }
 
@@ -128,15 +129,15 @@ func newCredentials(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credentials NAME",
 		Short: "Write the credentials file of an account",
-		Long: `Write the credentials file of an account: readable for you alone, to
-ORGANIZATION-NAME.json unless --out says another. 'freshet login' takes it.`,
+		Long: `Write the credentials file of an account, for 'freshet login'. Only you can read it. The
+default file is ORGANIZATION-NAME.json.`,
 		Example: `  # to default-reader.json
   freshet sa credentials reader
 
-  # to a file of your choice
+  # to another file
   freshet sa credentials reader --out reader.json
 
-  # straight into a context
+  # sign in without a file
   freshet sa credentials reader --out - | freshet login --name reader -`,
 		Args: command.One("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -148,7 +149,7 @@ ORGANIZATION-NAME.json unless --out says another. 'freshet login' takes it.`,
 				resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
 			if errors.Is(err, client.ErrNotFound) {
 				return hint.Add(err,
-					"'freshet get sa' lists the accounts of organization %s, 'freshet sa create' makes one.",
+					"'freshet get sa' lists the accounts of organization %s, 'freshet sa create' creates one.",
 					at.Organization)
 			}
 			if err != nil {
@@ -158,11 +159,12 @@ ORGANIZATION-NAME.json unless --out says another. 'freshet login' takes it.`,
 				cmp.Or(out, at.Organization+"-"+args[0]+".json"))
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "the `file` to write, or - for standard output")
+	cmd.Flags().StringVar(&out, "out", "",
+		"`file` to write, or - for standard output (default ORGANIZATION-NAME.json)")
 	return cmd
 }
 
-// rotation is one run of rotate.
+// rotation has the flags of one rotate command.
 type rotation struct {
 	env     *command.Env
 	out     string
@@ -174,33 +176,32 @@ func newRotate(env *command.Env) *cobra.Command {
 	k := rotation{env: env}
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
-		Short: "Give an account new credentials",
-		Long: `Give an account new credentials. Those that it has go on working for a day, or as long
-as --overlap says, so that the new ones can be put everywhere first; --end-replaced
-ends them before that. API keys are not touched.
+		Short: "Create new credentials for an account",
+		Long: `Create new credentials for an account. The old ones work for another 24 hours, or for
+--overlap, so that you can deploy the new ones first; --end-replaced ends them earlier.
+API keys do not change.
 
-When the account is the one that the context signs in as, the context gets the new
-credentials too.`,
-		Example: `  # new ones, and a day to put them everywhere
+If the context uses the account's credentials file, the file is updated too.`,
+		Example: `  # new credentials; the old ones work for another day
   freshet sa rotate worker --out worker.json
 
-  # they are everywhere: the old ones end now
+  # when the new ones are deployed: end the old ones
   freshet sa rotate worker --end-replaced
 
-  # they have leaked: the old ones end at once
+  # after a leak: end the old ones immediately
   freshet sa rotate worker --overlap 0s --out worker.json`,
 		Args: command.One("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if k.end && (k.out != "" || cmd.Flags().Changed("overlap")) {
-				return command.Usagef(cmd, "--end-replaced makes nothing new: it goes without --out and --overlap")
+				return command.Usagef(cmd, "--end-replaced creates no credentials; use it without --out and --overlap")
 			}
 			return k.run(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().StringVar(&k.out, "out", "", "the `file` to write (default ORGANIZATION-NAME.json)")
+	cmd.Flags().StringVar(&k.out, "out", "", "`file` to write (default ORGANIZATION-NAME.json)")
 	cmd.Flags().DurationVar(&k.overlap, "overlap", 24*time.Hour,
-		"how long the old ones go on working; 0s ends them at once")
-	cmd.Flags().BoolVar(&k.end, "end-replaced", false, "make nothing new, and end those that were replaced")
+		"how long the old credentials work; 0s ends them immediately")
+	cmd.Flags().BoolVar(&k.end, "end-replaced", false, "create no new credentials, and end the replaced ones")
 	return cmd
 }
 
@@ -238,7 +239,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 	}
 	if own.ClientSecret != "" && out != "-" && out != at.Credential.File {
 		if err := copyPrivate(out, at.Credential.File); err != nil {
-			return fmt.Errorf("the context %s still has the old credentials: %w", at.Name, err)
+			return fmt.Errorf("updating the credentials of context %s, which still has the old ones: %w", at.Name, err)
 		}
 	}
 	ends := answer.Text("status", "replaced", "expirationTime")
@@ -249,7 +250,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 	return err
 }
 
-// own are the context's credentials when they are those of the account.
+// own returns the context's credentials if they belong to the account, else empty ones.
 func (k *rotation) own(at contexts.Context, name string) contexts.Credentials {
 	if at.Credential.File == "" {
 		return contexts.Credentials{}

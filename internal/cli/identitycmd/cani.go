@@ -15,7 +15,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// The reviews that answer what the caller may do.
+// The review kinds that return the caller's permissions.
 var (
 	accessReviews = resources.Kind{
 		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// exitNo is the exit code of the answer no: denied.
+// exitNo is the exit code for "no", the same as for a denied request.
 const exitNo = 4
 
 func newCanI(env *command.Env) *cobra.Command {
@@ -35,24 +35,25 @@ func newCanI(env *command.Env) *cobra.Command {
 	var list, quiet bool
 	cmd := &cobra.Command{
 		Use:   "can-i VERB KIND[/NAME] | PERMISSION | --list",
-		Short: "Ask what you may do",
-		Long: `Ask what you may do: whether a verb on a kind of resource (get, list, watch, create,
-update, patch, delete), or a permission such as messaging.topics.produce, somewhere in
-the organization or at the place that --on names, in the words of 'freshet grant'.
+		Short: "Check your permissions",
+		Long: `Check whether you may do a verb on a kind of resource (get, list, watch, create, update,
+patch, delete), or have a permission such as messaging.topics.produce. --on limits the
+check to a scope, with the syntax of 'freshet grant'; without it, the check is whether you
+have the permission anywhere in the organization.
 
-It answers yes or no; the exit code is 0 for yes and 4 for no.`,
+The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 		Example: `  # a resource
   freshet can-i delete messagingclusters/default
 
   # messages
   freshet can-i messaging.topics.produce --on topic=public/default/orders
 
-  # everything
+  # all permissions
   freshet can-i --list`,
 		Args: command.AtMost(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list != (len(args) == 0) {
-				return command.Usagef(cmd, "say what: a verb and a kind, a permission, or --list")
+				return command.Usagef(cmd, "argument is missing: a verb and a kind, a permission, or --list")
 			}
 			r, at, err := env.Resources()
 			if err != nil {
@@ -88,20 +89,20 @@ It answers yes or no; the exit code is 0 for yes and 4 for no.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&list, "list", false, "list everything that you may do, and where")
-	f.BoolVarP(&quiet, "quiet", "q", false, "say nothing: the exit code is the answer")
-	f.StringSliceVar(&on, "on", nil, "at this `place`, as with 'freshet grant'")
+	f.BoolVar(&list, "list", false, "list all your permissions with their scopes")
+	f.BoolVarP(&quiet, "quiet", "q", false, "print nothing; use the exit code")
+	f.StringSliceVar(&on, "on", nil, "`scope` of the check, as for 'freshet grant'")
 	return cmd
 }
 
-// asking is one run of can-i.
+// asking is the state of one can-i command.
 type asking struct {
 	*resources.Client
 	env          *command.Env
 	organization string
 }
 
-// verb asks about a kind of resource.
+// verb checks a verb on a kind of resource.
 func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer string, err error) {
 	word, name, _ := strings.Cut(what, "/")
 	kinds, err := a.Kinds(ctx)
@@ -110,8 +111,8 @@ func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer s
 	}
 	found := resources.Find(kinds, word)
 	if len(found) != 1 {
-		return false, "", hint.Add(errs.Newf(errs.NotFound, "the server has no kind %q", word),
-			"'freshet get all' shows kinds that there are, with their names.")
+		return false, "", hint.Add(errs.Newf(errs.NotFound, "kind %q does not exist on the server", word),
+			"'freshet get all' shows the kinds that have objects.")
 	}
 	attributes := map[string]any{"verb": verb, "group": found[0].Group, "resource": found[0].Resource}
 	if name != "" {
@@ -137,7 +138,7 @@ func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer s
 	return false, answer, nil
 }
 
-// rule is a set of permissions and where they hold.
+// rule is a set of permissions with their restrictions.
 type rule struct {
 	By           string              `json:"by"`
 	Role         string              `json:"role"`
@@ -161,12 +162,12 @@ func (a asking) rules(ctx context.Context) ([]rule, error) {
 		} `json:"status"`
 	}
 	if err := review.Into(&answer); err != nil {
-		return nil, fmt.Errorf("the server's answer cannot be read: %w", err)
+		return nil, fmt.Errorf("decoding the server's response: %w", err)
 	}
 	return answer.Status.Rules, nil
 }
 
-// where says in words where a rule holds.
+// where describes the scope of a rule.
 func (r rule) where() string {
 	switch {
 	case r.CEL != "":
@@ -188,12 +189,13 @@ func (r rule) source() string {
 	return fmt.Sprintf("%s by binding %s", r.Role, r.Binding)
 }
 
-// permission asks about a permission, somewhere or at a place. Conditions in CEL
-// are the server's to decide; they are shown.
+// permission checks a permission, anywhere or for a scope. It does not evaluate CEL
+// conditions: only the server can, so it shows them.
 func (a asking) permission(ctx context.Context, permission string, at place) (yes bool, answer string, err error) {
 	if strings.Count(permission, ".") != 2 {
-		return false, "", hint.Add(errs.Newf(errs.Invalid, "%q is not a permission", permission),
-			"Permissions have the form messaging.topics.produce ('freshet can-i --list' shows yours); a verb needs a kind, as in 'freshet can-i delete mc'.")
+		return false, "", hint.Add(errs.Newf(errs.Invalid, "permission %q is not valid", permission),
+			"Permissions have the form messaging.topics.produce ('freshet can-i --list' shows yours); a verb requires "+
+				"a kind, as in 'freshet can-i delete mc'.")
 	}
 	rules, err := a.rules(ctx)
 	if err != nil {
@@ -226,13 +228,13 @@ func (a asking) permission(ctx context.Context, permission string, at place) (ye
 	return false, "no", nil
 }
 
-// list shows all permissions, those of one thing in one line.
+// list prints all permissions, one line for each resource of a rule.
 func (a asking) list(ctx context.Context) error {
 	rules, err := a.rules(ctx)
 	if err != nil {
 		return err
 	}
-	t := output.Table{Columns: output.Columns("Resource", "Verbs", "Where", "Given by")}
+	t := output.Table{Columns: output.Columns("Resource", "Verbs", "Where", "Granted by")}
 	for _, r := range rules {
 		var order []string
 		verbs := map[string][]string{}
@@ -248,8 +250,8 @@ func (a asking) list(ctx context.Context) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintf(a.env.Err, "You may do nothing in organization %s. An administrator gives roles with "+
-			"'freshet grant'.\n", a.organization)
+		_, err := fmt.Fprintf(a.env.Err, "You have no permissions in organization %s. An administrator grants roles "+
+			"with 'freshet grant'.\n", a.organization)
 		return err
 	}
 	return t.Write(a.env.Out)

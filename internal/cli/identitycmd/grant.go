@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// grant is one run of grant.
+// grant has the flags of one grant command.
 type grant struct {
 	env     *command.Env
 	to, on  []string
@@ -41,42 +41,41 @@ type grant struct {
 func newGrant(env *command.Env) *cobra.Command {
 	g := grant{env: env, options: resources.WriteOptions{FieldManager: fieldManager, Force: true}}
 	cmd := &cobra.Command{
-		Use:   "grant ROLE --to SUBJECT [--on PLACE]",
-		Short: "Give a role to accounts and users",
-		Long: `Give a role to accounts and users, everywhere in the organization or where --on says.
-'freshet get clusterroles' lists the predefined roles, 'freshet get roles' those that
-the organization has made itself. It is in force when the command ends. The same
-command twice changes nothing; the role is taken back by deleting the binding that
-the command names.
+		Use:   "grant ROLE --to SUBJECT [--on SCOPE]",
+		Short: "Grant a role to accounts and users",
+		Long: `Grant a role to accounts and users, in the whole organization or in the scope of --on.
+'freshet get clusterroles' lists the predefined roles, 'freshet get roles' the roles of
+the organization. The role is in force when the command returns. Repeating the command
+changes nothing. To revoke the role, delete the role binding that the command prints.
 
-  --to   the name of a service account, sa/NAME or user/NAME; more than once if you like
+  --to   name of a service account, sa/NAME or user/NAME; may be repeated
   --on   instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=,
          account= or key= and a name, or a prefix and *; several with commas. A topic
          can be written with its tenant and namespace: topic=public/default/orders`,
 		Example: `  # produce to one topic
   freshet grant topic-producer --to shop --on topic=public/default/orders
 
-  # consume whatever begins with orders-, on one instance
+  # consume from topics that begin with orders-, on one instance
   freshet grant topic-consumer --to sa/shop --on instance=default,topic=public/default/orders-*
 
   # read everything in the organization
   freshet grant org-readonly --to shop
 
-  # take it back
+  # revoke it
   freshet delete rb org-readonly.shop`,
 		Args: command.One("a role"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(g.to) == 0 {
-				return command.Usagef(cmd, "say whom to give it to: --to ACCOUNT")
+				return command.Usagef(cmd, "--to is missing; name the account or user that gets the role")
 			}
 			return g.run(cmd.Context(), args[0])
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&g.to, "to", nil, "the `subject` who gets it: an account, sa/NAME or user/NAME")
-	f.StringSliceVar(&g.on, "on", nil, "the `place` where it holds (default: everywhere in the organization)")
-	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: made of role, subject and place)")
-	f.BoolVar(&g.options.DryRun, "dry-run", false, "ask the server what would happen, and change nothing")
+	f.StringSliceVar(&g.to, "to", nil, "`subject` that gets the role: an account, sa/NAME or user/NAME")
+	f.StringSliceVar(&g.on, "on", nil, "`scope` of the role (default: the whole organization)")
+	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: derived from role, subject and scope)")
+	f.BoolVar(&g.options.DryRun, "dry-run", false, "check the request on the server without changing anything")
 	return cmd
 }
 
@@ -129,7 +128,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 	return err
 }
 
-// parseSubjects reads who gets the role.
+// parseSubjects parses the values of --to.
 func parseSubjects(words []string) ([]map[string]any, error) {
 	kinds := map[string]string{
 		"sa": "ServiceAccount", "serviceaccount": "ServiceAccount", "user": "User", "usr": "User", "users": "User",
@@ -143,16 +142,16 @@ func parseSubjects(words []string) ([]map[string]any, error) {
 		}
 		kind := kinds[strings.ToLower(word)]
 		if kind == "" || name == "" {
-			return nil, hint.Add(errs.Newf(errs.Invalid, "--to does not take %q", text),
-				"It takes the name of a service account, sa/NAME or user/NAME.")
+			return nil, hint.Add(errs.Newf(errs.Invalid, "--to value %q is not valid", text),
+				"Use the name of a service account, sa/NAME or user/NAME.")
 		}
 		subjects = append(subjects, map[string]any{"apiGroup": resources.Group, "kind": kind, "name": name})
 	}
 	return subjects, nil
 }
 
-// known warns of subjects that do not exist: a binding may come before its account,
-// and may also be a slip.
+// known warns about subjects that do not exist. A binding may be created before its account,
+// but the name may also be a typo.
 func (g *grant) known(ctx context.Context, r *resources.Client, organization string, subjects []map[string]any) error {
 	for _, s := range subjects {
 		kind := resources.ServiceAccounts
@@ -164,8 +163,8 @@ func (g *grant) known(ctx context.Context, r *resources.Client, organization str
 		}
 		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
 		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
-			if _, err := fmt.Fprintf(g.env.Err, "Warning: there is no %s in organization %s yet; the role is for "+
-				"whoever gets the name.\n", ref, organization); err != nil {
+			if _, err := fmt.Fprintf(g.env.Err, "Warning: %s does not exist in organization %s; the role will apply "+
+				"to whoever gets this name later.\n", ref, organization); err != nil {
 				return err
 			}
 		}
@@ -173,7 +172,8 @@ func (g *grant) known(ctx context.Context, r *resources.Client, organization str
 	return nil
 }
 
-// roleKind says whether a role is predefined or the organization's own.
+// roleKind returns the kind of a role: ClusterRole if it is predefined, Role if the
+// organization defined it.
 func roleKind(ctx context.Context, r *resources.Client, organization, role string) (string, error) {
 	for _, kind := range []resources.Kind{clusterRoles, ownRoles} {
 		ref := resources.Ref{Kind: kind, Name: role}
@@ -188,14 +188,15 @@ func roleKind(ctx context.Context, r *resources.Client, organization, role strin
 			return "", err
 		}
 	}
-	return "", hint.Add(errs.Newf(errs.NotFound, "there is no role %q, neither predefined nor in organization %s", role,
-		organization),
-		"'freshet get clusterroles' and 'freshet get roles' list those there are.")
+	return "", hint.Add(errs.Newf(errs.NotFound, "role %q does not exist: it is neither predefined nor a role of "+
+		"organization %s", role, organization),
+		"List the roles with 'freshet get clusterroles' and 'freshet get roles'.")
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// bindingName is the same for the same role, subjects and place.
+// bindingName derives the name of a binding from role, subjects and scope. It is
+// deterministic, so that repeating a grant changes nothing.
 func bindingName(role string, subjects []map[string]any, where place) string {
 	name := role
 	for _, s := range subjects {

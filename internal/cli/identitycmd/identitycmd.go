@@ -1,6 +1,6 @@
-// Package identitycmd has the commands about organizations, accounts and what they
-// may do: org, sa, grant, can-i. Everything that they do can be done with get and
-// apply too; these know what comes after what.
+// Package identitycmd implements the commands for organizations, service accounts and their
+// permissions: org, sa, grant, can-i. They are shortcuts: the same can be done with the
+// generic commands of resourcecmd, such as get and apply.
 package identitycmd
 
 import (
@@ -18,28 +18,28 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return command.InGroup(command.GroupResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
 }
 
-// fieldManager owns what these commands write.
+// fieldManager is the field manager of the objects that these commands write.
 const fieldManager = "freshet"
 
 func newOrg(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "org",
 		Aliases: []string{"organization"},
-		Short:   "Make, list and delete organizations",
-		Long: `Make, list and delete organizations, which kubectl calls namespaces. Only a system
-administrator makes and deletes them; everybody sees their own.`,
-		Example: `  # one for a team
+		Short:   "Create, list and delete organizations",
+		Long: `Create, list and delete organizations, which are namespaces for kubectl. Only system
+administrators can create and delete them; every caller can see their own.`,
+		Example: `  # create an organization for a team
   freshet org create team-a
 
-  # which are there?
+  # list the organizations
   freshet org list
 
-  # work in it
+  # list its resources
   freshet get all -n team-a`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -51,14 +51,14 @@ administrator makes and deletes them; everybody sees their own.`,
 func newOrgCreate(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an organization",
-		Example: `  # an organization that holds nothing yet
+		Short: "Create an organization",
+		Example: `  # create an empty organization
   freshet org create shop
 
-  # then an administrator of it, who does the rest
+  # create an administrator for it
   freshet sa create boss -n shop --admin
 
-  # what it may have
+  # show its quota
   freshet describe quota -n shop`,
 		Args: command.One("the name of the organization"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,10 +87,10 @@ func newOrgList(env *command.Env) *cobra.Command {
 		Example: `  # with their age
   freshet org list
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet org list -o name
 
-  # as kubectl has them
+  # as Kubernetes namespaces
   freshet org list -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -135,16 +135,16 @@ func age(text string) string {
 func newOrgDelete(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete an organization that holds nothing",
-		Long: `Delete an organization that holds nothing. One that does is refused, and the error
-says what is in it: delete that first.`,
-		Example: `  # one that was made by mistake
+		Short: "Delete an empty organization",
+		Long: `Delete an empty organization. The server rejects the request if the organization has
+objects, and lists them in the error; delete them first.`,
+		Example: `  # delete an organization
   freshet org delete mistake
 
-  # what is in it?
+  # list its objects
   freshet get all -n mistake
 
-  # empty it first
+  # delete its objects first
   freshet delete sa,ak,rb --all -n mistake`,
 		Args: command.One("the name of the organization"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -155,8 +155,8 @@ says what is in it: delete that first.`,
 			err = r.Delete(cmd.Context(), resources.Ref{Kind: resources.Organizations, Name: args[0]},
 				resources.DeleteOptions{GracePeriod: -1})
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet get all -n %s' shows what it holds; 'freshet delete KIND --all -n "+
-					"%s' empties it.", args[0], args[0])
+				return hint.Add(err, "'freshet get all -n %s' shows its objects; delete them with 'freshet delete "+
+					"KIND --all -n %s'.", args[0], args[0])
 			}
 			if err != nil {
 				return err
@@ -167,14 +167,14 @@ says what is in it: delete that first.`,
 	}
 }
 
-// ready waits until an account can be used.
+// ready waits until an account has the condition Ready.
 func ready(ctx context.Context, r *resources.Client, ref resources.Ref) (resources.Object, error) {
 	object, err := r.Wait(ctx, ref, func(o resources.Object) (bool, error) {
 		return o != nil && o.Condition("Ready").Status == "True", nil
 	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c := object.Condition("Ready")
-		return nil, command.Timeoutf("%s is not ready in time: %s %s", ref, c.Reason, output.Clean(c.Message))
+		return nil, command.Timeoutf("%s did not become ready in time: %s %s", ref, c.Reason, output.Clean(c.Message))
 	}
 	return object, err
 }

@@ -9,17 +9,17 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// place is where a role holds, by the words of the command line.
+// place is the scope of a role: names or patterns by the words of --on.
 type place map[string]string
 
-// placeWord is a word, and where what it means stands in the answer of a rules review
-// and in a RoleBinding.
+// placeWord is a word of --on, with its field in a rules review and its path in a
+// RoleBinding.
 type placeWord struct {
 	word, review string
 	binding      []string
 }
 
-// placeWords are all of them, in the order in which places are shown.
+// placeWords are the words of --on, in the order in which scopes are printed.
 var placeWords = []placeWord{
 	{"instance", "instance", []string{"common", "instance"}},
 	{"cluster", "cluster", []string{"common", "cluster"}},
@@ -34,13 +34,13 @@ var placeWords = []placeWord{
 	{"secret", "secret", []string{"cloud", "secret", "name"}},
 }
 
-// parsePlace reads instance=prod,topic=public/default/orders-*. A topic can have its
-// tenant and namespace before it, and a namespace its tenant.
+// parsePlace parses instance=prod,topic=public/default/orders-*. A topic can be prefixed
+// with its tenant and namespace, and a namespace with its tenant.
 func parsePlace(words []string) (place, error) {
 	p := place{}
 	set := func(word, value string) error {
 		if before, ok := p[word]; ok && before != value {
-			return errs.Newf(errs.Invalid, "--on says %s=%s and %s=%s; one binding holds for one place", word,
+			return errs.Newf(errs.Invalid, "--on has %s=%s and %s=%s; a role binding has one scope", word,
 				before, word, value)
 		}
 		p[word] = value
@@ -50,8 +50,9 @@ func parsePlace(words []string) (place, error) {
 		word, value, ok := strings.Cut(entry, "=")
 		known := slices.ContainsFunc(placeWords, func(w placeWord) bool { return w.word == word })
 		if !ok || !known || value == "" {
-			return nil, hint.Add(errs.Newf(errs.Invalid, "--on does not take %q", entry),
-				"It takes instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=, account= or key= and a name, or a prefix and *.")
+			return nil, hint.Add(errs.Newf(errs.Invalid, "--on value %q is not valid", entry),
+				"Use instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=, account= or key= "+
+					"and a name, or a prefix and *.")
 		}
 		parts := strings.Split(value, "/")
 		names := map[string][]string{
@@ -62,7 +63,7 @@ func parsePlace(words []string) (place, error) {
 		case len(parts) == 1 || names == nil:
 			names, parts = []string{word}, []string{value}
 		case len(parts) != len(names):
-			return nil, errs.Newf(errs.Invalid, "%q is not a %s: write the name alone, or %s", value, word,
+			return nil, errs.Newf(errs.Invalid, "%s %q is not valid; write the name alone, or %s", word, value,
 				strings.ToUpper(strings.Join(names, "/")))
 		}
 		for i, name := range names {
@@ -74,7 +75,8 @@ func parsePlace(words []string) (place, error) {
 	return p, nil
 }
 
-// restriction is the place as a RoleBinding has it; nil for everywhere.
+// restriction returns the scope as resourceNameRestriction of a RoleBinding, nil for the
+// whole organization.
 func (p place) restriction() map[string]any {
 	var whole map[string]any
 	for _, w := range placeWords {
@@ -99,7 +101,7 @@ func (p place) restriction() map[string]any {
 	return whole
 }
 
-// String is the place in words.
+// String returns the scope in the syntax of --on.
 func (p place) String() string {
 	var words []string
 	for _, w := range placeWords {
@@ -113,7 +115,7 @@ func (p place) String() string {
 	return strings.Join(words, ",")
 }
 
-// placeOf reads a restriction of a rules review.
+// placeOf converts a restriction of a rules review.
 func placeOf(restriction map[string]string) place {
 	p := place{}
 	for _, w := range placeWords {
@@ -124,7 +126,7 @@ func placeOf(restriction map[string]string) place {
 	return p
 }
 
-// holds says whether a rule that is limited to p holds at a place.
+// holds reports whether a rule with the scope p applies to at.
 func (p place) holds(at place) bool {
 	for word, pattern := range p {
 		value := at[word]

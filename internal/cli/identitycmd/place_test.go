@@ -69,9 +69,9 @@ func TestBindingName(t *testing.T) {
 	}
 	one, other := bindingName("org-admin", ci, place{"topic": "a"}), bindingName("org-admin", ci, place{"topic": "b"})
 	if one == other || one != bindingName("org-admin", ci, place{"topic": "a"}) {
-		t.Errorf("got %s and %s, want a name for each place, and always the same", one, other)
+		t.Errorf("got %s and %s, want a different and deterministic name for each scope", one, other)
 	}
 	if got := bindingName("org-admin", mail, place{}); got != "org-admin.me-example.com."+got[len(got)-8:] {
-		t.Errorf("got %s, want a name that is valid, and its own", got)
+		t.Errorf("got %s, want a valid name with a hash", got)
 	}
 }

@@ -35,24 +35,26 @@ func newConsume(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "consume TOPIC --subscription NAME",
 		Short: "Receive messages of a subscription and acknowledge them",
-		Long: `Receive messages of a subscription. Each is printed and then acknowledged, so that
-nobody gets it again. It ends when no more messages come; --follow goes on.
+		Long: `Receive messages of a subscription. Each message is printed and then acknowledged, so
+that it is not delivered again. The command ends when no more messages arrive; with
+--follow it waits for more.
 
-With --exec a command is run for each message instead, with the message on its
-standard input and FRESHET_TOPIC, FRESHET_SUBSCRIPTION, FRESHET_MESSAGE_ID,
-FRESHET_MESSAGE_KEY and FRESHET_REDELIVERIES in its environment. The message is
-acknowledged when the command succeeds, and given back when it fails; its lease is
-extended while the command runs.
+With --exec it runs a command for each message instead, with the message on standard
+input and FRESHET_TOPIC, FRESHET_SUBSCRIPTION, FRESHET_MESSAGE_ID, FRESHET_MESSAGE_KEY
+and FRESHET_REDELIVERIES in the environment. The message is acknowledged if the command
+succeeds, and returned for redelivery if it fails; its lease is extended while the
+command runs.
 
-Every message comes at least once: after a broken line it may come again. To look
-without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
-		Example: `  # what is there, for a subscription that is made when there is none
+Delivery is at least once: a message may be delivered again after a lost connection. To
+read messages without acknowledging them, use 'freshet tail' or 'freshet subscription
+peek'.`,
+		Example: `  # all messages; create the subscription if it does not exist
   freshet consume orders -s billing --create-from earliest
 
   # the next ten, with keys and times
   freshet consume orders -s billing --count 10 -o json
 
-  # a command for each message, four at a time, until there are no more
+  # run a command for each message, four at a time, until no more arrive
   freshet consume orders -s billing --exec 'wc -c' --workers 4`,
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -70,17 +72,17 @@ without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.subscription, "subscription", "s", "", "`name` of the subscription")
-	f.StringVar(&o.createFrom, "create-from", "", "make the subscription when there is none, at this `position`: "+
+	f.StringVar(&o.createFrom, "create-from", "", "create the subscription if it does not exist, at this `position`: "+
 		"earliest, latest, a time, a duration ago or a message id")
 	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")
-	f.IntVarP(&o.count, "count", "c", 0, "end after this `number` of messages")
+	f.IntVarP(&o.count, "count", "c", 0, "end after this `number` of messages (default: no limit)")
 	f.DurationVar(&o.wait, "wait", time.Second, "how long to wait for the next message without --follow")
-	f.BoolVar(&o.noAck, "no-ack", false, "give the messages back instead of acknowledging them")
-	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long others wait for the messages of a command that has died")
+	f.BoolVar(&o.noAck, "no-ack", false, "return the messages for redelivery instead of acknowledging them")
+	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long messages stay leased to this consumer, 1s to 12h")
 	f.StringVar(&o.exec, "exec", "", "run this shell `command` for each message")
-	f.IntVar(&o.workers, "workers", 1, "how many commands of --exec run at a time")
+	f.IntVar(&o.workers, "workers", 1, "`number` of --exec commands that run concurrently")
 	f.DurationVar(&o.nackDelay, "nack-delay", time.Second,
-		"how long a message whose command failed waits before it comes again")
+		"delay before a message whose command failed is delivered again")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -88,14 +90,14 @@ without taking part, use 'freshet tail' or 'freshet subscription peek'.`,
 func (o *consumeOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.subscription == "":
-		return hint.Add(command.Usagef(cmd, "say which subscription: --subscription NAME"),
-			"'freshet subscription list TOPIC' shows those there are; 'freshet tail TOPIC' needs none.")
+		return hint.Add(command.Usagef(cmd, "--subscription is missing; name the subscription to consume from"),
+			"'freshet subscription list TOPIC' lists the subscriptions; 'freshet tail TOPIC' needs none.")
 	case o.count < 0 || o.workers < 1:
 		return command.Usagef(cmd, "--count must not be negative, --workers at least 1")
 	case o.lease < time.Second || o.lease > 12*time.Hour:
 		return command.Usagef(cmd, "--lease must be from 1s to 12h")
 	case o.exec != "" && o.noAck:
-		return command.Usagef(cmd, "give --exec or --no-ack, not both")
+		return command.Usagef(cmd, "--exec and --no-ack cannot be combined")
 	case o.noAck && o.count > client.MaxBatch:
 		return command.Usagef(cmd, "--no-ack takes a --count of at most %d", client.MaxBatch)
 	case o.exec == "" && cmd.Flags().Changed("workers"):
@@ -133,14 +135,13 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 		err = o.print(cmd.Context(), env, sub, p)
 	}
 	if errors.Is(err, client.ErrNotFound) {
-		return hint.Add(err, "'freshet subscription create %s %s --from earliest' makes it, or add --create-from "+
-			"earliest here.", topic.ShortName(), o.subscription)
+		return hint.Add(err, "Create it with 'freshet subscription create %s %s --from earliest', or add "+
+			"--create-from earliest.", topic.ShortName(), o.subscription)
 	}
 	return err
 }
 
-// idle ends a context when nothing has happened for a while; a zero wait never
-// does.
+// idle calls a function after the time wait without messages. A zero wait disables it.
 type idle struct {
 	timer *time.Timer
 	wait  time.Duration
@@ -153,20 +154,21 @@ func newIdle(wait time.Duration, end func()) *idle {
 	return &idle{timer: time.AfterFunc(wait, end), wait: wait}
 }
 
-// busy stops the clock, rest starts it again.
+// busy stops the timer while a message is handled.
 func (i *idle) busy() {
 	if i.timer != nil {
 		i.timer.Stop()
 	}
 }
 
+// rest restarts the timer.
 func (i *idle) rest() {
 	if i.timer != nil {
 		i.timer.Reset(i.wait)
 	}
 }
 
-// patience is how long to wait for the next message.
+// patience returns the idle timeout: how long to wait for the next message, 0 for ever.
 func (o *consumeOptions) patience() time.Duration {
 	if o.follow {
 		return 0
@@ -174,7 +176,7 @@ func (o *consumeOptions) patience() time.Duration {
 	return max(o.wait, time.Millisecond)
 }
 
-// print prints messages and acknowledges each when it is printed.
+// print prints messages and acknowledges each after printing it.
 func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *client.Subscription,
 	p *printer,
 ) (err error) {
@@ -184,12 +186,14 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 	defer clock.busy()
 	rate := newRate(env)
 	defer func() { rate.end(err) }()
-	var kept []string // to be given back at the end, else they would come again
+	// With --no-ack the messages are returned at the end. A message that is returned
+	// earlier would be delivered to this command again.
+	var kept []string
 	defer func() {
 		giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if len(kept) > 0 {
-			_ = sub.Nack(giving, 0, kept...) // else they come back when their lease ends
+			_ = sub.Nack(giving, 0, kept...) // on failure they are redelivered when their lease ends
 		}
 	}()
 	for message, err := range sub.Messages(ctx) {
@@ -215,8 +219,8 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 	return nil
 }
 
-// rate is a live line about how fast it goes, where it does not stand between
-// messages, and a word about the end, to a person.
+// rate shows the message rate on a terminal, and a summary at the end. It shows no live
+// rate if the messages are printed to the same terminal.
 type rate struct {
 	env      *command.Env
 	progress *output.Progress
@@ -239,12 +243,11 @@ func (r *rate) add() {
 
 func (r *rate) count() int { return r.meter.Count() }
 
-// end removes the line. A person who does not see the messages, or sees none, is told
-// how many there were.
+// end removes the line. On a terminal it prints the number of messages, if the messages
+// went elsewhere or if there were none.
 func (r *rate) end(err error) {
 	r.progress.Clear()
 	if n := r.count(); err == nil && output.IsTerminal(r.env.Err) && (n == 0 || !output.IsTerminal(r.env.Out)) {
-		// a courtesy
 		_, _ = fmt.Fprintf(r.env.Err, "%s in %.1f s\n", output.Number(n, "message"), time.Since(r.begin).Seconds())
 	}
 }

@@ -18,17 +18,16 @@ func newDeadLetter(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "dead-letter",
 		Aliases: []string{"dead-letters", "dlq"},
-		Short:   "Look at messages that were given up, and send them again",
-		Long: `Look at messages that a subscription has given up, and send them again. A
-subscription with --max-redeliver moves a message that was given back too often to
-its dead letter topic.`,
-		Example: `  # what was given up?
+		Short:   "List dead letters and send them again",
+		Long: `List the dead letters of a subscription, and send them again. A subscription with
+--max-redeliver moves a message that was redelivered too often to its dead letter topic.`,
+		Example: `  # list the dead letters
   freshet dead-letter list orders billing
 
-  # with keys, times and where they came from
+  # with keys, times and original ids
   freshet dead-letter list orders billing -o json
 
-  # the fault is mended: once more
+  # send them again, after the cause is fixed
   freshet dead-letter replay orders billing`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -37,16 +36,16 @@ its dead letter topic.`,
 	return cmd
 }
 
-// deadLetterTopic finds the topic of a subscription's dead letters.
+// deadLetterTopic returns the dead letter topic of a subscription.
 func deadLetterTopic(ctx context.Context, c *client.Client, topic, subscription string) (*client.Topic, error) {
 	dead, err := c.Topic(topic).Subscription(subscription).DeadLetterTopic(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if dead == nil {
-		return nil, hint.Add(fmt.Errorf("subscription %s of %s never gives up, so it has no dead letters",
+		return nil, hint.Add(fmt.Errorf("subscription %s of %s has no redelivery limit, so it has no dead letters",
 			subscription, topic),
-			"'freshet subscription create --max-redeliver N' makes one that does.")
+			"Create a subscription with a limit with 'freshet subscription create --max-redeliver N'.")
 	}
 	return dead, nil
 }
@@ -57,13 +56,13 @@ func newDeadLetterList(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list TOPIC SUBSCRIPTION",
 		Aliases: []string{"ls"},
-		Short:   "Show a subscription's dead letters",
-		Long: `Show a subscription's dead letters, oldest first; those that were replayed are
-among them. The property ORIGIN_MESSAGE_ID is the id that the message had.`,
-		Example: `  # what was given up?
+		Short:   "List the dead letters of a subscription",
+		Long: `List the dead letters of a subscription, oldest first, including those that were
+replayed. The property ORIGIN_MESSAGE_ID has the id of the original message.`,
+		Example: `  # list the dead letters
   freshet dead-letter list orders billing
 
-  # with keys, times and where they came from
+  # with keys, times and original ids
   freshet dead-letter list orders billing -o json
 
   # the first five
@@ -83,12 +82,13 @@ among them. The property ORIGIN_MESSAGE_ID is the id that the message had.`,
 			return printEach(cmd.Context(), env, p, dead.Read(cmd.Context(), client.Earliest), all, count)
 		}),
 	}
-	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")
+	cmd.Flags().IntVarP(&count, "count", "c", 0, "maximum `number` of messages (default: no limit)")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// replaySubscription remembers which dead letters were replayed.
+// replaySubscription is the subscription whose cursor records which dead letters were
+// replayed.
 const replaySubscription = "freshet-replay"
 
 func newDeadLetterReplay(env *command.Env) *cobra.Command {
@@ -98,16 +98,15 @@ func newDeadLetterReplay(env *command.Env) *cobra.Command {
 		Use:   "replay TOPIC SUBSCRIPTION",
 		Short: "Send a subscription's dead letters to the topic again",
 		Long: `Send a subscription's dead letters to the topic again, oldest first, each once: the
-subscription ` + replaySubscription + ` of the dead letter topic remembers which were sent. All
-subscriptions of the topic get them; to have only one reader see them, send them to
-another topic with --to.`,
-		Example: `  # everything that was not replayed before
+subscription ` + replaySubscription + ` of the dead letter topic records which were sent. All
+subscriptions of the topic receive them; use --to to send them to another topic.`,
+		Example: `  # all dead letters that were not replayed before
   freshet dead-letter replay orders billing
 
   # try one first
   freshet dead-letter replay orders billing --count 1
 
-  # to a topic of its own
+  # to a separate topic
   freshet dead-letter replay orders billing --to orders-retry`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -122,20 +121,19 @@ another topic with --to.`,
 			}
 			n, err := replay(cmd.Context(), dead, target, count)
 			if err != nil {
-				return fmt.Errorf("%w (%d messages were sent)", err, n)
+				return fmt.Errorf("replaying after %d messages: %w", n, err)
 			}
 			_, err = fmt.Fprintf(env.Out, "%d messages sent to %s\n", n, target.ShortName())
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "another `topic` than the one they came from")
-	cmd.Flags().IntVarP(&count, "count", "c", 0, "at most this `number` of messages")
+	cmd.Flags().StringVar(&to, "to", "", "`topic` to send to (default: TOPIC)")
+	cmd.Flags().IntVarP(&count, "count", "c", 0, "maximum `number` of messages (default: no limit)")
 	return cmd
 }
 
-// replay sends dead letters to a topic. A letter is acknowledged when its copy is
-// stored; the copy has the letter's id as its idempotency key, so that a second
-// attempt stores nothing.
+// replay sends dead letters to a topic. It acknowledges a letter after its copy is stored.
+// The copy has the letter's id as its idempotency key, so that a retry stores no duplicate.
 func replay(ctx context.Context, dead, target *client.Topic, count int) (int, error) {
 	sub := dead.Subscription(replaySubscription)
 	err := sub.Create(ctx, client.SubscriptionOptions{From: client.Earliest})
@@ -171,7 +169,7 @@ func replay(ctx context.Context, dead, target *client.Topic, count int) (int, er
 	return n, nil
 }
 
-// replayed is the message that a dead letter is a copy of.
+// replayed returns the original message of a dead letter.
 func replayed(letter *client.Delivery) client.Message {
 	m := client.Message{
 		Value: letter.Value, NullValue: letter.NullValue, Key: letter.Key, EmptyKey: letter.EmptyKey,

@@ -17,7 +17,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// topicDescription is what describe shows, and what it prints as JSON.
+// topicDescription is the output of describe, as text and as JSON.
 type topicDescription struct {
 	Name        string                      `json:"name"`
 	Partitions  int                         `json:"partitions"`
@@ -52,11 +52,11 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "describe TOPIC",
-		Short: "Show a topic, its subscriptions and how far they are",
-		Example: `  # who reads it, and how far they are
+		Short: "Show a topic, its subscriptions and their backlogs",
+		Example: `  # its subscriptions and consumer groups, with backlog and lag
   freshet topic describe orders
 
-  # the number of messages that wait, for scripts
+  # as JSON, for scripts
   freshet topic describe orders -o json
 
   # as YAML
@@ -160,7 +160,7 @@ func (d *topicDescription) write(w io.Writer) error {
 	return nil
 }
 
-// writeTable prints a table below other things.
+// writeTable prints an empty line and a table.
 func writeTable(w io.Writer, table *output.Table) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
@@ -184,7 +184,7 @@ func when(at *time.Time) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// bytesWord is a size for people.
+// bytesWord formats a number of bytes with a binary unit.
 func bytesWord(n int64) string {
 	const unit = 1024
 	if n < unit {

@@ -16,25 +16,25 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// runCommands runs a command for each message, and acknowledges those whose
-// command succeeded.
+// runCommands runs a command for each message, and acknowledges the message if the command
+// succeeds.
 func (o *consumeOptions) runCommands(cmd *cobra.Command, env *command.Env, sub *client.Subscription, p *printer) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	r := &runner{o: o, env: env, sub: sub, p: p, stop: cancel, clock: newIdle(o.patience(), cancel)}
 	defer r.clock.busy()
-	// No more messages are held than there are commands for them.
+	// Hold at most one message per worker, so that no lease ends while a message waits.
 	sub.ReceiveOptions.MaxHeld = o.workers
 	if err := r.handle(ctx); err != nil {
 		return err
 	}
 	if r.failed > 0 {
-		return fmt.Errorf("the command failed for %d of %d messages, which were given back", r.failed, r.taken)
+		return fmt.Errorf("command failed for %d of %d messages, which will be redelivered", r.failed, r.taken)
 	}
 	return nil
 }
 
-// runner is what the commands of one consume share.
+// runner is the state that the --exec commands of one consume share.
 type runner struct {
 	o    *consumeOptions
 	env  *command.Env
@@ -42,7 +42,7 @@ type runner struct {
 	p    *printer
 	stop context.CancelFunc
 
-	// mu guards what follows, and what commands print.
+	// mu protects the fields below, and serializes the output of commands.
 	mu      sync.Mutex
 	clock   *idle
 	running int
@@ -67,7 +67,7 @@ func (r *runner) handle(ctx context.Context) error {
 	})
 }
 
-// begin counts a message, and says whether it is still wanted.
+// begin counts a message. It returns false if --count messages were taken already.
 func (r *runner) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,18 +89,18 @@ func (r *runner) end(err error) {
 	defer r.mu.Unlock()
 	if err != nil {
 		r.failed++
-		_, _ = fmt.Fprintln(r.env.Err, "freshet:", err) // the exit code tells, too
+		_, _ = fmt.Fprintln(r.env.Err, "freshet:", err) // the exit code reports the failure too
 	}
 	if r.running--; r.running == 0 {
 		r.clock.rest()
 	}
 }
 
-// killAfter is how long a command that is told to stop may take.
+// killAfter is the grace period of a command between SIGINT and SIGKILL.
 const killAfter = 5 * time.Second
 
-// run runs the command for one message. What it prints is printed when it has
-// ended, so that commands do not mix.
+// run runs the command for one message. It prints the command's output after the command
+// has ended, so that the outputs of commands do not mix.
 func (r *runner) run(ctx context.Context, d *client.Delivery) error {
 	value := d.Value
 	if r.p.decode != nil && !d.NullValue {
@@ -126,14 +126,14 @@ func (r *runner) run(ctx context.Context, d *client.Delivery) error {
 	if _, writeErr := r.env.Out.Write(out.Bytes()); writeErr != nil && err == nil {
 		err = writeErr
 	}
-	_, _ = r.env.Err.Write(problems.Bytes()) // only what the command complains of
+	_, _ = r.env.Err.Write(problems.Bytes()) // a failure to print diagnostics is ignored
 	if err != nil {
-		return fmt.Errorf("message %s: the command: %w", d.StringID, err)
+		return fmt.Errorf("running the command for message %s: %w", d.StringID, err)
 	}
 	return nil
 }
 
-// noZero is a key as the environment can hold it.
+// noZero removes zero bytes, which an environment variable cannot contain.
 func noZero(key string) string {
 	return string(bytes.ReplaceAll([]byte(key), []byte{0}, nil))
 }

@@ -20,31 +20,31 @@ func newGroup(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "group",
 		Aliases: []string{"groups"},
-		Short:   "List, describe, move and delete consumer groups of the stream protocol",
-		Long: `List, describe, move and delete the consumer groups of Kafka clients. The cluster has
-to speak the stream protocol.`,
-		Example: `  # what there is
+		Short:   "List, describe, reset and delete Kafka consumer groups",
+		Long: `List, describe, reset and delete Kafka consumer groups. The Kafka protocol must be
+enabled for the cluster (spec.config.protocols.stream).`,
+		Example: `  # list the groups
   freshet group list
 
   # members, offsets and lag
   freshet group describe workers
 
-  # once more from the beginning
+  # read a topic again from the beginning
   freshet group reset workers --topic orders --to earliest`,
 		Args: command.NoArgs,
 		RunE: command.Help,
 	}
 	var tenant string
-	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "the group's `tenant`; public when not given, all for list")
+	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "`tenant` of the group (default: public; list: all tenants)")
 	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
 		newGroupDelete(env, &tenant))
 	return cmd
 }
 
-// withoutStream adds what to do on a cluster that has no groups.
+// withoutStream adds a hint to the error of a cluster without the Kafka protocol.
 func withoutStream(err error) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && strings.Contains(refused.Message, "stream protocol") {
+	if errors.As(err, &refused) && strings.Contains(refused.Message, "protocols.stream") {
 		return hint.Add(err,
 			"Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
 	}
@@ -57,13 +57,13 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List consumer groups",
-		Example: `  # all that you may see
+		Example: `  # all groups that you may see
   freshet group list
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet group list -o name
 
-  # those of one tenant
+  # the groups of one tenant
   freshet group list --tenant public -o json`,
 		Args: command.NoArgs,
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -166,10 +166,10 @@ func newGroupReset(env *command.Env, tenant *string) *cobra.Command {
 	var offset int64
 	cmd := &cobra.Command{
 		Use:   "reset GROUP --topic TOPIC --to POSITION",
-		Short: "Move a consumer group that has no members",
-		Long: `Move a consumer group that has no members to the beginning or the end of topics, to
-a time, or on one partition to an offset. A group that does not exist is made.`,
-		Example: `  # once more from the beginning
+		Short: "Reset the offsets of a consumer group without members",
+		Long: `Reset the offsets of a consumer group without members to the beginning or the end of
+topics, to a time, or on one partition to an offset. A missing group is created.`,
+		Example: `  # read again from the beginning
   freshet group reset workers --topic orders --to earliest
 
   # from an hour ago
@@ -182,11 +182,11 @@ a time, or on one partition to an offset. A group that does not exist is made.`,
 			byOffset := cmd.Flags().Changed("offset")
 			switch {
 			case len(topics) == 0:
-				return command.Usagef(cmd, "say which topic: --topic")
+				return command.Usagef(cmd, "--topic is missing; name the topics to reset")
 			case byOffset == (to != ""):
-				return command.Usagef(cmd, "say where to: --to or --offset, one of them")
+				return command.Usagef(cmd, "set either --to or --offset")
 			case byOffset && partition < 0:
-				return command.Usagef(cmd, "--offset needs --partition")
+				return command.Usagef(cmd, "--offset requires --partition")
 			}
 			at, err := position(cmd, "to", to)
 			if err != nil {
@@ -215,15 +215,15 @@ a time, or on one partition to an offset. A group that does not exist is made.`,
 			if err != nil {
 				return withoutStream(err)
 			}
-			_, err = fmt.Fprintf(env.Out, "group %s moved\n", given[0])
+			_, err = fmt.Fprintf(env.Out, "group %s reset\n", given[0])
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&topics, "topic", nil, "a `topic` to move on; may be given several times")
-	f.StringVar(&to, "to", "", "where to: earliest, latest, a time or a duration ago")
-	f.IntVar(&partition, "partition", -1, "only this `partition`")
-	f.Int64Var(&offset, "offset", 0, "to this `offset`")
+	f.StringArrayVar(&topics, "topic", nil, "`topic` to reset; may be repeated")
+	f.StringVar(&to, "to", "", "new `position`: earliest, latest, a time or a duration ago")
+	f.IntVar(&partition, "partition", -1, "reset only this `partition`; -1 resets all")
+	f.Int64Var(&offset, "offset", 0, "new `offset` on --partition")
 	return cmd
 }
 
@@ -231,14 +231,14 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete GROUP",
 		Aliases: []string{"rm"},
-		Short:   "Delete a consumer group that has no members, with its offsets",
-		Example: `  # does it have members?
+		Short:   "Delete a consumer group without members, and its offsets",
+		Example: `  # show its members
   freshet group describe workers
 
-  # a group that is not needed any more
+  # delete the group
   freshet group delete workers
 
-  # what is left
+  # list the remaining groups
   freshet group list`,
 		Args: args("the group's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {

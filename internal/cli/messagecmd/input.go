@@ -16,16 +16,16 @@ import (
 	"freshet/client"
 )
 
-// What a line of standard input is.
+// The formats of standard input.
 const (
 	inputLines = "lines"
 	inputJSON  = "json"
 )
 
-// maxMessage bounds a message that is read: more than a server takes.
+// maxMessage limits the size of a message in bytes. It is larger than a server accepts.
 const maxMessage = 16 << 20
 
-// input is where messages come from.
+// input has the flags that select the source and the format of messages.
 type input struct {
 	files     []string
 	zero      bool
@@ -33,14 +33,14 @@ type input struct {
 	separator string
 }
 
-// inMessage is a message that was read, and where.
+// inMessage is a message and its source for error messages, such as "line 3".
 type inMessage struct {
 	client.Message
 	place string
 }
 
-// read yields messages: one without a value, those on the command line, those in
-// files, or those on standard input.
+// read yields messages from the first source that is set: --null-value, the command line,
+// files, standard input.
 func (in *input) read(ctx context.Context, stdin io.Reader, messages []string,
 	nullValue bool,
 ) iter.Seq2[inMessage, error] {
@@ -75,7 +75,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // only read
 		source = file
 	} else {
 		name = "standard input"
@@ -85,7 +85,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if len(value) > maxMessage {
-		return nil, fmt.Errorf("%s is larger than a message can be", name)
+		return nil, fmt.Errorf("%s is larger than the maximum of a message, %d bytes", name, maxMessage)
 	}
 	return value, nil
 }
@@ -118,13 +118,13 @@ func (in *input) lines(ctx context.Context, stdin io.Reader, yield func(inMessag
 		}
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		yield(inMessage{}, fmt.Errorf("a %s is larger than a message can be", what))
+		yield(inMessage{}, fmt.Errorf("%s is larger than the maximum of a message, %d bytes", what, maxMessage))
 	} else if err != nil {
 		yield(inMessage{}, fmt.Errorf("reading standard input: %w", err))
 	}
 }
 
-// line makes a message out of one line.
+// line parses one line.
 func (in *input) line(text []byte) (client.Message, error) {
 	if in.form == inputJSON {
 		return parseMessage(text)
@@ -134,16 +134,16 @@ func (in *input) line(text []byte) (client.Message, error) {
 	}
 	key, value, ok := strings.Cut(string(text), in.separator)
 	if !ok {
-		return client.Message{}, fmt.Errorf("there is no %q between a key and a message", in.separator)
+		return client.Message{}, fmt.Errorf("separator %q between key and message is missing", in.separator)
 	}
 	return client.Message{Key: key, Value: []byte(value)}, nil
 }
 
-// parseMessage reads an object as consume prints it.
+// parseMessage parses a JSON object in the format that consume prints.
 func parseMessage(text []byte) (client.Message, error) {
 	var in jsonMessage
 	if err := json.Unmarshal(text, &in); err != nil {
-		return client.Message{}, fmt.Errorf("it is not a message in JSON: %w", err)
+		return client.Message{}, fmt.Errorf("parsing the message as JSON: %w", err)
 	}
 	m := client.Message{Key: in.Key, NullValue: in.NullValue, Properties: in.Properties}
 	if in.EventTime != nil {
@@ -153,14 +153,14 @@ func parseMessage(text []byte) (client.Message, error) {
 	case in.NullValue:
 		return m, nil
 	case len(in.Value) == 0:
-		return m, errors.New("it has no value; say \"nullValue\": true for none")
+		return m, errors.New("value is missing; set \"nullValue\": true for a message without a value")
 	case in.Encoding == "json" || in.Encoding == "" && in.Value[0] != '"':
 		m.Value = in.Value
 		return m, nil
 	}
 	var value string
 	if err := json.Unmarshal(in.Value, &value); err != nil {
-		return m, errors.New("its value is not a string; say \"encoding\": \"json\" for other JSON")
+		return m, errors.New("value is not a string; set \"encoding\": \"json\" for other JSON")
 	}
 	switch in.Encoding {
 	case "", "text":
@@ -168,11 +168,11 @@ func parseMessage(text []byte) (client.Message, error) {
 	case "base64":
 		raw, err := base64.StdEncoding.DecodeString(value)
 		if err != nil {
-			return m, errors.New("its value is not base64")
+			return m, errors.New("value is not base64")
 		}
 		m.Value = raw
 	default:
-		return m, fmt.Errorf("its encoding %q is unknown: use text, json or base64", in.Encoding)
+		return m, fmt.Errorf("encoding %q is unknown; use text, json or base64", in.Encoding)
 	}
 	return m, nil
 }

@@ -1,6 +1,10 @@
-// Package messagecmd has the commands about messages: topics, producing,
-// consuming, subscriptions, dead letters, and the consumer groups of the stream
-// protocol. They do what package client can do and nothing else.
+// Package messagecmd implements the commands for messages: topics, producing, consuming,
+// subscriptions, dead letters, and Kafka consumer groups. The commands use only the public
+// package client.
+//
+// Locks: runner.mu protects the counters and the idle timer of consume --exec, and
+// serializes the output of its commands; sending.mu protects the counters of produce and
+// its progress line. No function takes both.
 package messagecmd
 
 import (
@@ -12,34 +16,34 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return command.InGroup(command.GroupMessages,
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
 		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env))
 }
 
-// args demands arguments and says what they are.
+// args requires one argument for each description.
 func args(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
-			return command.Usagef(cmd, "say what to use: %s", strings.Join(what[len(given):], ", "))
+			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
 		}
 		return command.AtMost(len(what))(cmd, given)
 	}
 }
 
-// argsAndMore demands arguments, the last of them at least once.
+// argsAndMore requires one argument for each description, and accepts more.
 func argsAndMore(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
-			return command.Usagef(cmd, "say what to use: %s", strings.Join(what[len(given):], ", "))
+			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
 		}
 		return nil
 	}
 }
 
-// position reads a flag that says where in a topic.
+// position parses the value of a flag as a position in a topic.
 func position(cmd *cobra.Command, flag, text string) (client.Position, error) {
 	at, err := client.ParsePosition(text)
 	if err != nil {
@@ -48,7 +52,7 @@ func position(cmd *cobra.Command, flag, text string) (client.Position, error) {
 	return at, nil
 }
 
-// pairs reads flags of the form name=value.
+// pairs parses values of the form name=value.
 func pairs(cmd *cobra.Command, flag string, list []string) (map[string]string, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -57,14 +61,15 @@ func pairs(cmd *cobra.Command, flag string, list []string) (map[string]string, e
 	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, command.Usagef(cmd, "--%s %q is not of the form name=value", flag, text)
+			return nil, command.Usagef(cmd, "--%s value %q is not of the form name=value", flag, text)
 		}
 		all[name] = value
 	}
 	return all, nil
 }
 
-// completeTopics offers the names of topics for a first argument.
+// completeTopics completes the first argument with the names of topics, and the second with
+// those of the topic's subscriptions.
 func completeTopics(env *command.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		c, err := env.ClusterClient(cmd.Context())

@@ -18,14 +18,14 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// How payloads are decoded and encoded.
+// The values of --decode and --encode.
 const (
 	codeNone     = "none"
 	codeRegistry = "registry"
 	codeTopic    = "topic"
 )
 
-// formatValue prints what a message holds, and nothing else.
+// formatValue prints only the payload of a message.
 const formatValue output.Format = "value"
 
 // printOptions are the flags of commands that print messages.
@@ -37,8 +37,8 @@ type printOptions struct {
 
 func (o *printOptions) addFlags(cmd *cobra.Command) {
 	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON, output.FormatName)
-	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "show payloads as JSON by a schema: `registry` (the id in "+
-		"front of them), topic (the topic's own schema) or none")
+	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "decode payloads to JSON with a schema: `registry` (by the "+
+		"id in the payload), topic (the topic's own schema) or none")
 	cmd.Flags().BoolVarP(&o.null, "null", "0", false, "end messages with a zero byte instead of a line break")
 }
 
@@ -48,7 +48,7 @@ type printer struct {
 	end      string
 	format   output.Format
 	terminal bool
-	decode   func(context.Context, *client.Received) ([]byte, error) // nil when payloads stay as they are
+	decode   func(context.Context, *client.Received) ([]byte, error) // nil for --decode none
 }
 
 func (o *printOptions) printer(cmd *cobra.Command, env *command.Env, c *client.Client,
@@ -70,7 +70,7 @@ func (o *printOptions) printer(cmd *cobra.Command, env *command.Env, c *client.C
 		codec := schemas.NewTopicCodec(topic)
 		p.decode = func(ctx context.Context, r *client.Received) ([]byte, error) {
 			if r.SchemaVersion == nil {
-				return nil, fmt.Errorf("it has no version of the topic's schema")
+				return nil, fmt.Errorf("message has no version of the topic's schema")
 			}
 			return codec.DecodeJSON(ctx, *r.SchemaVersion, r.Value)
 		}
@@ -120,7 +120,7 @@ func keyWord(r *client.Received) string {
 	return r.Key
 }
 
-// jsonMessage is a message as commands print and read it.
+// jsonMessage is the JSON form of a message that commands print and read.
 type jsonMessage struct {
 	ID            string            `json:"id,omitempty"`
 	Key           string            `json:"key,omitempty"`
@@ -168,12 +168,12 @@ func newJSONMessage(r *client.Received, value []byte, decoded bool) *jsonMessage
 func quote(text string) json.RawMessage {
 	quoted, err := marshal(text)
 	if err != nil {
-		return nil // no string fails
+		return nil // encoding a string cannot fail
 	}
 	return quoted
 }
 
-// marshal is JSON on one line, with <, > and & as they are.
+// marshal encodes JSON on one line without escaping <, > and &.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -39,24 +39,23 @@ func newProduce(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "produce TOPIC [MESSAGE]...",
 		Short: "Send messages to a topic",
-		Long: `Send messages to a topic: those on the command line, files, or else each line of
-standard input. A message is stored when the command has ended without an error;
-lost answers make no duplicates.
+		Long: `Send messages to a topic: those on the command line, files, or each line of standard
+input. Exit code 0 means that every message is stored. Retries do not create duplicates.
 
-With --encode, the messages are JSON and are encoded by a schema: 'registry' takes
-the latest version of the subject TOPIC-value, or --subject, and puts its id in
-front, as serializers do; 'topic' takes the topic's own schema.
+With --encode, the messages are JSON and are encoded with a schema: 'registry' uses the
+latest version of the subject TOPIC-value, or --subject, and puts its id in front of the
+payload, as Confluent serializers do; 'topic' uses the topic's own schema.
 
-With --input json each line is an object as 'freshet consume -o json' prints it:
-value, and where wanted key, properties, eventTime, encoding (text, json, base64),
+With --input json each line is an object in the format of 'freshet consume -o json':
+value, and optionally key, properties, eventTime, encoding (text, json, base64) and
 nullValue.`,
 		Example: `  # one message
   freshet produce orders '{"id": 7}' --key customer-7 --property source=shop
 
-  # every line of a pipe
+  # each line of a pipe
   seq 1 100 | freshet produce orders
 
-  # JSON, stored as Avro by the latest schema of the subject orders-value
+  # JSON, stored as Avro with the latest schema of the subject orders-value
   echo '{"id": 7}' | freshet produce orders --encode registry`,
 		Args:              argsAndMore("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -79,34 +78,36 @@ nullValue.`,
 func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "file", "f", nil,
-		"`file` whose whole content is one message, - for standard input; may be given several times")
-	f.BoolVarP(&o.zero, "null", "0", false, "messages on standard input end with a zero byte instead of a line break")
+		"`file` whose content is one message, - for standard input; may be repeated")
+	f.BoolVarP(&o.zero, "null", "0", false,
+		"split standard input into messages at zero bytes instead of line breaks")
 	f.StringVar(&o.form, "input", inputLines,
-		"what a line of standard input is: `lines` (a message) or json (an object)")
+		"format of a line of standard input: `lines` (a message) or json (an object)")
 	f.StringVar(&o.separator, "key-separator", "", "`text` between the key and the message on each line")
-	f.StringVarP(&o.key, "key", "k", "", "the key, which chooses the partition")
-	f.StringArrayVar(&o.properties, "property", nil, "a property, as `name=value`; may be given several times")
-	f.StringVar(&o.eventTime, "event-time", "", "when it happened, as RFC 3339 `time`")
-	f.DurationVar(&o.delay, "delay", 0, "nobody gets the messages before this `duration` has passed")
+	f.StringVarP(&o.key, "key", "k", "", "`key` of the messages, which selects the partition")
+	f.StringArrayVar(&o.properties, "property", nil, "property of the messages, as `name=value`; may be repeated")
+	f.StringVar(&o.eventTime, "event-time", "", "event `time` of the messages, in RFC 3339")
+	f.DurationVar(&o.delay, "delay", 0, "`duration` by which the delivery is delayed")
 	f.BoolVar(&o.nullValue, "null-value", false,
-		"one message without a value, which deletes --key from a compacted topic")
+		"send one message without a value, which deletes --key from a compacted topic")
 	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
-		"`key` under which a second attempt is a duplicate; for one message")
-	f.StringVar(&o.encode, "encode", codeNone, "encode JSON by a schema: `registry`, topic or none")
-	f.StringVar(&o.subject, "subject", "", "`subject` of --encode registry; TOPIC-value by default")
-	f.StringVar(&o.producer, "producer", "", "`name` of the producer, which consumers see")
-	f.BoolVar(&o.ids, "ids", false, "print the id of every message that is stored")
-	f.DurationVar(&o.linger, "linger", 5*time.Millisecond, "how long a message may wait for others to share a call")
+		"`key` by which the server recognizes a repeated message; for one message")
+	f.StringVar(&o.encode, "encode", codeNone, "encode JSON with a schema: `registry`, topic or none")
+	f.StringVar(&o.subject, "subject", "", "`subject` for --encode registry (default: TOPIC-value)")
+	f.StringVar(&o.producer, "producer", "", "producer `name`, which consumers see")
+	f.BoolVar(&o.ids, "ids", false, "print the id of every stored message")
+	f.DurationVar(&o.linger, "linger", 5*time.Millisecond,
+		"how long a message may wait to be sent in one batch with others")
 }
 
-// check looks at the flags before anything is sent.
+// check validates the flags before anything is sent.
 func (o *produceOptions) check(cmd *cobra.Command, messages []string) (err error) {
 	if o.propertyMap, err = pairs(cmd, "property", o.properties); err != nil {
 		return err
 	}
 	if o.eventTime != "" {
 		if o.at, err = time.Parse(time.RFC3339Nano, o.eventTime); err != nil {
-			return command.Usagef(cmd, "--event-time: give a time such as 2026-01-31T12:00:00Z")
+			return command.Usagef(cmd, "--event-time is not valid; use a time such as 2026-01-31T12:00:00Z")
 		}
 	}
 	switch {
@@ -117,18 +118,19 @@ func (o *produceOptions) check(cmd *cobra.Command, messages []string) (err error
 	case o.subject != "" && o.encode != codeRegistry:
 		return command.Usagef(cmd, "--subject is for --encode registry")
 	case o.key != "" && o.separator != "":
-		return command.Usagef(cmd, "give --key or --key-separator, not both")
+		return command.Usagef(cmd, "--key and --key-separator cannot be combined")
 	case o.nullValue && (len(messages) > 0 || len(o.files) > 0):
-		return command.Usagef(cmd, "--null-value is a message of its own: give no other")
+		return command.Usagef(cmd, "--null-value cannot be combined with other messages")
 	case len(messages) > 0 && len(o.files) > 0:
-		return command.Usagef(cmd, "give messages or --file, not both")
+		return command.Usagef(cmd, "messages and --file cannot be combined")
 	case o.idempotencyKey != "" && len(messages)+len(o.files) != 1 && !o.nullValue:
-		return command.Usagef(cmd, "--idempotency-key is for one message: give it on the command line or as --file")
+		return command.Usagef(cmd, "--idempotency-key is for one message; pass it as an argument or with --file")
 	}
 	return nil
 }
 
-// encoder returns what makes payloads out of JSON, nil when they stay as they are.
+// encoder returns the function that encodes a message's JSON with a schema, nil for --encode
+// none.
 func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(context.Context, *client.Message) error {
 	switch o.encode {
 	case codeRegistry:
@@ -141,7 +143,8 @@ func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(con
 			m.Value, err = codec.EncodeJSON(ctx, subject, m.Value)
 			var refused *client.Error
 			if errors.As(err, &refused) && refused.Code == 40401 {
-				return hint.Add(err, "'freshet schema register %s FILE' makes it; --subject names another.", subject)
+				return hint.Add(err,
+					"Register it with 'freshet schema register %s FILE', or set another with --subject.", subject)
 			}
 			return err
 		}
@@ -156,11 +159,11 @@ func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(con
 	return nil
 }
 
-// run sends the messages.
+// run sends the messages and waits until they are stored.
 func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Client, topic *client.Topic,
 	messages []string,
 ) (err error) {
-	// A topic or a server that is not there is told before anything is read.
+	// Report a missing topic or an unreachable server before reading messages.
 	if _, err := topic.Partitions(cmd.Context()); err != nil {
 		return err
 	}
@@ -168,14 +171,14 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	defer cancel()
 	sent := &sending{env: env, ids: o.ids, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
 	if o.typed(env, messages) {
-		sent.progress = &output.Progress{} // it would stand where the person types
+		sent.progress = &output.Progress{} // a progress line would overwrite the user's input
 		if output.IsTerminal(env.Err) {
-			_, _ = fmt.Fprintln(env.Err, "Type messages, one a line; Ctrl-D ends.") // a courtesy
+			_, _ = fmt.Fprintln(env.Err, "Type messages, one per line; end with Ctrl-D.")
 		}
 	}
 	p := topic.NewProducer(client.ProducerOptions{Name: o.producer, Linger: o.linger})
 	defer func() {
-		// What was handed over is sent also when reading failed.
+		// Send the messages that were read, even if reading failed.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 		defer cancel()
 		err = errors.Join(err, p.Close(closing))
@@ -199,12 +202,12 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	return nil
 }
 
-// typed says that a person types the messages.
+// typed reports whether the messages are typed on a terminal.
 func (o *produceOptions) typed(env *command.Env, messages []string) bool {
 	return len(messages) == 0 && len(o.files) == 0 && !o.nullValue && output.IsTerminal(env.In)
 }
 
-// complete adds what the flags say to a message.
+// complete applies the flags to a message.
 func (o *produceOptions) complete(m *client.Message) {
 	if o.key != "" {
 		m.Key = o.key
@@ -222,19 +225,19 @@ func (o *produceOptions) complete(m *client.Message) {
 	m.DeliverAfter, m.IdempotencyKey = o.delay, o.idempotencyKey
 }
 
-// sending counts what is stored, and remembers what went wrong first.
+// sending counts the stored messages and records the first error.
 type sending struct {
 	env      *command.Env
 	ids      bool
 	stop     context.CancelFunc
 	progress *output.Progress
 
-	mu     sync.Mutex // guards what follows, and progress
+	mu     sync.Mutex // protects the fields below, and progress
 	meter  *output.Meter
 	failed error
 }
 
-// done is what happens when a message is stored or given up.
+// done returns the callback for a message that was stored or has failed.
 func (s *sending) done(place string) func(client.Produced, error) {
 	return func(produced client.Produced, err error) {
 		s.mu.Lock()
@@ -245,7 +248,7 @@ func (s *sending) done(place string) func(client.Produced, error) {
 		if err != nil {
 			if s.failed == nil {
 				s.failed = fmt.Errorf("%s: %w", place, err)
-				s.stop() // nothing is read any more
+				s.stop() // stops reading
 			}
 			return
 		}
@@ -254,17 +257,17 @@ func (s *sending) done(place string) func(client.Produced, error) {
 	}
 }
 
-// first is the error of the first message that failed, else err.
+// first returns err, or nil if a message failed before: end returns that first error.
 func (s *sending) first(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed != nil {
-		return nil // end tells it
+		return nil
 	}
 	return err
 }
 
-// end says how it went, to a person.
+// end returns the first error, or prints a summary on a terminal.
 func (s *sending) end(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +277,7 @@ func (s *sending) end(err error) error {
 	}
 	if err != nil {
 		if n := s.meter.Count(); n > 0 {
-			return fmt.Errorf("%w (stored before: %s)", err, output.Number(n, "message"))
+			return fmt.Errorf("%w (%s stored before the failure)", err, output.Number(n, "message"))
 		}
 		return err
 	}

@@ -17,15 +17,15 @@ func newAck(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ack TOPIC SUBSCRIPTION ID...",
 		Short: "Acknowledge messages by their ids",
-		Long: `Acknowledge messages by their ids, so that the subscription delivers them no more.
-Acknowledging twice is no error.`,
-		Example: `  # the message that peek shows first
+		Long: `Acknowledge messages by their ids, so that the subscription does not deliver them again.
+Acknowledging a message twice is not an error.`,
+		Example: `  # the first message that peek shows
   freshet ack orders billing $(freshet subscription peek orders billing -o name | head -n 1)
 
-  # all of a partition up to a message
+  # all messages of a partition up to that message
   freshet ack orders billing --cumulative $(freshet subscription peek orders billing -o name | head -n 1)
 
-  # skip everything that is there
+  # skip all messages
   freshet subscription reset orders billing --to latest`,
 		Args:              argsAndMore("the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
@@ -42,7 +42,8 @@ Acknowledging twice is no error.`,
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&cumulative, "cumulative", false, "and all messages before them on their partitions")
+	cmd.Flags().BoolVar(&cumulative, "cumulative", false,
+		"also acknowledge all messages before them on their partitions")
 	return cmd
 }
 
@@ -50,17 +51,17 @@ func newNack(env *command.Env) *cobra.Command {
 	var delay time.Duration
 	cmd := &cobra.Command{
 		Use:   "nack TOPIC SUBSCRIPTION ID...",
-		Short: "Give messages back that are on lease, to be delivered again",
-		Long: `Give messages back that are on lease, to be delivered again. A message that was
-delivered before has to be named by the receipt of its delivery, which
-'freshet consume -o json' shows, since another reader may have it by now.`,
-		Example: `  # a message whose id a reader wrote down before it died
+		Short: "Return leased messages for redelivery",
+		Long: `Return leased messages for redelivery. If a message was delivered more than once, use the
+receipt of its delivery, which 'freshet consume -o json' shows, because another consumer
+may hold the message now.`,
+		Example: `  # a message whose id a consumer has saved
   freshet nack orders billing $(head -n 1 held.txt)
 
-  # another one, not before five minutes have passed
+  # redeliver another one after five minutes
   freshet nack orders billing --delay 5m $(sed -n 2p held.txt)
 
-  # all the others
+  # the remaining ones
   tail -n +3 held.txt | xargs freshet nack orders billing`,
 		Args:              argsAndMore("the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
@@ -68,16 +69,16 @@ delivered before has to be named by the receipt of its delivery, which
 			ids := given[2:]
 			err := c.Topic(given[0]).Subscription(given[1]).Nack(cmd.Context(), delay, ids...)
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "A message that is not on lease comes by itself; 'freshet subscription reset' "+
-					"delivers again what was acknowledged.")
+				return hint.Add(err, "A message that is not leased is delivered without this command; 'freshet "+
+					"subscription reset' redelivers acknowledged messages.")
 			}
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d given back\n", len(ids))
+			_, err = fmt.Fprintf(env.Out, "%d returned for redelivery\n", len(ids))
 			return err
 		}),
 	}
-	cmd.Flags().DurationVar(&delay, "delay", 0, "not before this `duration` has passed")
+	cmd.Flags().DurationVar(&delay, "delay", 0, "`duration` to wait before the redelivery")
 	return cmd
 }

@@ -20,17 +20,17 @@ func newSubscription(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "subscription",
 		Aliases: []string{"subscriptions", "sub"},
-		Short:   "Create, list, move, look into and delete subscriptions",
-		Long: `Create, list, move, look into and delete subscriptions. A subscription remembers
-what its readers have dealt with: each message goes to one of them, and again until
-it is acknowledged.`,
-		Example: `  # one that gets everything from the beginning
+		Short:   "Create, list, reset, peek into and delete subscriptions",
+		Long: `Create, list, reset, peek into and delete subscriptions. A subscription records which
+messages its consumers have acknowledged. It delivers each message to one of them, and
+redelivers it until it is acknowledged.`,
+		Example: `  # create a subscription that starts at the beginning
   freshet subscription create orders audit --from earliest
 
-  # how far is everybody?
+  # list subscriptions with their backlogs
   freshet subscription list orders
 
-  # once more from an hour ago
+  # go back by one hour
   freshet subscription reset orders billing --to 1h`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -48,15 +48,15 @@ func newSubscriptionCreate(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create TOPIC NAME",
 		Short: "Create a subscription",
-		Long: `Create a subscription. It gets what is produced from now on, unless --from says
-otherwise. The topic is made, too, where there is none and its namespace allows it.`,
-		Example: `  # from now on
+		Long: `Create a subscription. It receives the messages that are produced from now on, or from
+the position of --from. A missing topic is created too, if its namespace allows it.`,
+		Example: `  # messages from now on
   freshet subscription create orders shipping
 
   # from the beginning, with leases of five minutes
   freshet subscription create orders audit --from earliest --ack-timeout 5m
 
-  # give up on a message after three more attempts
+  # move a message to the dead letters after three redeliveries
   freshet subscription create orders invoices --max-redeliver 3 --dead-letter-topic orders-failed`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -69,7 +69,7 @@ otherwise. The topic is made, too, where there is none and its namespace allows 
 			if cmd.Flags().Changed("max-redeliver") {
 				options.MaxRedeliver = &maxRedeliver
 			} else if deadLetters != "" {
-				return command.Usagef(cmd, "--dead-letter-topic needs --max-redeliver")
+				return command.Usagef(cmd, "--dead-letter-topic requires --max-redeliver")
 			}
 			c, err := env.ClusterClient(cmd.Context())
 			if err != nil {
@@ -79,11 +79,12 @@ otherwise. The topic is made, too, where there is none and its namespace allows 
 			sub := c.Topic(given[0]).Subscription(given[1])
 			err = sub.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				_, err = fmt.Fprintf(env.Out, "subscription %s is there already\n", given[1])
+				_, err = fmt.Fprintf(env.Out, "subscription %s already exists\n", given[1])
 				return err
 			}
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet subscription reset' moves it; --if-not-exists makes this no error.")
+				return hint.Add(err, "Change its position with 'freshet subscription reset'; --if-not-exists ignores "+
+					"this error.")
 			}
 			if err != nil {
 				return err
@@ -94,12 +95,12 @@ otherwise. The topic is made, too, where there is none and its namespace allows 
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "latest",
-		"where to begin: earliest, latest, a time, a duration ago or a message `position`")
-	f.DurationVar(&timeout, "ack-timeout", 0, "lease of its messages, 1s to 12h; 30s when not given")
+		"first `position`: earliest, latest, a time, a duration ago or a message id")
+	f.DurationVar(&timeout, "ack-timeout", 0, "lease of its messages, 1s to 12h (default 30s)")
 	f.IntVar(&maxRedeliver, "max-redeliver", 0,
-		"move a message that was delivered this `number` of times again to the dead letters")
-	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters; TOPIC-NAME-DLQ when not given")
-	f.BoolVar(&ifNotExists, "if-not-exists", false, "a subscription that is there already is no error")
+		"`number` of redeliveries after which a message becomes a dead letter (default: no limit)")
+	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters (default: TOPIC-NAME-DLQ)")
+	f.BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the subscription already exists")
 	return cmd
 }
 
@@ -108,19 +109,19 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list TOPIC",
 		Aliases: []string{"ls"},
-		Short:   "List the subscriptions of a topic, and how far they are",
-		Example: `  # how far is everybody?
+		Short:   "List the subscriptions of a topic and their backlogs",
+		Example: `  # with their backlogs
   freshet subscription list orders
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet subscription list orders -o name
 
-  # all numbers
+  # all statistics
   freshet subscription list orders -o json`,
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			if format == output.FormatName { // who may list need not see statistics
+			if format == output.FormatName { // needs no permission for statistics
 				names, err := c.Topic(given[0]).Subscriptions(cmd.Context())
 				for _, name := range names {
 					if _, err := fmt.Fprintln(env.Out, name); err != nil {
@@ -145,7 +146,7 @@ func printSubscriptions(env *command.Env, format output.Format, all map[string]c
 		return output.Value(env.Out, format, all)
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No subscriptions. 'freshet subscription create TOPIC NAME' makes one.")
+		_, err := fmt.Fprintln(env.Err, "No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")
 		return err
 	}
 	table := output.Table{Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s")}
@@ -163,23 +164,23 @@ func newSubscriptionReset(env *command.Env) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "reset TOPIC NAME --to POSITION",
-		Short: "Move a subscription",
-		Long: `Move a subscription: what is before the position counts as acknowledged, what is
-from it on is delivered, again where it was before. Leases end.`,
-		Example: `  # everything once more
+		Short: "Set the position of a subscription",
+		Long: `Set the position of a subscription. Messages before the position count as acknowledged;
+messages from it on are delivered, even if they were acknowledged. All leases end.`,
+		Example: `  # deliver all messages again
   freshet subscription reset orders billing --to earliest
 
-  # skip what is there
+  # skip all messages
   freshet subscription reset orders billing --to latest
 
-  # once more from an hour ago
+  # go back by one hour
   freshet subscription reset orders billing --to 1h`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if to == "" {
 				return command.Usagef(cmd,
-					"say where to: --to earliest, latest, a time, a duration ago or a message id")
+					"--to is missing; set earliest, latest, a time, a duration ago or a message id")
 			}
 			at, err := position(cmd, "to", to)
 			if err != nil {
@@ -194,11 +195,11 @@ from it on is delivered, again where it was before. Leases end.`,
 			if err := sub.Reset(cmd.Context(), at); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "subscription %s of %s moved to %s\n", given[1], sub.Topic().ShortName(), to)
+			_, err = fmt.Fprintf(env.Out, "subscription %s of %s reset to %s\n", given[1], sub.Topic().ShortName(), to)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "where to: earliest, latest, a time, a duration ago or a message `position`")
+	cmd.Flags().StringVar(&to, "to", "", "new `position`: earliest, latest, a time, a duration ago or a message id")
 	return cmd
 }
 
@@ -207,14 +208,14 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 	var count int
 	cmd := &cobra.Command{
 		Use:   "peek TOPIC NAME",
-		Short: "Show messages that are not acknowledged, without taking them",
-		Example: `  # the next ten of each partition
+		Short: "Show unacknowledged messages without consuming them",
+		Example: `  # the next ten messages of each partition
   freshet subscription peek orders billing
 
-  # the very next, with its key and time
+  # the next message of each partition, with key and time
   freshet subscription peek orders billing --count 1 -o json
 
-  # times and ids
+  # with times and ids
   freshet subscription peek orders billing -o wide`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -244,7 +245,7 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVarP(&count, "count", "c", 10, "at most this `number` of messages of each partition")
+	cmd.Flags().IntVarP(&count, "count", "c", 10, "maximum `number` of messages of each partition")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -255,13 +256,13 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 		Use:     "delete TOPIC NAME",
 		Aliases: []string{"rm"},
 		Short:   "Delete a subscription",
-		Example: `  # one that nobody reads from at the moment
+		Example: `  # a subscription without active consumers
   freshet subscription delete orders audit
 
-  # readers or not
+  # even if consumers are active
   freshet subscription delete orders billing --force
 
-  # which were they?
+  # list the remaining subscriptions
   freshet subscription list orders -o name`,
 		Args:              args("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
@@ -269,7 +270,7 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 			sub := c.Topic(given[0]).Subscription(given[1])
 			err := sub.Delete(cmd.Context(), force)
 			if errors.Is(err, client.ErrInvalid) && !force {
-				return hint.Add(err, "--force deletes it with its readers.")
+				return hint.Add(err, "--force deletes it even if consumers are active.")
 			}
 			if err != nil {
 				return err
@@ -278,6 +279,6 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also when somebody consumes from it")
+	cmd.Flags().BoolVar(&force, "force", false, "delete it even if consumers are active")
 	return cmd
 }

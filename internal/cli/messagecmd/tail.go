@@ -16,22 +16,23 @@ func newTail(env *command.Env) *cobra.Command {
 	var noFollow bool
 	cmd := &cobra.Command{
 		Use:   "tail TOPIC",
-		Short: "Show messages as they come, and disturb no subscription",
-		Long: `Show a topic's messages as they come, without a subscription and without taking
-any from those that have one. It goes on until interrupted, and over broken lines.`,
-		Example: `  # everything that is there, and then end
+		Short: "Show messages as they arrive, without a subscription",
+		Long: `Show the messages of a topic as they arrive, without a subscription and without affecting
+the subscriptions of others. The command runs until it is interrupted, and reconnects
+after a lost connection.`,
+		Example: `  # all stored messages
   freshet tail orders --no-follow
 
-  # the next message that comes, with its key and time
+  # the first message of the last hour, with key and time
   freshet tail orders --from 1h --count 1 -o json
 
-  # only those of one key, of the last five minutes
+  # messages of the last five minutes with one key
   freshet tail orders --from 5m --key customer-7 --no-follow`,
 		Args:              args("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if noFollow && !cmd.Flags().Changed("from") {
-				from = "earliest" // there is nothing from now on
+				from = "earliest" // no stored message follows latest
 			}
 			at, err := position(cmd, "from", from)
 			if err != nil {
@@ -60,16 +61,16 @@ any from those that have one. It goes on until interrupted, and over broken line
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "latest",
-		"where to begin: earliest, latest, a time, a duration ago or a message `position`")
-	f.StringVarP(&key, "key", "k", "", "only messages with this `key`")
-	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages")
+		"first `position`: earliest, latest, a time, a duration ago or a message id")
+	f.StringVarP(&key, "key", "k", "", "show only messages with this `key`")
+	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages (default: no limit)")
 	f.BoolVar(&noFollow, "no-follow", false,
-		"end when everything that is there was shown, from the earliest unless --from is given")
+		"end after the last stored message; changes the default of --from to earliest")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// printEach prints messages that pass a filter, as many as wanted.
+// printEach prints the messages that pass a filter, at most count of them unless it is 0.
 func printEach(ctx context.Context, env *command.Env, p *printer, messages func(func(*client.Received, error) bool),
 	filter func(*client.Received) bool, count int,
 ) (err error) {

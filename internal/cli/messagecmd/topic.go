@@ -20,14 +20,14 @@ func newTopic(env *command.Env) *cobra.Command {
 		Short:   "Create, list, describe and delete topics",
 		Long: `Create, list, describe and delete topics.
 
-A topic is named by itself in public/default, or as tenant/namespace/topic.`,
-		Example: `  # one with four partitions, in which keys keep their order
+A topic name is tenant/namespace/topic, or just the topic in public/default.`,
+		Example: `  # create a topic with four partitions; messages with the same key stay in order
   freshet topic create orders --partitions 4
 
-  # what there is
+  # list the topics
   freshet topic list
 
-  # who reads it, and how far they are
+  # show its subscriptions and their backlogs
   freshet topic describe orders`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -43,16 +43,16 @@ func newTopicCreate(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create TOPIC",
 		Short: "Create a topic",
-		Long: `Create a topic, without partitions or with a number of them. Messages with the same
-key go to the same partition and keep their order; more partitions can be added
-later, which moves keys.`,
-		Example: `  # a topic without partitions
+		Long: `Create a topic, without partitions or with a number of them. Messages with the same key go
+to the same partition and stay in order. Partitions can be added later, but then keys may
+move to other partitions.`,
+		Example: `  # without partitions
   freshet topic create payments
 
-  # one with four, in a script that may run twice
+  # with four partitions, in a script that may run twice
   freshet topic create orders --partitions 4 --if-not-exists
 
-  # one that keeps the last message of every key
+  # a compacted topic, which keeps the last message of each key
   freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
 		Args: args("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
@@ -70,11 +70,11 @@ later, which moves keys.`,
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				_, err = fmt.Fprintf(env.Out, "topic %s is there already\n", topic.ShortName())
+				_, err = fmt.Fprintf(env.Out, "topic %s already exists\n", topic.ShortName())
 				return err
 			}
 			if errors.Is(err, client.ErrConflict) {
-				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists makes this no error.",
+				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists ignores this error.",
 					given[0])
 			}
 			if err != nil {
@@ -84,9 +84,9 @@ later, which moves keys.`,
 			return err
 		},
 	}
-	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 is a topic without")
-	cmd.Flags().StringArrayVar(&properties, "property", nil, "a property, as `name=value`; may be given several times")
-	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "a topic that is there already is no error")
+	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
+	cmd.Flags().StringArrayVar(&properties, "property", nil, "property of the topic, as `name=value`; may be repeated")
+	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the topic already exists")
 	return cmd
 }
 
@@ -97,14 +97,14 @@ func newTopicList(env *command.Env) *cobra.Command {
 		Use:     "list [NAMESPACE]",
 		Aliases: []string{"ls"},
 		Short:   "List topics",
-		Long:    `List the topics that you may see: all of them, or those of a tenant/namespace.`,
+		Long:    `List the topics that you may see: all of them, or those of one tenant/namespace.`,
 		Example: `  # all topics
   freshet topic list
 
-  # those of one namespace
+  # the topics of one namespace
   freshet topic list public/default
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet topic list -o name`,
 		Args: command.AtMost(1),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
@@ -119,7 +119,7 @@ func newTopicList(env *command.Env) *cobra.Command {
 			return printTopics(env, format, topics, internal)
 		}),
 	}
-	cmd.Flags().BoolVar(&internal, "internal", false, "internal topics, too")
+	cmd.Flags().BoolVar(&internal, "internal", false, "list internal topics too")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
 }
@@ -143,7 +143,7 @@ func printTopics(env *command.Env, format output.Format, topics []client.TopicEn
 		return nil
 	}
 	if len(shown) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No topics. 'freshet topic create NAME' makes one.")
+		_, err := fmt.Fprintln(env.Err, "No topics. Create one with 'freshet topic create NAME'.")
 		return err
 	}
 	table := output.Table{Columns: output.Columns("Name", "Partitions")}
@@ -158,11 +158,11 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete TOPIC...",
 		Aliases: []string{"rm"},
-		Short:   "Delete topics with all their messages",
-		Example: `  # one that nobody reads at the moment
+		Short:   "Delete topics and all their messages",
+		Example: `  # a topic without active consumers
   freshet topic delete payments
 
-  # readers or not
+  # even if consumers are active
   freshet topic delete orders --force
 
   # in a script that may run twice
@@ -177,7 +177,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 					continue
 				}
 				if errors.Is(err, client.ErrInvalid) && !force {
-					return hint.Add(err, "--force deletes it with its readers.")
+					return hint.Add(err, "--force deletes it even if consumers are active.")
 				}
 				if err != nil {
 					return err
@@ -189,7 +189,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also when somebody consumes from it")
-	cmd.Flags().BoolVar(&ignore, "ignore-not-found", false, "a topic that is not there is no error")
+	cmd.Flags().BoolVar(&force, "force", false, "delete them even if consumers are active")
+	cmd.Flags().BoolVar(&ignore, "ignore-not-found", false, "ignore topics that do not exist")
 	return cmd
 }

@@ -18,14 +18,14 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// The most that a run may ask of a server.
+// The limits of a benchmark run.
 const (
 	maxCount   = 10_000_000
 	maxSize    = 1 << 20
 	maxWorkers = 256
 )
 
-// benchOptions are the flags that every measurement has.
+// benchOptions are the common flags of the bench commands.
 type benchOptions struct {
 	env     *command.Env
 	count   int
@@ -37,14 +37,14 @@ type benchOptions struct {
 	format  output.Format
 }
 
-// result is what was measured. Times are in milliseconds.
+// result is the result of a benchmark. Percentiles are in milliseconds.
 type result struct {
 	Name      string  `json:"name"`
 	Count     int     `json:"count"`
 	Errors    int     `json:"errors"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"perSecond"`
-	// MBPerSecond is payload, in millions of bytes.
+	// MBPerSecond is the payload throughput in millions of bytes per second.
 	MBPerSecond float64 `json:"mbPerSecond,omitempty"`
 	Size        int     `json:"size,omitempty"`
 	Workers     int     `json:"workers"`
@@ -56,24 +56,24 @@ type result struct {
 	samples []sample
 }
 
-// sample is one call: when it began, and how long it took.
+// sample is one call: its start, relative to the start of the run, and its duration.
 type sample struct{ at, took time.Duration }
 
 func newBench(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what a server can do",
-		Long: `Measure what a server can do for one client: producing, consuming, and the schema
-registry. Each run is bounded in number (--count) and time (--for), whichever ends
-first, and works on a topic or subject of its own that it removes at the end. It asks as
-much of the server as it can: mind who else uses it.`,
-		Example: `  # messages of 1 KiB, ten calls at a time
+		Short: "Measure the performance of a server",
+		Long: `Measure the performance of a server for one client: producing, consuming, and the schema
+registry. Each run ends after --count operations or after --for, whichever comes first. It
+uses a temporary topic or subject and removes it at the end. A run loads the server as
+much as it can, which affects other clients.`,
+		Example: `  # produce messages of 1 KiB with ten concurrent calls
   freshet bench produce --count 2000 --for 5s
 
-  # how fast they come out
+  # consume
   freshet bench consume --count 2000 --for 5s
 
-  # schemas
+  # register and read schemas
   freshet bench registry --count 100 --for 5s`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -84,17 +84,17 @@ much of the server as it can: mind who else uses it.`,
 
 func (o *benchOptions) addFlags(cmd *cobra.Command, count, workers int) {
 	f := cmd.Flags()
-	f.IntVar(&o.count, "count", count, "stop after this `number`")
+	f.IntVar(&o.count, "count", count, "stop after this `number` of operations")
 	f.DurationVar(&o.limit, "for", 10*time.Second, "stop after this `duration`")
-	f.IntVar(&o.workers, "parallel", workers, "how many calls are made at a `time`")
-	f.StringVar(&o.plot, "plot", "", "draw the times of the calls into this SVG `file`")
+	f.IntVar(&o.workers, "parallel", workers, "`number` of concurrent calls")
+	f.StringVar(&o.plot, "plot", "", "plot the latency of the calls into this SVG `file`")
 	output.AddFlag(f, &o.format, output.FormatText, output.FormatJSON, output.FormatYAML)
 }
 
 func (o *benchOptions) addSize(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&o.size, "size", 1024, "`bytes` of each message")
+	cmd.Flags().IntVar(&o.size, "size", 1024, "size of each message in `bytes`")
 	cmd.Flags().StringVar(&o.topic, "topic", "",
-		"use this `topic`, which stays, in place of one that is made and removed")
+		"use this existing `topic`, and do not remove it (default: a temporary topic)")
 }
 
 func (o *benchOptions) check(cmd *cobra.Command) error {
@@ -111,9 +111,9 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// measure makes calls, workers at a time, until there were enough or the time is
-// over. call is given its number and how many things it may do, per at most; it says
-// how many it did.
+// measure makes concurrent calls until the count or the time is reached. call gets its
+// number and the maximum of operations that it may do, at most per; it returns how many it
+// did.
 func (o *benchOptions) measure(ctx context.Context, name string, per int,
 	call func(ctx context.Context, n, most int) (int, error),
 ) (*result, error) {
@@ -121,7 +121,7 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int,
 	defer cancel()
 	progress := o.env.Progress()
 	defer progress.Clear()
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // protects the variables up to begin, and progress
 	r, meter := &result{Name: name, Size: o.size, Workers: o.workers}, output.NewMeter()
 	next, claimed := 0, 0
 	var last error
@@ -150,19 +150,19 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int,
 				took := time.Since(start)
 				mu.Lock()
 				switch {
-				case err != nil && ctx.Err() != nil: // the time is over
+				case err != nil && ctx.Err() != nil: // the run has ended
 				case err != nil:
 					r.Errors++
 					last = err
 				default:
 					meter.Add(did)
-					claimed -= most - did // somebody may still do it
+					claimed -= most - did // another call can do the rest
 					if r.Count += did; did > 0 {
 						r.samples = append(r.samples, sample{start.Sub(begin), took})
 					}
 				}
 				if r.Errors > r.Count+o.workers {
-					cancel() // nothing works
+					cancel() // most calls fail
 				}
 				o.showProgress(progress, name, meter, time.Since(begin))
 				mu.Unlock()
@@ -177,13 +177,13 @@ func (o *benchOptions) measure(ctx context.Context, name string, per int,
 	return r, nil
 }
 
-// showProgress draws a bar of what is further: the number or the time.
+// showProgress draws a progress bar by count or time, whichever is further.
 func (o *benchOptions) showProgress(p *output.Progress, name string, m *output.Meter, since time.Duration) {
 	const width = 30
 	part := min(1, max(float64(m.Count())/float64(o.count), since.Seconds()/o.limit.Seconds()))
 	full := int(math.Round(part * width))
-	p.Printf("%s %s%s %3.0f %%  %d, %.0f/s", name, strings.Repeat("█", full), strings.Repeat("░", width-full), part*100,
-		m.Count(), m.PerSecond())
+	bar := strings.Repeat("█", full) + strings.Repeat("░", width-full)
+	p.Printf("%s %s %3.0f %%  %d, %.0f/s", name, bar, part*100, m.Count(), m.PerSecond())
 }
 
 func (r *result) finish(took time.Duration) {
@@ -204,7 +204,7 @@ func (r *result) finish(took time.Duration) {
 	r.P50, r.P90, r.P99, r.Max = at(0.5), at(0.9), at(0.99), at(1)
 }
 
-// show prints what was measured, and draws it.
+// show prints the result, and writes the plot.
 func (o *benchOptions) show(r *result) error {
 	if o.plot != "" {
 		if err := contexts.WritePrivate(o.plot, r.svg()); err != nil {
@@ -218,13 +218,14 @@ func (o *benchOptions) show(r *result) error {
 	if r.MBPerSecond > 0 {
 		throughput = fmt.Sprintf(", %.2f MB/s", r.MBPerSecond)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d calls at a time)\ncalls: p50 "+
+	_, err := fmt.Fprintf(o.env.Out, "%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d concurrent calls)\ncalls: p50 "+
 		"%.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
 		r.Name, r.Count, r.Seconds, r.Errors, r.PerSecond, throughput, r.Workers, r.P50, r.P90, r.P99, r.Max)
 	return err
 }
 
-// withTopic hands over a topic, which is removed afterwards when it was made here.
+// withTopic calls use with the topic of --topic, or with a temporary topic that it removes
+// afterwards.
 func (o *benchOptions) withTopic(ctx context.Context, use func(*client.Topic) error) (err error) {
 	c, err := o.env.ClusterClient(ctx)
 	if err != nil {
@@ -244,15 +245,16 @@ func (o *benchOptions) withTopic(ctx context.Context, use func(*client.Topic) er
 	return use(topic)
 }
 
-// temporary is a name that nobody else has.
+// temporary returns a unique name.
 func temporary() string { return fmt.Sprintf("bench-%x", time.Now().UnixNano()) }
 
-// removing tidies up, also after an interrupt.
+// removing calls a cleanup function with a new timeout, so that it also runs after an
+// interrupt.
 func removing(ctx context.Context, remove func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err := remove(ctx); err != nil && !errors.Is(err, client.ErrNotFound) {
-		return fmt.Errorf("removing what was made for the measurement: %w", err)
+		return fmt.Errorf("removing the temporary objects of the benchmark: %w", err)
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// payload is random, so that nothing is gained by compressing it.
+// payload returns random bytes, which cannot be compressed.
 func payload(size int) []byte {
 	data := make([]byte, size)
-	_, _ = rand.Read(data) // never fails: crypto/rand aborts the process instead
+	_, _ = rand.Read(data) // never fails: crypto/rand crashes the program instead
 	return data
 }
 
@@ -26,15 +26,15 @@ func newBenchProduce(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "produce",
 		Short: "Measure how fast messages are stored",
-		Long: `Measure how fast messages are stored: calls that each carry --batch messages, and whose
-answer means that they are on disk.`,
-		Example: `  # one message a call
+		Long: `Measure how fast messages are stored. Each call sends --batch messages; the server
+responds when they are on disk.`,
+		Example: `  # one message per call
   freshet bench produce --count 1000 --for 5s
 
-  # a hundred a call, with a drawing
+  # a hundred messages per call, with a plot
   freshet bench produce --count 10000 --for 5s --batch 100 --plot produce.svg
 
-  # small ones, one after the other, for a script
+  # small messages, one call after the other, for a script
   freshet bench produce --count 200 --for 5s --parallel 1 --size 100 -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ answer means that they are on disk.`,
 	}
 	o.addFlags(cmd, 10_000, 10)
 	o.addSize(cmd)
-	cmd.Flags().IntVar(&batch, "batch", 1, "`messages` of one call")
+	cmd.Flags().IntVar(&batch, "batch", 1, "`messages` per call, 1 to 1000")
 	return cmd
 }
 
@@ -88,14 +88,14 @@ func newBenchConsume(env *command.Env) *cobra.Command {
 	o := &benchOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "consume",
-		Short: "Measure how fast messages are handed out and acknowledged",
-		Long: `Measure how fast messages are handed out and acknowledged: a topic is filled first, for
-at most as long as --for; then calls fetch up to a hundred messages each and acknowledge
-them. A call is both.`,
+		Short: "Measure how fast messages are delivered and acknowledged",
+		Long: `Measure how fast messages are delivered and acknowledged. The command first fills a
+topic, for at most the duration of --for. Each call then fetches up to 100 messages and
+acknowledges them.`,
 		Example: `  # a thousand messages
   freshet bench consume --count 1000 --for 5s
 
-  # large ones, two consumers, with a drawing
+  # large messages, two consumers, with a plot
   freshet bench consume --count 200 --for 5s --size 65536 --parallel 2 --plot consume.svg
 
   # for a script
@@ -113,7 +113,7 @@ them. A call is both.`,
 	return cmd
 }
 
-// fetchMost is how many messages a call asks for.
+// fetchMost is the maximum of messages that one call fetches.
 const fetchMost = 100
 
 func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
@@ -121,9 +121,9 @@ func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
 	if err := sub.Create(ctx, client.SubscriptionOptions{}); err != nil {
 		return err
 	}
-	if o.topic != "" { // else it goes with the topic
+	if o.topic != "" { // a temporary topic is removed with its subscriptions
 		defer func() {
-			// what was measured counts
+			// A failed cleanup does not invalidate the result.
 			_ = removing(ctx, func(ctx context.Context) error { return sub.Delete(ctx, true) })
 		}()
 	}
@@ -157,12 +157,12 @@ func newBenchRegistry(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "registry",
 		Short: "Measure how fast schemas are registered and read",
-		Long: `Measure how fast schemas are registered and read: a call registers a version that the
-subject has not had and reads it by its id. The subject is removed afterwards.`,
+		Long: `Measure how fast schemas are registered and read. Each call registers a new version of a
+temporary subject and reads it by its id.`,
 		Example: `  # a hundred versions
   freshet bench registry --count 100 --for 5s
 
-  # one after the other, with a drawing
+  # one after the other, with a plot
   freshet bench registry --count 50 --for 5s --parallel 1 --plot registry.svg
 
   # for a script
@@ -187,8 +187,8 @@ func (o *benchOptions) registry(ctx context.Context) error {
 	defer c.Close()
 	registry, subject := schemas.New(c), temporary()
 	r, err := o.measure(ctx, "registry", 1, func(ctx context.Context, n, _ int) (int, error) {
-		text := fmt.Sprintf(
-			`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},{"name":"f%d","type":"string","default":""}]}`, n)
+		text := fmt.Sprintf(`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},`+
+			`{"name":"f%d","type":"string","default":""}]}`, n)
 		id, err := registry.Register(ctx, subject, schemas.Schema{Type: schemas.Avro, Text: text})
 		if err != nil {
 			return 0, err

@@ -13,7 +13,7 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// The sheets are commands to copy. They need no server to be read.
+// sheets are the cheat sheets: commands to copy.
 //
 //go:embed cheat
 var sheets embed.FS
@@ -33,8 +33,8 @@ func sheetNames() ([]string, error) {
 func newCheat(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cheat [TOPIC]",
-		Short: "Show the commands for a purpose, to copy",
-		Example: `  # which sheets are there?
+		Short: "Show a cheat sheet with commands to copy",
+		Example: `  # list the cheat sheets
   freshet cheat
 
   # messages
@@ -53,7 +53,7 @@ func newCheat(env *command.Env) *cobra.Command {
 				return err
 			}
 			if !slices.Contains(names, args[0]) {
-				return hint.Add(fmt.Errorf("there is no sheet %q", args[0]), "There are: %s.",
+				return hint.Add(fmt.Errorf("cheat sheet %q does not exist", args[0]), "Use one of: %s.",
 					strings.Join(names, ", "))
 			}
 			text, err := sheets.ReadFile("cheat/" + args[0] + ".txt")
@@ -77,14 +77,14 @@ func newOpen(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "open",
 		Short: "Print the address of the console",
-		Long:  `Print the address of the console of the chosen server, to open it in a browser.`,
-		Example: `  # of the server here
+		Long:  `Print the address of the web console of the chosen server, to open it in a browser.`,
+		Example: `  # of the server in use
   freshet open
 
-  # of that of a context
+  # of the server of a context
   freshet open --context local
 
-  # does it answer?
+  # check that it responds
   curl -s -o console.html --cacert freshet-data/tls/ca.crt "$(freshet open)"`,
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

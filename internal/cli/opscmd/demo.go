@@ -14,8 +14,8 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// What the example is made of. The label says whose the organization is, so that
-// nobody's own is taken for it and removed.
+// The names of the demo. The label marks the demo's organization, so that the command never
+// changes or removes an organization that a user created.
 const (
 	demoInstance = "shop"
 	demoCluster  = "live"
@@ -25,7 +25,7 @@ const (
 	demoParcels  = "shipments"
 )
 
-// demo is one run.
+// demo is the state of one demo command.
 type demo struct {
 	env          *command.Env
 	resources    *resources.Client
@@ -40,19 +40,19 @@ func newDemo(env *command.Env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Fill a server with a small living example",
-		Long: `Fill a server with a small living example: an organization with an instance, a cluster,
-service accounts and roles; topics with Avro schemas; a shop that takes orders and a
-warehouse that ships them, for as long as --for says. It takes a system administrator.
-Run again, it makes what is missing and goes on. --remove takes all of it away.`,
-		Example: `  # orders for ten seconds, then look around in the console
+		Short: "Create a demo with live data",
+		Long: `Create a demo: an organization with an instance, a cluster, service accounts and roles;
+topics with Avro schemas; a shop that takes orders and a warehouse that ships them, for the
+duration of --for. Only system administrators can use it. A second run creates missing
+objects and continues. --remove deletes the demo.`,
+		Example: `  # orders for ten seconds
   freshet demo --for 10s
 
-  # what is there now; and the orders as JSON
+  # list its resources, and show the last orders as JSON
   freshet get all -n demo
   freshet tail orders -n demo --cluster live --from earliest --no-follow --decode registry | tail -n 3
 
-  # take it away
+  # delete it
   freshet demo --remove`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,11 +73,11 @@ Run again, it makes what is missing and goes on. --remove takes all of it away.`
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&d.period, "for", 30*time.Second, "how `long` orders come in; 0 only makes everything")
-	f.IntVar(&d.rate, "rate", 10, "orders per `second`")
-	f.BoolVar(&remove, "remove", false, "take the example away")
+	f.DurationVar(&d.period, "for", 30*time.Second, "`duration` of the order stream; 0 only creates the objects")
+	f.IntVar(&d.rate, "rate", 10, "`number` of orders per second")
+	f.BoolVar(&remove, "remove", false, "delete the demo")
 	f.StringVar(&d.organization, "name", "demo", "`name` of the organization")
-	f.DurationVar(&timeout, "timeout", 2*time.Minute, "how long making or removing may take")
+	f.DurationVar(&timeout, "timeout", 2*time.Minute, "timeout for creating or deleting the objects")
 	return cmd
 }
 
@@ -91,8 +91,8 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	defer cancel()
 	if err := d.make(making); err != nil {
 		if errors.Is(err, client.ErrDenied) {
-			return hint.Add(err, "The example takes a system administrator: run it beside the server, or with "+
-				"--credentials-file admin.json.")
+			return hint.Add(err, "The demo requires a system administrator: run it on the machine of the server, or "+
+				"with --credentials-file admin.json.")
 		}
 		return err
 	}
@@ -116,12 +116,12 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 			return err
 		}
 	}
-	return d.say("look at it: %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
-		"registry'; take it away with 'freshet demo --remove'",
+	return d.say("see %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
+		"registry'; delete the demo with 'freshet demo --remove'",
 		conn.BaseURL(), demoOrders, d.organization, demoCluster)
 }
 
-// make makes what is missing of the resources, and waits until the cluster works.
+// make creates the missing resources and waits until the cluster is ready.
 func (d *demo) make(ctx context.Context) error {
 	if err := d.own(ctx); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (d *demo) make(ctx context.Context) error {
 		ref := resources.Ref{Kind: kinds[o.Kind()], Organization: d.organization, Name: o.Name()}
 		if _, err := d.resources.Apply(ctx, ref, o,
 			resources.WriteOptions{FieldManager: fieldManager, Force: true}); err != nil {
-			return fmt.Errorf("making %s: %w", ref, err)
+			return fmt.Errorf("creating %s: %w", ref, err)
 		}
 	}
 	ref := resources.Ref{Kind: resources.MessagingClusters, Organization: d.organization, Name: demoCluster}
@@ -159,7 +159,8 @@ func (d *demo) make(ctx context.Context) error {
 	return nil
 }
 
-// own makes the organization, unless it is there and the example's.
+// own creates the demo's organization if it does not exist. It returns an error if an
+// organization of that name does not belong to the demo.
 func (d *demo) own(ctx context.Context) error {
 	ref := resources.Ref{Kind: resources.Organizations, Name: d.organization}
 	found, err := d.resources.Get(ctx, ref)
@@ -173,8 +174,8 @@ func (d *demo) own(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.Text("metadata", "labels", demoLabel) != demoOwner:
-		return hint.Add(fmt.Errorf("there is an organization %s that this command has not made", d.organization),
-			"Choose another name with --name.")
+		return hint.Add(fmt.Errorf("organization %s already exists and was not created by this command",
+			d.organization), "Choose another name with --name.")
 	}
 	return nil
 }
@@ -197,12 +198,12 @@ func (d *demo) binding(role, account string) resources.Object {
 	})
 }
 
-// remove takes everything away, clusters before their instances. What others have
-// added to the organization keeps it.
+// remove deletes the demo, clusters before their instances. It fails if the organization
+// has objects that the demo did not create.
 func (d *demo) remove(ctx context.Context) error {
 	organization := resources.Ref{Kind: resources.Organizations, Name: d.organization}
 	if _, err := d.resources.Get(ctx, organization); errors.Is(err, client.ErrNotFound) {
-		return d.say("there is no organization %s", d.organization)
+		return d.say("organization %s does not exist", d.organization)
 	}
 	if err := d.own(ctx); err != nil {
 		return err
@@ -218,13 +219,13 @@ func (d *demo) remove(ctx context.Context) error {
 	} {
 		err := d.resources.Delete(ctx, r, resources.DeleteOptions{GracePeriod: -1})
 		if err != nil && !errors.Is(err, client.ErrNotFound) {
-			return hint.Add(fmt.Errorf("removing %s: %w", r, err), "'freshet get all -n %s' shows what is there; "+
-				"what others have put there they have to remove.", d.organization)
+			return hint.Add(fmt.Errorf("deleting %s: %w", r, err), "'freshet get all -n %s' shows the remaining "+
+				"objects; delete those that the demo did not create yourself.", d.organization)
 		}
 		if _, err := d.resources.Wait(ctx, r,
 			func(o resources.Object) (bool, error) { return o == nil, nil }); err != nil {
-			return fmt.Errorf("waiting until %s is gone: %w", r, err)
+			return fmt.Errorf("waiting until %s is deleted: %w", r, err)
 		}
 	}
-	return d.say("the example in organization %s is gone", d.organization)
+	return d.say("demo in organization %s deleted", d.organization)
 }

@@ -11,7 +11,7 @@ import (
 	"freshet/client"
 )
 
-// scrape is what the metrics of a server said at a moment.
+// scrape has the metrics of a server at one time.
 type scrape struct {
 	at     time.Time
 	series []series
@@ -23,10 +23,10 @@ type series struct {
 	value  float64
 }
 
-// label is one of a series, as the text form of Prometheus has it.
+// label matches one label in the Prometheus text format.
 var label = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 
-// metrics asks for what of the metrics the caller may see.
+// metrics fetches the metrics that the caller may see.
 func metrics(ctx context.Context, conn *client.Client) (*scrape, error) {
 	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/metrics"})
 	if err != nil {
@@ -58,21 +58,22 @@ func parseMetrics(text string, at time.Time) *scrape {
 	return s
 }
 
-// sum adds up the series of a name that have the labels (name and value in turn).
+// sum adds up the series of a metric that have the labels, which are given as alternating
+// names and values.
 func (s *scrape) sum(name string, labels ...string) float64 {
 	total := 0.0
 	s.each(name, labels, func(value float64) { total += value })
 	return total
 }
 
-// most is the largest of them, 0 when there is none.
+// most returns the largest value of a metric, 0 if it has no series.
 func (s *scrape) most(name string) float64 {
 	largest := 0.0
 	s.each(name, nil, func(value float64) { largest = max(largest, value) })
 	return largest
 }
 
-// least is the smallest of them; false when there is none.
+// least returns the smallest value of a metric, false if it has no series.
 func (s *scrape) least(name string) (float64, bool) {
 	smallest, found := 0.0, false
 	s.each(name, nil, func(value float64) {
@@ -95,7 +96,7 @@ func (s *scrape) each(name string, labels []string, do func(float64)) {
 	}
 }
 
-// label is the value of a label of the first series of a name.
+// label returns the value of a label of the first series of a metric.
 func (s *scrape) label(name, of string) string {
 	for _, one := range s.series {
 		if one.name == name {
@@ -105,8 +106,8 @@ func (s *scrape) label(name, of string) string {
 	return ""
 }
 
-// rate is how fast a counter grew since an earlier scrape, by the second. A server
-// that was started anew in between begins at 0.
+// rate returns how fast a counter grew per second since an earlier scrape. It is 0 if the
+// counter is smaller, because the server was restarted in between.
 func (s *scrape) rate(before *scrape, name string) float64 {
 	seconds := s.at.Sub(before.at).Seconds()
 	if seconds <= 0 {

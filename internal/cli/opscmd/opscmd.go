@@ -1,7 +1,7 @@
-// Package opscmd has the commands of whoever looks after a server from elsewhere:
-// how it does (status), what it can do (bench), and something to look at (demo);
-// and the sheets of commands to copy.
-// They speak to it through the public client alone.
+// Package opscmd implements commands for operators of a server on another machine: its
+// status (status), its performance (bench), demo data (demo), the address of the console
+// (open), and cheat sheets (cheat). They use only the public package client. Commands that
+// need the server's machine are in servercmd.
 package opscmd
 
 import (
@@ -10,11 +10,11 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return append(command.InGroup(command.GroupServer, newStatus(env), newBench(env), newDemo(env)),
 		command.InGroup(command.GroupConnect, append(command.Offline(newCheat(env)), newOpen(env))...)...)
 }
 
-// fieldManager owns the fields that these commands write.
+// fieldManager is the field manager of the objects that these commands write.
 const fieldManager = "freshet-cli"

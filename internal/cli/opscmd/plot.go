@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a drawing measures, in its own units.
+// The dimensions of a plot in SVG units, and the maximum of points.
 const (
 	plotWidth, plotHeight = 900, 420
 	plotLeft, plotBottom  = 70, 50
@@ -15,8 +15,8 @@ const (
 	plotPoints            = 2000
 )
 
-// svg draws how long each call took over the time of the run, logarithmically, with
-// lines at p50 and p99. Of many calls only some are drawn, evenly chosen.
+// svg plots the latency of the calls over the time of the run on a logarithmic scale, with
+// lines at p50 and p99. It draws at most plotPoints calls, at even intervals.
 func (r *result) svg() []byte {
 	lowest, highest := math.Inf(1), 0.001
 	for _, s := range r.samples {
@@ -33,11 +33,15 @@ func (r *result) svg() []byte {
 		return plotHeight - plotBottom - (plotHeight-plotTop-plotBottom)*part
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"`+
+		` font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, plotHeight)
-	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="15">freshet bench %s: %d in %.1f s, %.0f/s, %d calls at a time</text>`+"\n", plotLeft, r.Name, r.Count, r.Seconds, r.PerSecond, r.Workers)
+	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="15">`+
+		"freshet bench %s: %d in %.1f s, %.0f/s, %d concurrent calls</text>\n",
+		plotLeft, r.Name, r.Count, r.Seconds, r.PerSecond, r.Workers)
 	for ms := lowest; ms <= highest*1.001; ms *= 10 {
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%g ms</text>`+"\n",
+		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+
+			`<text x="%d" y="%.1f" text-anchor="end">%g ms</text>`+"\n",
 			plotLeft, plotWidth-plotRight, y(ms), y(ms), plotLeft-8, y(ms)+4, ms)
 	}
 	for i := range 6 {
@@ -55,7 +59,8 @@ func (r *result) svg() []byte {
 		ms    float64
 		color string
 	}{{"p50", r.P50, "#16a34a"}, {"p99", r.P99, "#dc2626"}} {
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end" fill="%s">%s %.1f ms</text>`+"\n",
+		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/>`+
+			`<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s %.1f ms</text>`+"\n",
 			plotLeft, plotWidth-plotRight, y(q.ms), y(q.ms), q.color, plotWidth-plotRight-4, y(q.ms)-4,
 			q.color, q.name, q.ms)
 	}

@@ -27,7 +27,7 @@ const parcelSchema = `{"type": "record", "name": "Shipment", "namespace": "shop"
   {"name": "carrier", "type": "string"},
   {"name": "at", "type": "long"}]}`
 
-// shop takes orders, and its warehouse ships them.
+// shop produces orders, and its warehouse consumes them and produces shipments.
 type shop struct {
 	*demo
 	conn  *client.Client
@@ -36,14 +36,14 @@ type shop struct {
 	taken, shipped atomic.Int64
 }
 
-// open makes topics, subscriptions and schemas that are missing.
+// open creates the missing topics, subscriptions and schemas.
 func (s *shop) open(ctx context.Context) error {
 	registry := schemas.New(s.conn)
 	s.codec = schemas.NewCodec(registry)
 	for topic, schema := range map[string]string{demoOrders: orderSchema, demoParcels: parcelSchema} {
 		if err := s.conn.Topic(topic).Create(ctx, client.TopicOptions{Partitions: 3}); err != nil &&
 			!errors.Is(err, client.ErrConflict) {
-			return fmt.Errorf("making topic %s: %w", topic, err)
+			return fmt.Errorf("creating topic %s: %w", topic, err)
 		}
 		if _, err := registry.Register(ctx, schemas.SubjectForValue(topic),
 			schemas.Schema{Type: schemas.Avro, Text: schema}); err != nil {
@@ -54,13 +54,13 @@ func (s *shop) open(ctx context.Context) error {
 		err := s.conn.Topic(demoOrders).Subscription(name).Create(ctx,
 			client.SubscriptionOptions{From: client.Earliest})
 		if err != nil && !errors.Is(err, client.ErrConflict) {
-			return fmt.Errorf("making subscription %s: %w", name, err)
+			return fmt.Errorf("creating subscription %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// trade runs shop and warehouse for as long as was asked for. An interrupt ends it.
+// trade runs the shop and the warehouse for the duration of --for, or until an interrupt.
 func (s *shop) trade(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.period)
 	defer cancel()
@@ -72,7 +72,7 @@ func (s *shop) trade(ctx context.Context) error {
 		s.say("%d orders were taken, %d were shipped", s.taken.Load(), s.shipped.Load()))
 }
 
-// ended says whether an error is only the end of the time.
+// ended reports whether there is no error, or only the end of the run.
 func ended(ctx context.Context, err error) bool { return err == nil || ctx.Err() != nil }
 
 func (s *shop) sell(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (s *shop) sell(ctx context.Context) error {
 	}
 }
 
-// ship makes a parcel of every order.
+// ship produces a shipment for every order.
 func (s *shop) ship(ctx context.Context) error {
 	parcels := s.conn.Topic(demoParcels)
 	for order, err := range s.conn.Topic(demoOrders).Subscription("warehouse").Messages(ctx) {
@@ -142,7 +142,7 @@ func (s *shop) ship(ctx context.Context) error {
 			return fmt.Errorf("shipping an order: %w", err)
 		}
 		if err != nil {
-			return nil // the time is over; the order comes again
+			return nil // the run has ended; the order is redelivered
 		}
 		order.Ack()
 		s.shipped.Add(1)
@@ -158,14 +158,14 @@ func (s *shop) encode(ctx context.Context, topic string, value map[string]any) (
 	return s.codec.EncodeJSON(ctx, schemas.SubjectForValue(topic), text)
 }
 
-func pick(words ...string) string { return words[rand.IntN(len(words))] } //nolint:gosec // an example
+func pick(words ...string) string { return words[rand.IntN(len(words))] } //nolint:gosec // demo data
 
-// newOrder is a plausible one.
+// newOrder returns a random order.
 func newOrder() map[string]any {
 	var items []map[string]any
 	total := 0
-	for range 1 + rand.IntN(3) { //nolint:gosec // an example
-		quantity, cents := 1+rand.IntN(3), 299+100*rand.IntN(80) //nolint:gosec // an example
+	for range 1 + rand.IntN(3) { //nolint:gosec // demo data
+		quantity, cents := 1+rand.IntN(3), 299+100*rand.IntN(80) //nolint:gosec // demo data
 		items = append(items, map[string]any{
 			"article":  pick("teapot", "cup", "saucer", "kettle", "tin", "spoon"),
 			"quantity": quantity, "cents": cents,
@@ -173,8 +173,11 @@ func newOrder() map[string]any {
 		total += quantity * cents
 	}
 	return map[string]any{
-		"id": fmt.Sprintf("%d-%06d", time.Now().Unix(), rand.IntN(1_000_000)), "customer": fmt.Sprintf("customer-%d", 1+rand.IntN(50)), //nolint:gosec // an example
-		"country": pick("DE", "FR", "GB", "JP", "NL", "US"), "items": items, "total": total,
-		"at": time.Now().UnixMilli(),
+		"id":       fmt.Sprintf("%d-%06d", time.Now().Unix(), rand.IntN(1_000_000)), //nolint:gosec // demo data
+		"customer": fmt.Sprintf("customer-%d", 1+rand.IntN(50)),                     //nolint:gosec // demo data
+		"country":  pick("DE", "FR", "GB", "JP", "NL", "US"),
+		"items":    items,
+		"total":    total,
+		"at":       time.Now().UnixMilli(),
 	}
 }

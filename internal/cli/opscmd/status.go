@@ -16,7 +16,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// overview is how a server does. What the caller may not see is left out.
+// overview is the status of a server. It omits what the caller may not see.
 type overview struct {
 	Server  string     `json:"server"`
 	Time    time.Time  `json:"time"`
@@ -58,20 +58,20 @@ func newStatus(env *command.Env) *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show on one screen how a server does",
-		Long: `Show on one screen how a server does: version and time since its start, health,
-organizations, clusters and topics, rates and backlog of messages, disk, backups. What
-you may not see is left out: a system administrator sees everything, others what
-belongs to their organization if they have the role metrics-viewer.
+		Short: "Show the status of a server on one screen",
+		Long: `Show the status of a server on one screen: version, uptime, health, organizations,
+clusters and topics, message rates and backlog, disk, backups. A system administrator
+sees everything; other callers see their organization if they have the role
+metrics-viewer.
 
-Rates are those of the time between two looks: a second, or with -w what --every says.`,
+Rates are averages over one second, or with -w over --every.`,
 		Example: `  # once
   freshet status
 
-  # for a script
+  # as JSON, for a script
   freshet status -o json > status.json
 
-  # again and again, until it is interrupted
+  # refresh until interrupted
   freshet status -w`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,13 +87,13 @@ Rates are those of the time between two looks: a second, or with -w what --every
 			return s.run(cmd.Context(), watch)
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again")
-	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how `often` with --watch")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh until interrupted")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "refresh `interval` of --watch, at least 1s")
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
-// status is one run.
+// status is the state of one status command.
 type status struct {
 	env    *command.Env
 	conn   *client.Client
@@ -137,7 +137,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look asks for everything once.
+// look collects the status once.
 func (s *status) look(ctx context.Context) (*overview, error) {
 	o := &overview{Server: s.conn.BaseURL(), Time: time.Now().UTC().Truncate(time.Millisecond)}
 	answer, err := s.conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/readyz", Timeout: 10 * time.Second})
@@ -165,7 +165,7 @@ func (s *status) look(ctx context.Context) (*overview, error) {
 	return o, nil
 }
 
-// count asks for organizations and clusters, as far as the caller may see them.
+// count counts the organizations and clusters that the caller may see.
 func (s *status) count(ctx context.Context, o *overview) error {
 	r := resources.New(s.conn)
 	organizations, err := r.List(ctx, resources.Organizations, "", resources.ListOptions{})
@@ -202,7 +202,7 @@ func (s *status) count(ctx context.Context, o *overview) error {
 	return nil
 }
 
-// measure takes what the metrics say.
+// measure fills in the values of the metrics.
 func (s *status) measure(o *overview, now *scrape) {
 	o.Version = now.label("freshet_build_info", "version")
 	if start := now.most("process_start_time_seconds"); start > 0 {
@@ -230,7 +230,7 @@ func (s *status) measure(o *overview, now *scrape) {
 		o.LastBackup = &moment
 	}
 	if now.most("freshet_etcd_refusing") > 0 {
-		o.Problem = append(o.Problem, "the store of resources is full and takes nothing new")
+		o.Problem = append(o.Problem, "the resource store is full and accepts no new objects")
 	}
 }
 
@@ -274,7 +274,7 @@ func (s *status) print(o *overview, watch bool) error {
 		line("Backlog", "%d messages, the oldest %s old", m.Backlog,
 			output.Age(time.Duration(m.OldestAgeSeconds)*time.Second))
 	} else {
-		line("Messages", "not shown: that takes the role metrics-viewer")
+		line("Messages", "not shown: requires the role metrics-viewer")
 	}
 	if o.Disk != nil {
 		line("Disk", "%s used, %s free", bytes(o.Disk.UsedBytes), bytes(o.Disk.FreeBytes))
@@ -282,7 +282,7 @@ func (s *status) print(o *overview, watch bool) error {
 	if o.LastBackup != nil {
 		line("Last backup", "%s ago", output.Age(o.Time.Sub(*o.LastBackup)))
 	} else if o.Messages != nil {
-		line("Last backup", "none on schedule (backup.directory)")
+		line("Last backup", "no scheduled backup (backup.directory)")
 	}
 	for _, problem := range o.Problem {
 		fmt.Fprintf(&b, "%-15s%s\n", style.Bad("Problem:"), output.Clean(problem))
@@ -291,7 +291,7 @@ func (s *status) print(o *overview, watch bool) error {
 	return err
 }
 
-// bytes writes a size as people do.
+// bytes formats a number of bytes with a binary unit.
 func bytes(n int64) string {
 	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB"}, float64(n)
 	i := 0

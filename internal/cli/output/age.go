@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Age is how long something has been, in the two largest units that matter, as
-// kubectl prints it.
+// Age formats a duration as kubectl does, in its one or two largest units.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	seconds := int(d.Seconds())

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// context is how many equal lines stand around a change.
+// diffContext is the number of unchanged lines around a change.
 const diffContext = 3
 
-// Diff prints what changes from one text to the other, in the unified form.
+// Diff prints the difference of two texts in the unified format.
 func Diff(w io.Writer, style Style, fromName, toName, from, to string) error {
 	edits := lineEdits(lines(from), lines(to))
 	var b strings.Builder
@@ -43,7 +43,7 @@ func Diff(w io.Writer, style Style, fromName, toName, from, to string) error {
 	return err
 }
 
-// edit is a line that stays (' '), goes ('-') or comes ('+').
+// edit is a line that is unchanged (' '), removed ('-') or added ('+').
 type edit struct {
 	op   byte
 	line string
@@ -70,8 +70,8 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// hunk is the next group of changes with what stands around it; first is -1 when
-// there is none.
+// hunk returns the range of the next changes with their context. first is -1 if no change
+// follows.
 func hunk(edits []edit, start int) (first, end int) {
 	first = -1
 	equal := 0
@@ -92,10 +92,11 @@ func hunk(edits []edit, start int) (first, end int) {
 	return first, min(len(edits), end+diffContext)
 }
 
-// maxDiff bounds the table of the comparison; larger texts are shown as replaced.
+// maxDiff limits the number of table cells of the comparison. Larger texts are shown as
+// completely replaced.
 const maxDiff = 16 << 20
 
-// lineEdits compares by the longest common subsequence.
+// lineEdits compares two texts by their longest common subsequence.
 func lineEdits(from, to []string) []edit {
 	var head, tail []edit
 	for len(from) > 0 && len(to) > 0 && from[0] == to[0] {
@@ -117,7 +118,7 @@ func middleEdits(from, to []string) []edit {
 	var edits []edit
 	i, j := 0, 0
 	if len(from)*len(to) <= maxDiff {
-		// length[i][j] is the longest common subsequence of from[i:] and to[j:].
+		// length[i][j] is the length of the longest common subsequence of from[i:] and to[j:].
 		length := make([][]int32, len(from)+1)
 		for i := range length {
 			length[i] = make([]int32, len(to)+1)

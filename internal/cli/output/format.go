@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is a way to print.
+// Format is an output format, the value of -o.
 type Format string
 
-// The formats.
+// The common formats.
 const (
 	FormatTable Format = "table"
 	FormatWide  Format = "wide"
@@ -24,8 +24,7 @@ const (
 	FormatText  Format = "text"
 )
 
-// AddFlag gives a command the flag -o with the formats it knows, of which the
-// first is the default.
+// AddFlag adds the flag -o with the formats of a command. The first one is the default.
 func AddFlag(f *pflag.FlagSet, format *Format, known ...Format) {
 	*format = known[0]
 	f.VarP(&formatValue{format, known}, "output", "o", words(known))
@@ -39,7 +38,7 @@ func words(known []Format) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// formatValue is the flag: an unknown format is a usage error.
+// formatValue is the value of the flag -o. It rejects unknown formats.
 type formatValue struct {
 	format *Format
 	known  []Format
@@ -50,13 +49,14 @@ func (v *formatValue) Type() string   { return "format" }
 
 func (v *formatValue) Set(text string) error {
 	if !slices.Contains(v.known, Format(text)) {
-		return fmt.Errorf("it takes %s", words(v.known))
+		return fmt.Errorf("use %s", words(v.known))
 	}
 	*v.format = Format(text)
 	return nil
 }
 
-// Formats are those that the flag -o of a command takes, for completion.
+// Formats lists the formats of a command's flag -o, for completion. It is nil for a command
+// without the flag.
 func Formats(f *pflag.FlagSet) []string {
 	flag := f.Lookup("output")
 	if flag == nil {
@@ -73,7 +73,7 @@ func Formats(f *pflag.FlagSet) []string {
 	return names
 }
 
-// JSON prints a value, indented.
+// JSON prints a value as indented JSON.
 func JSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -81,7 +81,7 @@ func JSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// YAML prints a value by its JSON tags.
+// YAML prints a value as YAML, with the names of its JSON tags.
 func YAML(w io.Writer, value any) error {
 	text, err := yaml.Marshal(value)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestTable(t *testing.T) {
 	if err := table.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	table.Rows = [][]string{{"b", "False", "here", "2s"}} // more of the same table
+	table.Rows = [][]string{{"b", "False", "here", "2s"}} // more rows of the same table
 	if err := table.Write(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTextCannotSteerTheTerminal: names and messages come from others.
+// TestTextCannotSteerTheTerminal checks that control characters in names and messages,
+// which other users choose, do not reach the terminal.
 func TestTextCannotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2Jb\rc\u202ed\x00\n\te\x9b"
@@ -65,7 +66,8 @@ func TestDiff(t *testing.T) {
 	if err := output.Diff(&b, output.Style{}, "old", "new", from, to); err != nil {
 		t.Fatal(err)
 	}
-	want := "--- old\n+++ new\n@@ -1,7 +1,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7\n@@ -10,3 +10,4 @@\n 10\n 11\n 12\n+13\n"
+	want := "--- old\n+++ new\n@@ -1,7 +1,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7\n" +
+		"@@ -10,3 +10,4 @@\n 10\n 11\n 12\n+13\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
@@ -94,14 +96,15 @@ func TestNoColoursOffTheTerminal(t *testing.T) {
 	}
 }
 
-// TestMeterIsOfNow: what was fast a while ago is not any more.
+// TestMeterIsOfNow checks that the rate is that of the last seconds, not the average since
+// the start.
 func TestMeterIsOfNow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := output.NewMeter()
 		run := func(seconds, each int) (rate float64) {
 			for range 10 * seconds {
-				time.Sleep(100 * time.Millisecond) // of the bubble's clock
+				time.Sleep(100 * time.Millisecond) // fake time of synctest
 				m.Add(each)
 				rate = m.PerSecond()
 			}

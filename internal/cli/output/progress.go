@@ -10,17 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress is one line that says how it goes, written again and again on a
-// terminal and not at all elsewhere. It is for one goroutine.
+// Progress is a progress line that is rewritten on a terminal. It prints nothing elsewhere.
+// It is not safe for concurrent use.
 type Progress struct {
-	w     io.Writer // nil when nobody looks on
+	w     io.Writer // nil if w is not a terminal
 	width func() int
-	next  time.Time // when the line may be written again
+	next  time.Time // earliest time of the next update
 	shown bool
 }
 
-// NewProgress makes a line on w, unless that is no terminal or one that cannot erase a
-// line.
+// NewProgress returns a progress line on w. It prints nothing if w is not a terminal, or a
+// terminal that cannot erase a line.
 func NewProgress(w io.Writer, getenv func(string) string) *Progress {
 	if !IsTerminal(w) || getenv("TERM") == "dumb" {
 		return &Progress{}
@@ -28,30 +28,31 @@ func NewProgress(w io.Writer, getenv func(string) string) *Progress {
 	return &Progress{w: w, width: func() int { return columns(w) }}
 }
 
-// columns is how wide a terminal is; 80 when it does not say.
+// columns returns the width of a terminal, 80 if it is unknown.
 func columns(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 { //nolint:gosec // a file descriptor is small
+		descriptor := int(file.Fd()) //nolint:gosec // a file descriptor is small
+		if width, _, err := term.GetSize(descriptor); err == nil && width > 0 {
 			return width
 		}
 	}
 	return 80
 }
 
-// progressEvery keeps a terminal readable.
+// progressEvery is the minimum interval between two updates.
 const progressEvery = 100 * time.Millisecond
 
-// Printf replaces the line, unless that was done a moment ago. What does not fit is
-// cut off: a line that wraps could not be erased.
+// Printf replaces the line, at most once per interval. It truncates the line to the width of
+// the terminal, because a wrapped line could not be erased.
 func (p *Progress) Printf(format string, args ...any) {
 	if p.w == nil || time.Now().Before(p.next) {
 		return
 	}
 	p.next, p.shown = time.Now().Add(progressEvery), true
-	_, _ = io.WriteString(p.w, "\r\x1b[K"+cut(fmt.Sprintf(format, args...), p.width()-1)) // only a decoration
+	_, _ = io.WriteString(p.w, "\r\x1b[K"+cut(fmt.Sprintf(format, args...), p.width()-1))
 }
 
-// cut is the beginning of a line, at most n characters.
+// cut truncates a line to n characters.
 func cut(line string, n int) string {
 	if utf8.RuneCountInString(line) <= n {
 		return line
@@ -59,20 +60,20 @@ func cut(line string, n int) string {
 	return string([]rune(line)[:max(n, 0)])
 }
 
-// Clear removes the line; do so before anything else is printed.
+// Clear erases the line. Call it before printing anything else.
 func (p *Progress) Clear() {
 	if p.shown {
-		_, _ = io.WriteString(p.w, "\r\x1b[K") // only a decoration
+		_, _ = io.WriteString(p.w, "\r\x1b[K")
 		p.shown = false
 	}
 }
 
-// Meter says how fast something goes now: in the last second or two, and not since it
-// began. It is for one goroutine.
+// Meter measures the current rate: that of the last one or two seconds, not the average
+// since the start. It is not safe for concurrent use.
 type Meter struct {
 	begin time.Time
 	count int
-	// What was counted when the rate was last taken, and before that.
+	// marks are the last two samples of the count, at least a second apart, older first.
 	marks [2]mark
 }
 
@@ -81,19 +82,19 @@ type mark struct {
 	count int
 }
 
-// NewMeter begins to count.
+// NewMeter starts a measurement.
 func NewMeter() *Meter {
 	now := mark{at: time.Now()}
 	return &Meter{begin: now.at, marks: [2]mark{now, now}}
 }
 
-// Add counts.
+// Add adds n to the count.
 func (m *Meter) Add(n int) { m.count += n }
 
-// Count is what was counted.
+// Count returns the count.
 func (m *Meter) Count() int { return m.count }
 
-// PerSecond is the rate.
+// PerSecond returns the current rate.
 func (m *Meter) PerSecond() float64 {
 	now := time.Now()
 	rate := float64(m.count-m.marks[0].count) / max(now.Sub(m.marks[0].at).Seconds(), 0.001)
@@ -103,14 +104,15 @@ func (m *Meter) PerSecond() float64 {
 	return rate
 }
 
-// Show writes number and rate as the line of progress; not of what is over at once.
+// Show prints count and rate as the progress line. It prints nothing in the first
+// moments, so that short operations show no line.
 func (m *Meter) Show(p *Progress, thing string) {
 	if time.Since(m.begin) >= progressEvery {
 		p.Printf("%s, %.0f/s", Number(m.count, thing), m.PerSecond())
 	}
 }
 
-// Number is a number of things, in words.
+// Number formats a count with a noun, in the plural if necessary.
 func Number(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

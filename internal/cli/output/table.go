@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Column is one of a table.
+// Column is a column of a table.
 type Column struct {
 	Name string
-	// Wide is for a column that only -o wide shows.
+	// Wide is set for a column that only -o wide shows.
 	Wide bool
 }
 
-// Columns makes columns that are always shown.
+// Columns returns columns that are always shown.
 func Columns(names ...string) []Column {
 	columns := make([]Column, len(names))
 	for i, name := range names {
@@ -22,23 +22,23 @@ func Columns(names ...string) []Column {
 	return columns
 }
 
-// Table is rows under headings, as kubectl prints them.
+// Table is a table in the format of kubectl.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
-	// Wide shows all columns, NoHeaders leaves out the headings.
+	// Wide shows all columns, NoHeaders omits the headings.
 	Wide, NoHeaders bool
 	// Paint colours a cell; it must not change its width.
 	Paint func(column int, cell string) string
 
-	widths []int // of the columns, kept from one Write to the next
+	widths []int // column widths, kept between calls of Write
 }
 
-// gap is between columns, as in kubectl.
+// gap is the number of spaces between columns, as in kubectl.
 const gap = 3
 
-// Write prints the rows, and the headings the first time. Text from a server
-// cannot steer the terminal.
+// Write prints the rows, and the headings in the first call. It escapes control characters,
+// because cells contain text from servers.
 func (t *Table) Write(w io.Writer) error {
 	first := t.widths == nil
 	if first {
@@ -75,7 +75,7 @@ func (t *Table) line(b *strings.Builder, cells []string, paint func(int, string)
 		if c.Wide && !t.Wide || i >= len(cells) {
 			continue
 		}
-		if cells[i] == "" { // nothing follows the last cell of a line
+		if cells[i] == "" { // pad only before the next non-empty cell: no trailing spaces
 			pad += t.widths[i] + gap
 			continue
 		}

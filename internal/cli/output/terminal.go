@@ -1,6 +1,6 @@
-// Package output is how the commands print: tables, JSON, YAML and names, colours
-// and progress where a person looks on, and nothing of that kind in pipes. It
-// knows nothing of what it prints.
+// Package output prints the results of commands: tables, JSON, YAML, names and differences.
+// On terminals it adds colours and progress lines, in pipes and files it does not. It
+// depends on no command and on no resource kind.
 package output
 
 import (
@@ -14,35 +14,34 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal says whether a person is likely to read what is written to w, or to
-// type what is read from it.
+// IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
 }
 
-// Style colours words. The zero Style leaves them as they are.
+// Style colours text. The zero Style uses no colours.
 type Style struct{ coloured bool }
 
-// StyleFor is the style of a stream: coloured on a terminal that can show it, unless
-// NO_COLOR asks for none.
+// StyleFor returns the style for a stream. It has colours if the stream is a terminal that
+// supports them and NO_COLOR is not set.
 func StyleFor(w io.Writer, getenv func(string) string) Style {
 	return Style{IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
 }
 
-// Good is for what is as it should be.
+// Good is for success.
 func (s Style) Good(text string) string { return s.paint("32", text) }
 
-// Warn is for what deserves a look.
+// Warn is for warnings.
 func (s Style) Warn(text string) string { return s.paint("33", text) }
 
-// Bad is for what is wrong.
+// Bad is for failures.
 func (s Style) Bad(text string) string { return s.paint("31", text) }
 
 // Bold is for names and headings.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
-// Faint is for what matters less.
+// Faint is for secondary information.
 func (s Style) Faint(text string) string { return s.paint("2", text) }
 
 func (s Style) paint(code, text string) string {
@@ -52,8 +51,8 @@ func (s Style) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Clean makes text from elsewhere harmless for a terminal: control characters
-// are written out. Lines stay lines.
+// Clean escapes the control characters in text from a server, so that it cannot control the
+// terminal. It keeps line breaks and tabs.
 func Clean(text string) string { return clean(text, "\n\t") }
 
 func clean(text, keep string) string {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Man makes one man page per command, by file name.
+// Man returns one man page per command, by file name.
 func Man(tree []Command, version string) map[string]string {
 	pages := map[string]string{}
 	root := tree[0]
@@ -64,7 +64,7 @@ func options(flags []Flag) string {
 	return b.String()
 }
 
-// block sets paragraphs as text and indented lines as they are.
+// block formats paragraphs as text, and indented paragraphs as preformatted text.
 func block(text string) string {
 	var b strings.Builder
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -84,7 +84,7 @@ func preformatted(text string) string {
 	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi\n"
 }
 
-// roff makes text safe: no backslash, hyphen or control line of its own.
+// roff escapes backslashes, hyphens and control lines.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// notice stands on every page that is made.
-const notice = "<!-- Made by `make cli-reference` from the commands themselves; changes here are overwritten. -->\n\n"
+// notice is the first line of every generated page.
+const notice = "<!-- Generated from the help texts by `make cli-reference`. Do not edit. -->\n\n"
 
-// Markdown makes one page per family of commands, by file name: README.md is the
-// list of all.
+// Markdown returns one page per command family, by file name. README.md lists all
+// commands.
 func Markdown(tree []Command) map[string]string {
 	pages := map[string]string{}
 	root := tree[0]
@@ -26,7 +26,7 @@ func Markdown(tree []Command) map[string]string {
 		}
 		pages[page] += section(c, len(words)-1)
 	}
-	index.WriteString("\n## Flags that choose a server\n\nEvery command that speaks to a server takes them.\n\n" +
+	index.WriteString("\n## Flags that choose a server\n\nEvery command that connects to a server takes them.\n\n" +
 		flagTable(root.Flags))
 	pages["README.md"] = index.String()
 	return pages
@@ -80,7 +80,7 @@ func flagTable(flags []Flag) string {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// paragraphs keeps indented lines as they are and the rest as text.
+// paragraphs puts indented lines into code blocks and keeps the rest as text.
 func paragraphs(text string) string {
 	var b strings.Builder
 	code := false

@@ -1,6 +1,5 @@
-// Package reference writes down the commands from what they say of themselves: as
-// Markdown, as man pages, and as JSON for programs. The checked-in reference
-// (docs/reference/cli) is made with it.
+// Package reference renders the help texts of the commands as Markdown, as man pages, and
+// as data for JSON. It generates the checked-in reference in docs/reference/cli.
 package reference
 
 import (
@@ -20,23 +19,22 @@ type Command struct {
 	Short    string   `json:"short"`
 	Long     string   `json:"long,omitempty"`
 	Examples string   `json:"examples,omitempty"`
-	// Connects says that it takes the flags that choose a server.
+	// Connects reports whether the command takes the flags that choose a server.
 	Connects bool     `json:"connects"`
 	Flags    []Flag   `json:"flags,omitempty"`
-	Commands []string `json:"commands,omitempty"` // paths of those below it
+	Commands []string `json:"commands,omitempty"` // paths of the subcommands
 }
 
 // Flag is one flag.
 type Flag struct {
 	Name      string `json:"name"`
 	Shorthand string `json:"shorthand,omitempty"`
-	Value     string `json:"value,omitempty"` // what it takes, "" for a switch
+	Value     string `json:"value,omitempty"` // name of its value, "" for a boolean flag
 	Default   string `json:"default,omitempty"`
 	Usage     string `json:"usage"`
 }
 
-// Tree lists a command and all below it, but for hidden ones, in the order of the
-// help.
+// Tree lists a command and its subcommands, without hidden ones, in the order of the help.
 func Tree(cmd *cobra.Command) []Command {
 	list := []Command{describe(cmd)}
 	for _, sub := range cmd.Commands() {
@@ -69,5 +67,5 @@ func describe(cmd *cobra.Command) Command {
 	return c
 }
 
-// fileName is that of a command's page, without its extension.
+// fileName returns the file name of a command's page, without the extension.
 func fileName(path string) string { return strings.ReplaceAll(path, " ", "-") }

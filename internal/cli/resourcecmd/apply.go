@@ -16,10 +16,10 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// fieldManager owns the fields that are applied.
+// fieldManager is the default field manager of applied objects.
 const fieldManager = "freshet"
 
-// apply is one run of apply.
+// apply has the connection and the flags of one apply command.
 type apply struct {
 	*session
 	files     []string
@@ -34,19 +34,20 @@ func newApply(env *command.Env) *cobra.Command {
 	a := apply{options: resources.WriteOptions{FieldManager: fieldManager}}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make resources what files say they are",
-		Long: `Make resources what files say they are: what does not exist is created, fields that
-differ are changed, and fields that others own are left alone (server-side apply). All
-files are read before anything is changed; of the objects, those that can be applied
-are, whatever becomes of the others.`,
+		Short: "Create or update resources from files",
+		Long: `Create or update resources from files with server-side apply: missing objects are
+created, fields that differ are changed, and fields of other owners are not touched. All
+files are read before anything is changed. If an object cannot be applied, the others
+still are.`,
 		Example: `  # a file, or all files of a folder
   freshet apply -f account.yaml
 
-  # what would happen? the server says, and changes nothing
+  # check on the server without changing anything
   freshet apply -f manifests --dry-run
 
   # from standard input, and wait until it is ready
-  printf '{apiVersion: cloud.vendor.io/v1alpha1, kind: ServiceAccount, metadata: {name: web}}' | freshet apply -f - --wait`,
+  printf '{apiVersion: cloud.vendor.io/v1alpha1, kind: ServiceAccount, metadata: {name: web}}' |
+    freshet apply -f - --wait`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if len(a.files) == 0 {
@@ -65,24 +66,24 @@ are, whatever becomes of the others.`,
 	f := cmd.Flags()
 	fileFlags(f, &a.files, &a.recursive)
 	dryRunFlag(f, &a.options.DryRun)
-	f.BoolVar(&a.options.Force, "force-conflicts", false, "take over fields that another manager owns")
+	f.BoolVar(&a.options.Force, "force-conflicts", false, "take over fields that another field manager owns")
 	f.StringVar(&a.options.FieldManager, "field-manager", fieldManager,
-		"`name` of who owns the fields that are applied")
-	f.BoolVar(&a.wait, "wait", false, "wait until they are ready")
-	f.DurationVar(&a.timeout, "timeout", time.Minute, "how long to wait")
+		"`name` of the field manager that owns the applied fields")
+	f.BoolVar(&a.wait, "wait", false, "wait until the objects are ready")
+	f.DurationVar(&a.timeout, "timeout", time.Minute, "timeout of --wait")
 	output.AddFlag(f, &a.format, output.FormatName, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
 func fileFlags(f *pflag.FlagSet, files *[]string, recursive *bool) {
 	f.StringSliceVarP(files, "filename", "f", nil,
-		"`file`, folder, or - for standard input; more than once if you like")
-	f.BoolVarP(recursive, "recursive", "R", false, "look into the folders of a folder too")
+		"`file`, folder, or - for standard input; may be repeated")
+	f.BoolVarP(recursive, "recursive", "R", false, "read the subfolders of a folder too")
 }
 
-// dryRunFlag takes what kubectl does: --dry-run=server.
+// dryRunFlag adds --dry-run with the values of kubectl: --dry-run=server.
 func dryRunFlag(f *pflag.FlagSet, dryRun *bool) {
-	f.Var((*dryRunValue)(dryRun), "dry-run", "ask the server what would happen, and change nothing")
+	f.Var((*dryRunValue)(dryRun), "dry-run", "check the request on the server without changing anything")
 	f.Lookup("dry-run").NoOptDefVal = "server"
 }
 
@@ -104,7 +105,7 @@ func (v *dryRunValue) Set(text string) error {
 	case "none", "false":
 		*v = false
 	default:
-		return errors.New("it takes none or server")
+		return errors.New("use none or server")
 	}
 	return nil
 }
@@ -132,13 +133,13 @@ func (a *apply) run(ctx context.Context, all []manifest) error {
 	defer cancel()
 	return each(all, func(m manifest) error {
 		if object, err := a.Get(ctx, m.ref); err != nil || object.Condition("Ready").Status == "" {
-			return err // it has nothing to wait for
+			return err // kinds without the condition are always ready
 		}
 		return a.waitFor(ctx, m.ref, conditionIs("Ready", "True"))
 	})
 }
 
-// apply applies an object, and says what that did.
+// apply applies an object and returns what it did: created, configured or unchanged.
 func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string, error) {
 	if m.ref.Name == "" {
 		object, err := a.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, a.options)
@@ -171,7 +172,7 @@ func explainConflict(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && errors.Is(err, client.ErrConflict) && refused.Reason == "Conflict" {
 		return hint.Add(err,
-			"Leave the field to its owner by taking it out of the file, or take it over with --force-conflicts.")
+			"Remove the field from the file, or take it over with --force-conflicts.")
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// remove is one run of delete.
+// remove has the connection and the flags of one delete command.
 type remove struct {
 	*session
 	files              []string
@@ -32,22 +32,22 @@ func newDelete(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE",
 		Short: "Delete resources",
-		Long: `Delete resources, and wait until they are gone: what a cluster or an account has is
-taken down first. An instance that has clusters is deleted with --cascade foreground,
-which deletes the clusters and all their messages too. What has the annotation
-cloud.vendor.io/destroy-protected is refused.`,
-		Example: `  # a key that is not needed any more
+		Long: `Delete resources, and wait until they are deleted, including the data of a cluster or an
+account. To delete an instance that has clusters, use --cascade foreground, which also
+deletes the clusters and all their messages. The server does not delete objects with the
+annotation cloud.vendor.io/destroy-protected.`,
+		Example: `  # delete a key
   freshet delete ak old-key
 
-  # an instance with its clusters, and whatever they hold
+  # an instance with its clusters and all their messages
   freshet delete mi/trial --cascade foreground
 
-  # what files describe
+  # the objects in files
   freshet delete -f account.yaml --ignore-not-found`,
 		ValidArgsFunction: complete(env),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if (len(args) > 0) == (len(d.files) > 0) {
-				return command.Usagef(cmd, "say what: KIND NAME, KIND/NAME, or -f FILE")
+				return command.Usagef(cmd, "set either KIND NAME, KIND/NAME, or -f FILE")
 			}
 			policies := map[string]string{
 				"": "", "background": "Background", "foreground": "Foreground",
@@ -71,17 +71,17 @@ cloud.vendor.io/destroy-protected is refused.`,
 	f := cmd.Flags()
 	fileFlags(f, &d.files, &d.recursive)
 	dryRunFlag(f, &d.options.DryRun)
-	f.BoolVar(&d.all, "all", false, "all of the kind in the organization")
-	f.StringVarP(&d.selector, "selector", "l", "", "those with these `labels`, such as team=web")
-	f.StringVar(&d.cascade, "cascade", "", "`policy` for what belongs to it: background, foreground or orphan")
-	f.IntVar(&d.options.GracePeriod, "grace-period", -1, "`seconds` that it stays first; -1 is the server's own")
-	f.BoolVar(&d.ignoreMissing, "ignore-not-found", false, "take what does not exist for deleted")
-	f.BoolVar(&d.wait, "wait", true, "wait until they are gone")
-	f.DurationVar(&d.timeout, "timeout", 2*time.Minute, "how long to wait")
+	f.BoolVar(&d.all, "all", false, "delete all objects of the kind in the organization")
+	f.StringVarP(&d.selector, "selector", "l", "", "delete the objects with these `labels`, such as team=web")
+	f.StringVar(&d.cascade, "cascade", "", "deletion `policy` for dependent objects: background, foreground or orphan")
+	f.IntVar(&d.options.GracePeriod, "grace-period", -1, "grace period in `seconds`; -1 uses the server default")
+	f.BoolVar(&d.ignoreMissing, "ignore-not-found", false, "ignore objects that do not exist")
+	f.BoolVar(&d.wait, "wait", true, "wait until the objects are deleted")
+	f.DurationVar(&d.timeout, "timeout", 2*time.Minute, "timeout of the command")
 	return cmd
 }
 
-// targets are the objects that the command line means.
+// targets returns the objects that the command line selects.
 func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, error) {
 	var refs []resources.Ref
 	if len(d.files) > 0 {
@@ -97,11 +97,11 @@ func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, er
 	}
 	switch {
 	case len(what.refs) > 0 && (d.all || d.selector != ""):
-		return nil, command.Usagef(cmd, "names and --all or -l do not go together")
+		return nil, command.Usagef(cmd, "names cannot be combined with --all or -l")
 	case len(what.refs) > 0:
 		return what.refs, nil
 	case !d.all && d.selector == "":
-		return nil, command.Usagef(cmd, "name what to delete, or say --all or -l LABELS")
+		return nil, command.Usagef(cmd, "names are missing; name the objects, or use --all or -l LABELS")
 	}
 	err = each(what.kinds, func(kind resources.Kind) error {
 		objects, err := d.List(cmd.Context(), kind, d.ref(kind, "").Organization,
@@ -124,7 +124,8 @@ func (d *remove) run(ctx context.Context, refs []resources.Ref) error {
 			return nil
 		case errors.Is(err, client.ErrConflict):
 			return hint.Add(fmt.Errorf("%s: %w", ref, err),
-				"--cascade foreground deletes an instance with its clusters; what is protected has the annotation cloud.vendor.io/destroy-protected.")
+				"--cascade foreground deletes an instance with its clusters; protected objects have the annotation "+
+					"cloud.vendor.io/destroy-protected.")
 		case err != nil:
 			return err
 		}

@@ -20,10 +20,10 @@ import (
 func newDescribe(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe KIND [NAME...] | KIND/NAME...",
-		Short: "Show all about resources, and what happened to them",
-		Long: `Show all about resources: what was asked for, what is, the conditions with their
-messages, and the events of the last hour. Secrets are left out.`,
-		Example: `  # a cluster: where it answers, and why it is or is not ready
+		Short: "Show the details of resources and their events",
+		Long: `Show the details of resources: spec, status, the conditions with their messages, and the
+events of the last hour. Secrets are hidden.`,
+		Example: `  # a cluster: its addresses and its conditions
   freshet describe mc default
 
   # an account
@@ -61,7 +61,7 @@ messages, and the events of the last hour. Secrets are left out.`,
 					return err
 				}
 				if !first {
-					_, _ = fmt.Fprintln(env.Out) // between objects; the next write tells
+					_, _ = fmt.Fprintln(env.Out) // the next write reports an error
 				}
 				first = false
 				return s.describe(ctx, env.Out, ref, object)
@@ -107,7 +107,7 @@ func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, 
 	for _, name := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
 		delete(o, name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(o)) { // kinds that have neither spec nor status
+	for _, name := range slices.Sorted(maps.Keys(o)) { // fields of kinds without spec and status
 		s.section(&b, name, o[name])
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -119,13 +119,13 @@ func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, 
 		}
 	}
 	if t := s.eventTable(ctx, ref, uid); t != nil {
-		_, _ = fmt.Fprintln(w, "Events:") // the next write tells
+		_, _ = fmt.Fprintln(w, "Events:") // the next write reports an error
 		return t.Write(w)
 	}
 	return nil
 }
 
-// secretFields are what a description leaves out.
+// secretFields are the fields whose values a description hides.
 var secretFields = []string{"privateKeyData", "encryptedToken", "token", "clientSecret"}
 
 func hide(status map[string]any) {
@@ -136,7 +136,7 @@ func hide(status map[string]any) {
 	}
 }
 
-// section is a value as indented YAML under a heading.
+// section writes a value as indented YAML under a heading.
 func (s *session) section(b *strings.Builder, name string, value any) {
 	switch v := value.(type) {
 	case nil:
@@ -156,7 +156,7 @@ func (s *session) section(b *strings.Builder, name string, value any) {
 	}
 }
 
-// sinceText is a moment, and how long ago it was.
+// sinceText formats a time with its age.
 func sinceText(text string) string {
 	moment, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -186,11 +186,11 @@ func conditionTable(conditions []resources.Condition, style output.Style) *outpu
 	return t
 }
 
-// events are kept by the server for an hour.
+// events is the kind of events. The server keeps them for an hour.
 var events = resources.Kind{Version: "v1", Resource: "events", Kind: "Event", Namespaced: true}
 
-// eventTable is what happened to an object, oldest first; nil when there is nothing
-// or it may not be read.
+// eventTable returns the events of an object, oldest first, or nil if it has none or the
+// caller may not read them.
 func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string) *output.Table {
 	if ref.Organization == "" {
 		return nil
@@ -199,7 +199,7 @@ func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string)
 		FieldSelector: "involvedObject.name=" + ref.Name + ",involvedObject.kind=" + ref.Kind.Kind,
 	})
 	if err != nil {
-		return nil // what happened is extra
+		return nil // events are optional
 	}
 	t := &output.Table{Columns: output.Columns("  Age", "Type", "Reason", "Message")}
 	slices.SortFunc(list, func(a, b resources.Object) int {

@@ -15,7 +15,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// diff is one run of diff.
+// diff has the connection and the flags of one diff command.
 type diff struct {
 	*session
 	files     []string
@@ -28,15 +28,15 @@ func newDiff(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show what apply would change",
-		Long: `Show what apply would change: the server says what every object would be, and nothing
-is kept. The exit code is 0 when nothing would change, and 1 when something would.`,
-		Example: `  # what does this file change?
+		Long: `Show what apply would change, with a dry run on the server. The exit code is 0 if nothing
+would change, and 1 if something would.`,
+		Example: `  # show the changes of a file
   freshet diff -f account.yaml || true
 
-  # nothing, once it is applied
+  # no difference after it is applied
   freshet apply -f account.yaml && freshet diff -f account.yaml
 
-  # in a pipeline: apply only when there is something to apply
+  # in a pipeline: apply only if something changes
   freshet diff -f manifests > changes.txt || freshet apply -f manifests`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -68,7 +68,7 @@ func (d *diff) run(ctx context.Context, all []manifest) error {
 			return nil
 		}
 		differs = true
-		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" as it is", m.ref.String()+" as it would be",
+		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" (current)", m.ref.String()+" (applied)",
 			before, after)
 	})
 	if err == nil && differs {
@@ -77,7 +77,7 @@ func (d *diff) run(ctx context.Context, all []manifest) error {
 	return err
 }
 
-// both are the texts of an object as it is and as it would be.
+// both returns the text of the current object and of the object after apply.
 func (d *diff) both(ctx context.Context, m manifest) (before, after string, err error) {
 	var was, will resources.Object
 	if m.ref.Name != "" {
@@ -99,7 +99,7 @@ func (d *diff) both(ctx context.Context, m manifest) (before, after string, err 
 	return plain(was), plain(will), nil
 }
 
-// plain is what an object asks for, without what the server keeps count of.
+// plain returns an object as YAML, without its status and the metadata that the server sets.
 func plain(object resources.Object) string {
 	var o resources.Object
 	if object == nil || object.Into(&o) != nil {

@@ -12,7 +12,7 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// get is one run of get.
+// get has the connection and the flags of one get command.
 type get struct {
 	*session
 	format             output.Format
@@ -25,20 +25,20 @@ func newGet(env *command.Env) *cobra.Command {
 	var g get
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...] | KIND/NAME...",
-		Short: "Show resources",
-		Long: `Show resources of a kind, of several (sa,mc), or of all that an organization has
+		Short: "List resources",
+		Long: `List resources of one kind, of several kinds (sa,mc), or of all kinds of an organization
 (all). Kinds have short names: sa, sab, usr, mi, mc, ak, rb, ro, cr, pool, pm, and ns
-for organizations. The table is the server's own.`,
+for organizations. The server defines the columns of the table.`,
 		Example: `  # all clusters of the organization
   freshet get mc
 
-  # one of them, as YAML
+  # one cluster, as YAML
   freshet get messagingcluster default -o yaml
 
-  # everything, with all columns
+  # all kinds, with all columns
   freshet get all -o wide
 
-  # follow what happens to the accounts of all organizations
+  # watch the accounts of all organizations
   freshet get sa -A -w`,
 		ValidArgsFunction: complete(env),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -50,7 +50,7 @@ for organizations. The table is the server's own.`,
 				return err
 			}
 			if len(what.refs) > 0 && (g.list.LabelSelector != "" || g.list.FieldSelector != "" || g.everywhere) {
-				return command.Usagef(cmd, "names and -A, -l or --field-selector do not go together")
+				return command.Usagef(cmd, "names cannot be combined with -A, -l or --field-selector")
 			}
 			if g.watch {
 				return g.follow(cmd, what)
@@ -61,19 +61,19 @@ for organizations. The table is the server's own.`,
 	f := cmd.Flags()
 	output.AddFlag(f, &g.format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
 		output.FormatName)
-	f.BoolVarP(&g.watch, "watch", "w", false, "go on and show every change")
-	f.BoolVarP(&g.everywhere, "all-organizations", "A", false, "of all organizations that you may see")
+	f.BoolVarP(&g.watch, "watch", "w", false, "show every change until interrupted")
+	f.BoolVarP(&g.everywhere, "all-organizations", "A", false, "list the objects of all organizations that you may see")
 	f.BoolVar(&g.everywhere, "all-namespaces", false, "")
-	_ = f.MarkHidden("all-namespaces") // what kubectl calls it; it exists
-	f.StringVarP(&g.list.LabelSelector, "selector", "l", "", "only those with these `labels`, such as team=web")
+	_ = f.MarkHidden("all-namespaces") // kubectl's name; fails only for a flag that does not exist
+	f.StringVarP(&g.list.LabelSelector, "selector", "l", "", "list only objects with these `labels`, such as team=web")
 	f.StringVar(&g.list.FieldSelector, "field-selector", "",
-		"only those with these `fields`, such as spec.instanceName=prod")
-	f.BoolVar(&g.noHeaders, "no-headers", false, "leave out the headings of a table")
-	f.BoolVar(&g.managed, "show-managed-fields", false, "with -o yaml and json, show who owns which field")
+		"list only objects with these `fields`, such as spec.instanceName=prod")
+	f.BoolVar(&g.noHeaders, "no-headers", false, "omit the headings of a table")
+	f.BoolVar(&g.managed, "show-managed-fields", false, "with -o yaml and json, show the owners of the fields")
 	return cmd
 }
 
-// organization is where objects of a kind are looked for.
+// organization returns the organization to list, "" for all or for a kind without one.
 func (g *get) organization(kind resources.Kind) string {
 	if g.everywhere || !kind.Namespaced {
 		return ""
@@ -109,8 +109,8 @@ func (g *get) once(ctx context.Context, what selected) error {
 	return err
 }
 
-// print shows objects in another form than a table. One that was named stands for
-// itself, others are in a list.
+// print prints objects as JSON, YAML or names. A single named object is printed alone,
+// others are printed as a List.
 func (g *get) print(objects []resources.Object, single bool) error {
 	for _, o := range objects {
 		if metadata, ok := o.Field("metadata").(map[string]any); ok && !g.managed {
@@ -134,7 +134,7 @@ func (g *get) print(objects []resources.Object, single bool) error {
 	return output.Value(g.env.Out, g.format, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 }
 
-// nameOf is an object as kubectl names it.
+// nameOf returns the name of an object in the form of kubectl, KIND.GROUP/NAME.
 func (s *session) nameOf(o resources.Object) string {
 	kind, ok := resources.Of(s.kinds, o)
 	if !ok {
@@ -155,7 +155,7 @@ func (g *get) tables(ctx context.Context, what selected) error {
 			return err
 		}
 		if shown > 0 {
-			_, _ = fmt.Fprintln(g.env.Out) // between tables; the next write tells
+			_, _ = fmt.Fprintln(g.env.Out) // the next write reports an error
 		}
 		shown++
 		t := g.table(kind, table.Columns, len(kinds) > 1)
@@ -168,7 +168,7 @@ func (g *get) tables(ctx context.Context, what selected) error {
 	return err
 }
 
-// nothing says that there is nothing, where it is not taken for output.
+// nothing reports an empty result on standard error.
 func (g *get) nothing(kinds []resources.Kind) error {
 	what := kinds[0].Resource
 	if len(kinds) > 1 {
@@ -182,7 +182,7 @@ func (g *get) nothing(kinds []resources.Kind) error {
 	return err
 }
 
-// named shows single objects, those of one kind in one table.
+// named prints named objects, one table for each kind.
 func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 	var order []resources.Kind
 	rows := map[string]*resources.Table{}
@@ -192,7 +192,7 @@ func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 		if err != nil {
 			return err
 		}
-		if len(table.Rows) == 0 { // the refusal has the server's own words
+		if len(table.Rows) == 0 { // returns the server's error for a missing object
 			if _, err := g.one(ctx, ref); err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 	})
 	for i, kind := range order {
 		if i > 0 {
-			_, _ = fmt.Fprintln(g.env.Out) // between tables; the next write tells
+			_, _ = fmt.Fprintln(g.env.Out) // the next write reports an error
 		}
 		table := rows[kind.QualifiedName()]
 		t := g.table(kind, table.Columns, len(order) > 1)
@@ -219,7 +219,8 @@ func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 	return err
 }
 
-// table has the server's columns, and the organization where there are several.
+// table returns a table with the server's columns, and a column for the organization with
+// -A.
 func (g *get) table(kind resources.Kind, columns []resources.TableColumn, _ bool) *output.Table {
 	t := &output.Table{Wide: g.format == output.FormatWide, NoHeaders: g.noHeaders}
 	if g.everywhere && kind.Namespaced {
@@ -243,7 +244,7 @@ func (g *get) table(kind resources.Kind, columns []resources.TableColumn, _ bool
 	return t
 }
 
-// rows are the server's, with the kind before the name where there are several.
+// rows returns the server's rows. If several kinds are listed, the kind precedes the name.
 func (g *get) rows(kind resources.Kind, table *resources.Table, several bool) [][]string {
 	var rows [][]string
 	for _, row := range table.Rows {
@@ -259,10 +260,10 @@ func (g *get) rows(kind resources.Kind, table *resources.Table, several bool) []
 	return rows
 }
 
-// follow shows what is there and then every change, until it is interrupted.
+// follow prints the current objects and then every change, until it is interrupted.
 func (g *get) follow(cmd *cobra.Command, what selected) error {
 	if len(what.refs) > 1 || len(what.refs) == 0 && len(what.kinds) > 1 {
-		return command.Usagef(cmd, "-w follows one kind, or one object, at a time")
+		return command.Usagef(cmd, "-w watches one kind, or one object, at a time")
 	}
 	var kind resources.Kind
 	var organization string
@@ -283,7 +284,7 @@ func (g *get) follow(cmd *cobra.Command, what selected) error {
 				return err
 			}
 			if g.format == output.FormatYAML {
-				_, _ = fmt.Fprintln(g.env.Out, "---") // the next write tells
+				_, _ = fmt.Fprintln(g.env.Out, "---") // the next write reports an error
 			}
 			if err := g.print([]resources.Object{event.Object}, true); err != nil {
 				return err
@@ -310,7 +311,7 @@ func (g *get) follow(cmd *cobra.Command, what selected) error {
 	return nil
 }
 
-// markDeleted says in the column Reason that an object is gone.
+// markDeleted sets the column Reason of deleted objects.
 func markDeleted(t *output.Table) {
 	for i, c := range t.Columns {
 		if !strings.EqualFold(c.Name, "Reason") {

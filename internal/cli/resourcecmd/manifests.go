@@ -17,19 +17,19 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// manifest is an object that a file describes.
+// manifest is an object in a file.
 type manifest struct {
-	from   string // file and place in it, for errors
+	from   string // file name, for errors
 	ref    resources.Ref
 	object resources.Object
 }
 
-// maxManifests bounds what is read of one file: the server takes 3 MiB an object.
+// maxManifests limits the size of one file in bytes. The server accepts 3 MiB per object.
 const maxManifests = 64 << 20
 
-// manifests reads all files before anything is done: folders (their .yaml, .yml and
-// .json), files, and - for standard input. What a file says about its organization
-// wins over the context.
+// manifests reads all objects of files, folders (their .yaml, .yml and .json files) and
+// standard input (-). The organization of an object takes precedence over that of the
+// context.
 func (s *session) manifests(paths []string, recursive bool) ([]manifest, error) {
 	var all []manifest
 	err := each(paths, func(path string) error {
@@ -44,7 +44,7 @@ func (s *session) manifests(paths []string, recursive bool) ([]manifest, error) 
 		})
 	})
 	if err == nil && len(all) == 0 {
-		err = errs.Newf(errs.Invalid, "there is no object in %s", strings.Join(paths, ", "))
+		err = errs.Newf(errs.Invalid, "no objects found in %s", strings.Join(paths, ", "))
 	}
 	return all, err
 }
@@ -73,8 +73,8 @@ func filesOf(path string, recursive bool) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = hint.Add(errs.Newf(errs.NotFound, "%s has no .yaml, .yml or .json file", path),
-			"-R looks into its folders too.")
+		err = hint.Add(errs.Newf(errs.NotFound, "folder %s has no .yaml, .yml or .json file", path),
+			"-R reads its subfolders too.")
 	}
 	return files, err
 }
@@ -116,7 +116,7 @@ func (s *session) read(file string) ([]manifest, error) {
 func documents(text []byte) [][]byte {
 	var parts [][]byte
 	for part := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
-		// What follows on the line of a separator is a comment or nothing.
+		// The rest of a separator line is empty or a comment.
 		if len(parts) > 0 {
 			_, part, _ = bytes.Cut(part, []byte("\n"))
 		}
@@ -132,22 +132,22 @@ func documents(text []byte) [][]byte {
 	return kept
 }
 
-// parse makes objects of a document: one, or those of a List.
+// parse returns the object of a document, or the items of a List.
 func (s *session) parse(document []byte) ([]manifest, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return nil, errs.Newf(errs.Invalid, "this is not YAML or JSON: %w", err)
+		return nil, errs.Newf(errs.Invalid, "not YAML or JSON: %w", err)
 	}
 	object, err := resources.ParseObject(text)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "this is not an object: it begins with apiVersion, kind and metadata")
+		return nil, errs.New(errs.Invalid, "not an object: it must have apiVersion, kind and metadata")
 	}
 	if items, ok := object["items"].([]any); ok && strings.HasSuffix(object.Kind(), "List") {
 		var all []manifest
 		for _, item := range items {
 			fields, ok := item.(map[string]any)
 			if !ok {
-				return nil, errs.New(errs.Invalid, "the list has an item that is not an object")
+				return nil, errs.New(errs.Invalid, "list has an item that is not an object")
 			}
 			m, err := s.manifest(fields)
 			if err != nil {
@@ -164,27 +164,27 @@ func (s *session) parse(document []byte) ([]manifest, error) {
 func (s *session) manifest(object resources.Object) (manifest, error) {
 	switch {
 	case object.Kind() == "" || object.APIVersion() == "":
-		return manifest{}, hint.Add(errs.New(errs.Invalid, "the object has no kind or no apiVersion"),
-			"Objects of the service begin with 'apiVersion: %s/%s' and 'kind: ServiceAccount' or another.",
+		return manifest{}, hint.Add(errs.New(errs.Invalid, "object has no kind or no apiVersion"),
+			"Objects begin with 'apiVersion: %s/%s' and a kind, such as 'kind: ServiceAccount'.",
 			resources.Group, resources.Version)
 	case object.Name() == "" && object.Text("metadata", "generateName") == "":
-		return manifest{}, errs.Newf(errs.Invalid, "the %s has no metadata.name", object.Kind())
+		return manifest{}, errs.Newf(errs.Invalid, "%s has no metadata.name", object.Kind())
 	}
 	kind, ok := resources.Of(s.kinds, object)
 	if !ok {
-		return manifest{}, errs.Newf(errs.NotFound, "the server has no kind %s in %s", object.Kind(),
+		return manifest{}, errs.Newf(errs.NotFound, "kind %s of %s does not exist on the server", object.Kind(),
 			object.APIVersion())
 	}
 	ref := s.ref(kind, object.Name())
 	if named := object.Organization(); kind.Namespaced && named != "" {
 		if chosen := s.env.Selection().Organization; chosen != "" && chosen != named {
-			return manifest{}, errs.Newf(errs.Invalid, "%s is of organization %s, and %s was asked for", ref,
-				named, chosen)
+			return manifest{}, errs.Newf(errs.Invalid, "%s is in organization %s, but organization %s was selected",
+				ref, named, chosen)
 		}
 		ref.Organization = named
 	}
 	return manifest{ref: ref, object: object}, nil
 }
 
-// errNoFiles is for who forgot -f.
-var errNoFiles = errors.New("name the files: -f FILE, a folder, or - for standard input")
+// errNoFiles is the usage error of a command without -f.
+var errNoFiles = errors.New("-f is missing; name a file, a folder, or - for standard input")

@@ -1,6 +1,6 @@
-// Package resourcecmd has the commands for resources of any kind, with the words and
-// habits of kubectl: get, describe, apply, diff, delete, wait. It knows no kind by
-// itself: the server says which there are, and how a table of them looks.
+// Package resourcecmd implements the commands for resources of any kind, in the style of
+// kubectl: get, describe, apply, diff, delete, wait. It has no list of kinds: it discovers
+// the kinds and the columns of their tables from the server.
 package resourcecmd
 
 import (
@@ -20,13 +20,13 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return command.InGroup(command.GroupResources,
 		newGet(env), newDescribe(env), newApply(env), newDiff(env), newDelete(env), newWait(env))
 }
 
-// session is a command's connection, and the kinds that the server has.
+// session is the connection of one command, the context in use, and the server's kinds.
 type session struct {
 	*resources.Client
 	env   *command.Env
@@ -46,22 +46,22 @@ func connect(ctx context.Context, env *command.Env) (*session, error) {
 	return &session{Client: r, env: env, at: at, kinds: kinds}, nil
 }
 
-// find are the kinds that a word means.
+// find returns the kinds that a word of the command line selects.
 func (s *session) find(word string) ([]resources.Kind, error) {
 	found := resources.Find(s.kinds, word)
 	found = slices.DeleteFunc(slices.Clone(found), func(k resources.Kind) bool { return !k.Can("get") })
 	if len(found) > 0 {
 		return found, nil
 	}
-	err := errs.Newf(errs.NotFound, "the server has no kind %q", word)
+	err := errs.Newf(errs.NotFound, "kind %q does not exist on the server", word)
 	if near := s.near(word); len(near) > 0 {
 		return nil, hint.Add(err, "Did you mean %s?", strings.Join(near, " or "))
 	}
-	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' shows what there is.",
+	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' lists objects of all kinds.",
 		strings.Join(s.words()[:4], ", "))
 }
 
-// words are the names of all kinds that can be read.
+// words lists the names of all kinds that can be read.
 func (s *session) words() []string {
 	var words []string
 	for _, k := range s.kinds {
@@ -72,7 +72,7 @@ func (s *session) words() []string {
 	return words
 }
 
-// near are kinds whose names have the beginning of the word in them.
+// near lists kinds whose names contain the beginning of the word.
 func (s *session) near(word string) []string {
 	const enough = 4
 	if len(word) < enough {
@@ -82,23 +82,23 @@ func (s *session) near(word string) []string {
 		func(name string) bool { return !strings.Contains(name, strings.ToLower(word[:enough])) })
 }
 
-// selected is what a command line names: all of some kinds, or single objects.
+// selected is the selection of a command line: all objects of kinds, or single objects.
 type selected struct {
-	kinds []resources.Kind // when names is empty
+	kinds []resources.Kind // all objects of these kinds, if refs is empty
 	refs  []resources.Ref
 }
 
-// selection reads KIND[,KIND] [NAME...] or KIND/NAME...
+// selection parses KIND[,KIND] [NAME...] or KIND/NAME...
 func (s *session) selection(cmd *cobra.Command, args []string) (selected, error) {
 	var all selected
 	if len(args) == 0 {
-		return all, command.Usagef(cmd, "say what: KIND, KIND NAME or KIND/NAME")
+		return all, command.Usagef(cmd, "argument is missing: KIND, KIND NAME or KIND/NAME")
 	}
 	if strings.Contains(args[0], "/") {
 		for _, arg := range args {
 			word, name, ok := strings.Cut(arg, "/")
 			if !ok || name == "" || word == "" {
-				return all, command.Usagef(cmd, "%q is not of the form KIND/NAME", arg)
+				return all, command.Usagef(cmd, "argument %q is not of the form KIND/NAME", arg)
 			}
 			kinds, err := s.find(word)
 			if err != nil {
@@ -117,7 +117,7 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 	}
 	for _, name := range args[1:] {
 		if strings.Contains(name, "/") {
-			return all, command.Usagef(cmd, "%q is not a name: write either KIND NAME... or KIND/NAME...", name)
+			return all, command.Usagef(cmd, "name %q is not valid; write either KIND NAME... or KIND/NAME...", name)
 		}
 		for _, kind := range all.kinds {
 			all.refs = append(all.refs, s.ref(kind, name))
@@ -126,17 +126,17 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 	return all, nil
 }
 
-// one is Get, with the way to the names when there is none of this name.
+// one reads an object. A missing object is an error with a hint at the list of objects.
 func (s *session) one(ctx context.Context, ref resources.Ref) (resources.Object, error) {
 	object, err := s.Get(ctx, ref)
 	if errors.Is(err, client.ErrNotFound) {
-		return nil, hint.Add(err, "'freshet get %s' lists those there are in organization %s.", ref.Kind.Resource,
+		return nil, hint.Add(err, "'freshet get %s' lists those in organization %s.", ref.Kind.Resource,
 			s.at.Organization)
 	}
 	return object, err
 }
 
-// ref is an object of the context's organization.
+// ref returns a reference to an object in the context's organization.
 func (s *session) ref(kind resources.Kind, name string) resources.Ref {
 	ref := resources.Ref{Kind: kind, Name: name}
 	if kind.Namespaced {
@@ -145,10 +145,10 @@ func (s *session) ref(kind resources.Kind, name string) resources.Ref {
 	return ref
 }
 
-// completionTimeout keeps a shell from hanging at a server that does not answer.
+// completionTimeout keeps a shell from hanging when the server does not respond.
 const completionTimeout = 3 * time.Second
 
-// complete offers kinds, and the names of what there is.
+// complete completes kinds and the names of objects.
 func complete(env *command.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
@@ -182,7 +182,7 @@ func complete(env *command.Env) cobra.CompletionFunc {
 	}
 }
 
-// names are those of the objects of a kind.
+// names lists the names of the objects of a kind.
 func (s *session) names(ctx context.Context, word string) ([]string, error) {
 	kinds, err := s.find(word)
 	if err != nil {
@@ -203,8 +203,7 @@ func (s *session) names(ctx context.Context, word string) ([]string, error) {
 	return names, nil
 }
 
-// each does something for every item and goes on after a failure; all failures
-// together are the error.
+// each calls do for every item, also after a failure, and joins the errors.
 func each[T any](items []T, do func(T) error) error {
 	var failed []error
 	for _, item := range items {

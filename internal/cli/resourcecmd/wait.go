@@ -22,23 +22,23 @@ func newWait(env *command.Env) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait KIND NAME... | KIND/NAME...",
-		Short: "Wait until resources are ready, or gone",
-		Long: `Wait until a condition of resources holds, they exist, or they are gone:
+		Short: "Wait until resources are ready or deleted",
+		Long: `Wait until resources have a condition, exist, or are deleted:
 
   --for condition=Ready          the condition is True (the default)
-  --for condition=Revoked=False  it has another value
-  --for create                   they exist
-  --for delete                   they do not exist any more
+  --for condition=Revoked=False  the condition has another value
+  --for create                   the objects exist
+  --for delete                   the objects do not exist
 
-The exit code is 6 when that does not happen in time, and the error says what the
-condition says now.`,
-		Example: `  # a cluster that is being made
+The exit code is 6 if that does not happen in time; the error then shows the current
+condition.`,
+		Example: `  # until a cluster is ready
   freshet wait mc/default
 
-  # an account, for at most ten seconds
+  # until an account is ready, for at most ten seconds
   freshet wait sa admin --timeout 10s
 
-  # until something is gone
+  # until a cluster is deleted
   freshet wait mc/old --for delete`,
 		ValidArgsFunction: complete(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ condition says now.`,
 				return err
 			}
 			if len(what.refs) == 0 {
-				return command.Usagef(cmd, "name what to wait for: KIND NAME or KIND/NAME")
+				return command.Usagef(cmd, "argument is missing: KIND NAME or KIND/NAME")
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -68,16 +68,17 @@ condition says now.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&goal, "for", "condition=Ready", "the `goal`: condition=NAME[=VALUE], create or delete")
+	cmd.Flags().StringVar(&goal, "for", "condition=Ready",
+		"`goal` to wait for: condition=NAME[=VALUE], create or delete")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait")
 	return cmd
 }
 
-// goal is what is waited for.
+// goal is the state to wait for.
 type goal struct {
-	met  string // what to say then
+	met  string // text to print when it is reached
 	done func(resources.Object) bool
-	lack func(resources.Object) string // why it is not there yet
+	lack func(resources.Object) string // describes why it is not reached yet
 }
 
 func parseGoal(cmd *cobra.Command, text string) (goal, error) {
@@ -88,7 +89,7 @@ func parseGoal(cmd *cobra.Command, text string) (goal, error) {
 	case text == "create":
 		return goal{
 			"exists", func(o resources.Object) bool { return o != nil },
-			func(resources.Object) string { return "it does not exist" },
+			func(resources.Object) string { return "object does not exist" },
 		}, nil
 	case form == "condition" && condition != "":
 		name, value, _ := strings.Cut(condition, "=")
@@ -99,8 +100,8 @@ func parseGoal(cmd *cobra.Command, text string) (goal, error) {
 }
 
 var gone = goal{
-	"is gone", func(o resources.Object) bool { return o == nil },
-	func(resources.Object) string { return "it still exists" },
+	"is deleted", func(o resources.Object) bool { return o == nil },
+	func(resources.Object) string { return "object still exists" },
 }
 
 func conditionIs(name, value string) goal {
@@ -112,9 +113,9 @@ func conditionIs(name, value string) goal {
 		lack: func(o resources.Object) string {
 			switch c := o.Condition(name); {
 			case o == nil:
-				return "it does not exist"
+				return "object does not exist"
 			case c.Status == "":
-				return "it has no condition " + name
+				return "object has no condition " + name
 			default:
 				return fmt.Sprintf("%s is %s: %s %s", c.Type, c.Status, c.Reason, output.Clean(c.Message))
 			}
@@ -122,7 +123,7 @@ func conditionIs(name, value string) goal {
 	}
 }
 
-// waitFor waits for one object, and says how it goes where a person looks on.
+// waitFor waits until one object reaches a goal, and shows progress on a terminal.
 func (s *session) waitFor(ctx context.Context, ref resources.Ref, until goal) error {
 	progress := s.env.Progress()
 	defer progress.Clear()
@@ -139,7 +140,7 @@ func (s *session) waitFor(ctx context.Context, ref resources.Ref, until goal) er
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrUnavailable) && ctx.Err() != nil {
-		return command.Timeoutf("%s: not in time: %s", ref, strings.TrimSpace(until.lack(last)))
+		return command.Timeoutf("waiting for %s timed out: %s", ref, strings.TrimSpace(until.lack(last)))
 	}
 	return err
 }

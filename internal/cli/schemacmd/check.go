@@ -15,9 +15,9 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// errIncompatible is a check that found what it looked for; the exit code is that
-// of a conflict.
-var errIncompatible = errs.New(errs.Conflict, "the schema is not compatible")
+// errIncompatible is the result of a check that found incompatibilities. Its exit code is
+// that of a conflict.
+var errIncompatible = errs.New(errs.Conflict, "schema is not compatible")
 
 func newCheck(env *command.Env) *cobra.Command {
 	var in source
@@ -25,15 +25,15 @@ func newCheck(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "check SUBJECT FILE",
-		Short: "Say whether a schema could become the next version, and why not",
-		Long: `Say whether a schema could become the next version of a subject by the subject's
-level, and if not, why not. Nothing is changed. The exit code is 0 when it could and
-5 when not, so that it can stand in continuous integration. A subject that does not
-exist takes any valid schema.`,
-		Example: `  # would it be accepted?
+		Short: "Check whether a schema can become the next version",
+		Long: `Check whether a schema can become the next version of a subject at the subject's
+compatibility level, and show why not. The command changes nothing. The exit code is 0 if
+the schema is compatible and 5 if not, for use in continuous integration. A subject that
+does not exist accepts any valid schema.`,
+		Example: `  # check a schema
   freshet schema check orders-value order.avsc
 
-  # compared with one version
+  # compare with one version only
   freshet schema check orders-value order.avsc --against 1
 
   # in a script
@@ -56,7 +56,7 @@ exist takes any valid schema.`,
 				if err != nil {
 					return err
 				}
-				if found.Level == "" { // it is told with reasons only
+				if found.Level == "" { // the server returns the level only with incompatibilities
 					if found.Level, err = r.Level(cmd.Context(), subject); err != nil &&
 						!errors.Is(err, client.ErrNotFound) {
 						return err
@@ -73,7 +73,7 @@ exist takes any valid schema.`,
 				return err
 			}),
 	}
-	cmd.Flags().StringVar(&against, "against", "", "compare with this `version` alone")
+	cmd.Flags().StringVar(&against, "against", "", "compare only with this `version`")
 	in.addFlags(cmd)
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
@@ -81,10 +81,10 @@ exist takes any valid schema.`,
 
 func printCheck(w io.Writer, style output.Style, subject string, found *schemas.Compatibility) error {
 	if found.Compatible {
-		_, err := fmt.Fprintf(w, "%s %s could take it%s\n", style.Good("✓"), subject, atLevel(found.Level))
+		_, err := fmt.Fprintf(w, "%s compatible with %s%s\n", style.Good("✓"), subject, atLevel(found.Level))
 		return err
 	}
-	head := subject + " could not take it" + atLevel(found.Level)
+	head := "not compatible with " + subject + atLevel(found.Level)
 	if found.Against > 0 {
 		head += fmt.Sprintf(", compared with version %d", found.Against)
 	}
@@ -113,9 +113,9 @@ func atLevel(level string) string {
 
 func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
-// advices say what can be done about the commonest problems.
+// advices are suggestions for the most common problems, by type.
 var advices = map[string]string{
-	"READER_FIELD_MISSING_DEFAULT_VALUE": "Give the field a default: data without it can be read then.",
+	"READER_FIELD_MISSING_DEFAULT_VALUE": "Give the field a default, so that data without it can be read.",
 	"MISSING_ENUM_SYMBOLS":               "Keep the symbols, or give the enum a default.",
 	"TYPE_MISMATCH":                      "Keep the type, or add a field with the new one.",
 	"NAME_MISMATCH":                      "Keep the name, or add the old one as an alias.",
@@ -126,15 +126,15 @@ var advices = map[string]string{
 	"FIELD_NAMED_TYPE_CHANGED":           "Keep the type of the field, or add one with a new number.",
 	"REQUIRED_FIELD_ADDED":               "Make the field optional.",
 	"REQUIRED_FIELD_REMOVED":             "Keep the field, which old readers require.",
-	"MESSAGE_REMOVED":                    "Keep the message, or move it to the level NONE for this change.",
+	"MESSAGE_REMOVED":                    "Keep the message, or set the subject's level to NONE for this change.",
 	"PACKAGE_CHANGED":                    "Keep the package, or use another subject.",
 	"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "Make the property optional and the content model closed " +
 		"(additionalProperties: false), or give it a default.",
 	"REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": "Make the property optional, or give it a default.",
-	"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "Old data may hold such a property of any type: close the " +
+	"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "Old data may contain this property with any type: close the " +
 		"content model (additionalProperties: false) first.",
 	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": "Keep the property, or let additionalProperties cover it.",
-	"REQUIRED_ATTRIBUTE_ADDED":                   "Leave the property optional, or give it a default.",
+	"REQUIRED_ATTRIBUTE_ADDED":                   "Keep the property optional, or give it a default.",
 	"TYPE_NARROWED":                              "Keep the wider type.",
 	"TYPE_CHANGED":                               "Keep the type, or add a property with the new one.",
 	"ENUM_ARRAY_NARROWED":                        "Keep the values that old data may have.",
@@ -146,23 +146,23 @@ func newDiff(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "diff SUBJECT [FROM [TO]]",
-		Short: "Tell two versions apart, or a version and a file",
-		Long: `Tell two versions of a subject apart, or a version and a file: every change, and what
-it means to readers. Without versions the last two are compared; with --file, the
+		Short: "Compare two versions, or a version and a file",
+		Long: `Compare two versions of a subject, or a version and a file: list every change and its
+effect on readers. The default is to compare the last two versions, or with --file the
 latest version and the file.`,
 		Example: `  # the last two versions
   freshet schema diff orders-value
 
-  # two others
+  # two given versions
   freshet schema diff orders-value 1 2
 
-  # what would a draft change?
+  # the latest version and a draft
   freshet schema diff orders-value --file order.avsc`,
 		Args:              args(2, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if file != "" && len(given) > 2 {
-				return command.Usagef(cmd, "give a version and --file, or two versions")
+				return command.Usagef(cmd, "set one version and --file, or two versions")
 			}
 			r, c, err := connect(cmd, env)
 			if err != nil {
@@ -199,7 +199,7 @@ latest version and the file.`,
 	return cmd
 }
 
-// sides are the versions to compare: those given, else the last two.
+// sides returns the versions to compare: those of the arguments, else the last two.
 func sides(cmd *cobra.Command, r *schemas.Registry, given []string) (from, to schemas.Side, err error) {
 	from, to = schemas.Side{Subject: given[0]}, schemas.Side{Subject: given[0], Version: schemas.Latest}
 	if len(given) > 1 {

@@ -3,7 +3,9 @@ package schemacmd
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,16 +23,16 @@ func newDelete(env *command.Env) *cobra.Command {
 		Use:     "delete SUBJECT [VERSION]",
 		Aliases: []string{"rm"},
 		Short:   "Delete a subject or one version of it, in two steps",
-		Long: `Delete a subject or one version of it. What is deleted disappears from lists, and its
-ids still work for readers of old data. The second step, --permanent, removes it for
-good: messages written with it cannot be read any more.`,
+		Long: `Delete a subject or one version of it. Deleted versions are not listed, but their ids
+still work, so that old data can be read. The second step, --permanent, removes them
+permanently: messages that were written with them can no longer be read.`,
 		Example: `  # one version
   freshet schema delete orders-value 1
 
   # the whole subject
   freshet schema delete orders-value
 
-  # and now for good
+  # remove it permanently
   freshet schema delete orders-value --permanent`,
 		Args:              args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
@@ -51,17 +53,17 @@ good: messages written with it cannot be read any more.`,
 			}
 			done := "deleted; its ids still work"
 			if permanent {
-				done = "is gone for good"
+				done = "permanently deleted"
 			}
 			_, err := fmt.Fprintln(env.Out, what, done)
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&permanent, "permanent", false, "the second step: remove what is deleted for good")
+	cmd.Flags().BoolVar(&permanent, "permanent", false, "permanently remove a deleted subject or version")
 	return cmd
 }
 
-// twoSteps says which of the two steps is next.
+// twoSteps adds a hint at the next of the two steps, or at the cause.
 func twoSteps(err error, what string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -69,11 +71,12 @@ func twoSteps(err error, what string) error {
 	}
 	switch refused.Code {
 	case 40404, 40406:
-		return hint.Add(err, "It is deleted already; 'freshet schema delete %s --permanent' removes it for good.", what)
+		return hint.Add(err,
+			"It is already deleted; remove it permanently with 'freshet schema delete %s --permanent'.", what)
 	case 40405, 40407:
-		return hint.Add(err, "First 'freshet schema delete %s', then the same with --permanent.", what)
+		return hint.Add(err, "Run 'freshet schema delete %s' first, then the same with --permanent.", what)
 	case 42206:
-		return hint.Add(err, "Delete first what refers to it.")
+		return hint.Add(err, "Delete the schemas that refer to it first.")
 	}
 	return err
 }
@@ -81,8 +84,8 @@ func twoSteps(err error, what string) error {
 func newExport(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export [FILE]",
-		Short: "Write the whole registry to a file",
-		Long: `Write the whole registry as lines of JSON, with ids, versions and levels, to a file or
+		Short: "Export the whole registry",
+		Long: `Export the whole registry as lines of JSON, with ids, versions and levels, to a file or
 to standard output. 'freshet schema import' reads it.`,
 		Example: `  # to a file
   freshet schema export registry.jsonl
@@ -90,7 +93,7 @@ to standard output. 'freshet schema import' reads it.`,
   # to a pipe
   freshet schema export | gzip > registry.jsonl.gz
 
-  # into another cluster, or another server
+  # to another cluster, or another server
   freshet schema export | freshet schema import -`,
 		Args: command.AtMost(1),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) (err error) {
@@ -109,16 +112,17 @@ to standard output. 'freshet schema import' reads it.`,
 func newImport(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
-		Short: "Read a registry that was exported",
-		Long: `Read what 'freshet schema export' wrote, with its ids and versions. What is there
-already is passed over, so it can be repeated. It needs the right to write everywhere.`,
+		Short: "Import an exported registry",
+		Long: `Import the output of 'freshet schema export', with its ids and versions. Existing versions
+are skipped, so the command can be repeated. It requires write permission for all
+subjects.`,
 		Example: `  # from a file
   freshet schema import registry.jsonl
 
   # from a pipe
   freshet schema export | freshet schema import -
 
-  # once more changes nothing
+  # repeating it changes nothing
   freshet schema import registry.jsonl`,
 		Args: args(0, "a file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -128,7 +132,7 @@ already is passed over, so it can be repeated. It needs the right to write every
 				if err != nil {
 					return err
 				}
-				defer func() { _ = file.Close() }() // it was only read
+				defer func() { _ = file.Close() }() // only read
 				in = file
 			}
 			r, c, err := connect(cmd, env)
@@ -140,8 +144,8 @@ already is passed over, so it can be repeated. It needs the right to write every
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d versions and %d levels written, %d lines were known\n", done.Versions,
-				done.Levels, done.Known)
+			_, err = fmt.Fprintf(env.Out, "%d versions and %d levels written, %d lines skipped because they exist\n",
+				done.Versions, done.Levels, done.Known)
 			return err
 		},
 	}
@@ -150,15 +154,15 @@ already is passed over, so it can be repeated. It needs the right to write every
 func newLevel(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "level SUBJECT [LEVEL]",
-		Short: "Show or set what a new version must be compatible with",
-		Long:  "Show or set a subject's compatibility level:\n\n" + levelHelp(),
-		Example: `  # what is demanded?
+		Short: "Show or set the compatibility level of a subject",
+		Long:  "Show or set the compatibility level of a subject:\n\n" + levelHelp(),
+		Example: `  # show the level
   freshet schema level orders-value
 
-  # readers and writers may be upgraded in any order
+  # consumers and producers can be upgraded in any order
   freshet schema level orders-value FULL
 
-  # before the first version is registered
+  # set it before the first version is registered
   freshet schema level payments-value backward_transitive`,
 		Args:              args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
@@ -166,7 +170,8 @@ func newLevel(env *command.Env) *cobra.Command {
 			if len(given) > 1 {
 				level := strings.ToUpper(given[1])
 				if _, ok := levels[level]; !ok {
-					return command.Usagef(cmd, "there is no level %s", given[1])
+					return command.Usagef(cmd, "level %s does not exist; use one of %s", given[1],
+						strings.Join(slices.Sorted(maps.Keys(levels)), ", "))
 				}
 				if err := r.SetLevel(cmd.Context(), given[0], level); err != nil {
 					return err
@@ -193,13 +198,13 @@ func newMode(env *command.Env) *cobra.Command {
 		Short: "Show or set the registry's mode",
 		Long: `Show or set the mode of the whole registry: READWRITE, READONLY, READONLY_OVERRIDE,
 or IMPORT, in which schemas keep the ids that they are registered with.`,
-		Example: `  # which is it?
+		Example: `  # show the mode
   freshet schema mode
 
-  # no changes for a while
+  # reject changes
   freshet schema mode readonly
 
-  # back to normal
+  # accept changes again
   freshet schema mode readwrite`,
 		Args: command.AtMost(1),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
@@ -216,6 +221,6 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "to IMPORT although there are subjects")
+	cmd.Flags().BoolVar(&force, "force", false, "set the mode IMPORT even if the registry has subjects")
 	return cmd
 }

@@ -24,15 +24,16 @@ func newRegister(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "register SUBJECT FILE",
 		Short: "Register a schema as the next version of a subject",
-		Long: `Register a schema as the next version of a subject. One that the subject has already
-stays as it is. A change that the subject's level does not allow is refused.`,
-		Example: `  # Avro, told by the name of the file
+		Long: `Register a schema as the next version of a subject. If the subject already has the
+schema, nothing changes. The server rejects a change that the subject's compatibility
+level does not allow.`,
+		Example: `  # Avro, detected by the file name
   freshet schema register orders-value order.avsc
 
   # Protobuf that imports another schema
   freshet schema register invoice invoice.proto --reference customer.proto=customer:1
 
-  # from a pipe; print the id alone
+  # from a pipe; print only the id
   echo '"string"' | freshet schema register notes-value - -o name`,
 		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
@@ -64,27 +65,27 @@ stays as it is. A change that the subject's level does not allow is refused.`,
 				return err
 			}),
 	}
-	cmd.Flags().BoolVar(&normalize, "normalize", false, "register the normalized text")
+	cmd.Flags().BoolVar(&normalize, "normalize", false, "normalize the schema before it is registered")
 	in.addFlags(cmd)
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatName)
 	return cmd
 }
 
-// explain says why a schema was refused, as check does.
+// explain prints why the server rejected a schema, in the format of check.
 func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema,
 	refusal error,
 ) error {
 	found, err := r.Check(cmd.Context(), subject, schema)
 	if err != nil || found.Compatible {
-		return refusal // something has changed meanwhile
+		return refusal // the subject has changed in the meantime
 	}
 	if err := printCheck(env.Err, output.StyleFor(env.Err, env.Getenv), subject, found); err != nil {
 		return err
 	}
-	return hint.Add(errIncompatible, "'freshet schema level %s' shows and sets what is demanded.", subject)
+	return hint.Add(errIncompatible, "'freshet schema level %s' shows and sets the compatibility level.", subject)
 }
 
-// placeOf is the latest version of a subject that has the schema with an id.
+// placeOf returns the latest version of a subject that has the schema with an id.
 func placeOf(cmd *cobra.Command, r *schemas.Registry, id int, subject string) (int, error) {
 	places, err := r.Places(cmd.Context(), id)
 	if err != nil {
@@ -106,14 +107,14 @@ func newGet(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get SUBJECT [VERSION]",
 		Short: "Show a schema",
-		Long:  `Show the text of a schema: the latest version of a subject, another version, or the one with an id.`,
-		Example: `  # the latest
+		Long:  `Show the text of a schema: the latest version of a subject, another version, or by its id.`,
+		Example: `  # the latest version
   freshet schema get orders-value
 
-  # the first, with its id and what it refers to
+  # version 1, with its id and references
   freshet schema get orders-value 1 -o json
 
-  # by the id that stands in front of messages
+  # by the id that messages contain
   freshet schema get --id $(freshet schema register orders-value order.avsc -o name)`,
 		Args: func(cmd *cobra.Command, given []string) error {
 			if cmd.Flags().Changed("id") {
@@ -149,8 +150,8 @@ func newGet(env *command.Env) *cobra.Command {
 			return printSchema(env, format, v, v.Text)
 		}),
 	}
-	cmd.Flags().IntVar(&id, "id", 0, "the `id` of the schema, in place of a subject")
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "also a version that was deleted")
+	cmd.Flags().IntVar(&id, "id", 0, "`id` of the schema, instead of a subject")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "also find deleted versions")
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
@@ -182,10 +183,10 @@ func newList(env *command.Env) *cobra.Command {
 		Use:     "list [SUBJECT]...",
 		Aliases: []string{"ls"},
 		Short:   "List subjects with their versions",
-		Example: `  # everything that you may see
+		Example: `  # all subjects that you may see
   freshet schema list
 
-  # names alone, for scripts
+  # names only, for scripts
   freshet schema list -o name
 
   # one subject
@@ -212,7 +213,8 @@ func newList(env *command.Env) *cobra.Command {
 			return listSubjects(cmd, env, r, subjects, deleted, format)
 		}),
 	}
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "also what was deleted, but not for good")
+	cmd.Flags().BoolVar(&deleted, "deleted", false,
+		"also list deleted subjects and versions, unless permanently deleted")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
 }
@@ -229,7 +231,7 @@ func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, sub
 		}
 		if latest, err := r.Version(cmd.Context(), subject, schemas.Latest); err == nil {
 			one.Type, one.ID = string(latest.Type), latest.ID
-		} else if !errors.Is(err, client.ErrNotFound) { // all versions are deleted
+		} else if !errors.Is(err, client.ErrNotFound) { // not found: all versions are deleted
 			return err
 		}
 		if one.Level, err = r.Level(cmd.Context(), subject); err != nil && !errors.Is(err, client.ErrNotFound) {
@@ -241,7 +243,7 @@ func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, sub
 		return output.Value(env.Out, format, all)
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No schemas. 'freshet schema register SUBJECT FILE' adds one.")
+		_, err := fmt.Fprintln(env.Err, "No schemas. Register one with 'freshet schema register SUBJECT FILE'.")
 		return err
 	}
 	table := output.Table{Columns: output.Columns("Subject", "Versions", "Type", "Latest id", "Level")}
@@ -258,7 +260,7 @@ func idWord(id int) string {
 	return strconv.Itoa(id)
 }
 
-// ranges writes 1, 2, 3, 5 as 1-3,5.
+// ranges formats 1, 2, 3, 5 as 1-3,5.
 func ranges(versions []int) string {
 	var parts []string
 	for i := 0; i < len(versions); {
@@ -275,14 +277,15 @@ func ranges(versions []int) string {
 	return strings.Join(parts, ",")
 }
 
+// levels describes the compatibility levels.
 var levels = map[string]string{
-	"NONE":                "anything may follow",
-	"BACKWARD":            "new readers read what was written with the last version",
-	"FORWARD":             "readers of the last version read what is written with the new one",
-	"FULL":                "both",
-	"BACKWARD_TRANSITIVE": "new readers read what was written with any version",
-	"FORWARD_TRANSITIVE":  "readers of any version read what is written with the new one",
-	"FULL_TRANSITIVE":     "both, for every version",
+	"NONE":                "any schema is accepted",
+	"BACKWARD":            "the new version can read data of the last version",
+	"FORWARD":             "the last version can read data of the new version",
+	"FULL":                "BACKWARD and FORWARD",
+	"BACKWARD_TRANSITIVE": "the new version can read data of all versions",
+	"FORWARD_TRANSITIVE":  "all versions can read data of the new version",
+	"FULL_TRANSITIVE":     "BACKWARD_TRANSITIVE and FORWARD_TRANSITIVE",
 	"ALWAYS_INCOMPATIBLE": "no other version is accepted",
 }
 

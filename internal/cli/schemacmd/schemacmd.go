@@ -1,5 +1,5 @@
-// Package schemacmd has the commands about the schema registry. They do what
-// package client/schemas can do and nothing else.
+// Package schemacmd implements the commands for the schema registry. They use only the
+// public package client/schemas.
 package schemacmd
 
 import (
@@ -17,21 +17,21 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// Commands makes the family.
+// Commands returns `freshet schema`.
 func Commands(env *command.Env) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "schema",
 		Aliases: []string{"schemas"},
 		Short:   "Register, check, compare and delete schemas",
-		Long: `Register, check, compare and delete schemas of the cluster's registry: Avro, JSON
-Schema and Protobuf.`,
-		Example: `  # would this be accepted as the next version? (for continuous integration)
+		Long: `Register, check, compare and delete schemas in the cluster's registry: Avro, JSON Schema
+and Protobuf.`,
+		Example: `  # check a schema, for example in continuous integration
   freshet schema check orders-value order.avsc
 
-  # then register it
+  # register it
   freshet schema register orders-value order.avsc
 
-  # what is there
+  # list the subjects
   freshet schema list`,
 		Args: command.NoArgs,
 		RunE: command.Help,
@@ -41,11 +41,11 @@ Schema and Protobuf.`,
 	return command.InGroup(command.GroupMessages, cmd)
 }
 
-// args demands arguments and says what they are; optional ones may follow.
+// args requires one argument for each description, and accepts optional ones after them.
 func args(optional int, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
-			return command.Usagef(cmd, "say what to use: %s", strings.Join(what[len(given):], ", "))
+			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
 		}
 		return command.AtMost(len(what)+optional)(cmd, given)
 	}
@@ -60,7 +60,7 @@ func connect(cmd *cobra.Command, env *command.Env) (*schemas.Registry, *client.C
 	return schemas.New(c), c, nil
 }
 
-// onRegistry makes what a command runs of what it does with the chosen cluster's
+// onRegistry returns the RunE function of a command that needs the chosen cluster's
 // registry.
 func onRegistry(env *command.Env,
 	do func(cmd *cobra.Command, r *schemas.Registry, given []string) error,
@@ -70,8 +70,8 @@ func onRegistry(env *command.Env,
 	})
 }
 
-// onRegistry is for a command whose arguments are a subject and a file with a schema.
-// The file is read before the server is asked.
+// onRegistry returns the RunE function of a command with the arguments SUBJECT and FILE. It
+// reads the file before it connects to the server.
 func (s *source) onRegistry(env *command.Env,
 	do func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error) func(*cobra.Command,
 	[]string) error {
@@ -86,23 +86,23 @@ func (s *source) onRegistry(env *command.Env,
 	}
 }
 
-// source is a schema that is read from a file.
+// source has the flags for reading a schema from a file.
 type source struct {
 	kind       string
 	references []string
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.kind, "type", "", "`language` of the schema: avro, json or protobuf; told by the "+
-		"file's name (.avsc, .json, .proto) when not given")
+	cmd.Flags().StringVar(&s.kind, "type", "", "`language` of the schema: avro, json or protobuf (default: by the "+
+		"file name, .avsc, .json or .proto)")
 	cmd.Flags().StringArrayVar(&s.references, "reference", nil,
-		"what the schema refers to, as `name=subject:version`; may be given several times")
+		"reference to another schema, as `name=subject:version`; may be repeated")
 }
 
-// maxFile bounds a schema that is read: more than a server takes.
+// maxFile limits the size of a schema in bytes. It is larger than a server accepts.
 const maxFile = 16 << 20
 
-// read reads the schema in a file, or on standard input.
+// read reads a schema from a file, or from standard input (-).
 func (s *source) read(cmd *cobra.Command, env *command.Env, file string) (schemas.Schema, error) {
 	schema := schemas.Schema{Type: languageOf(file)}
 	if s.kind != "" {
@@ -124,7 +124,7 @@ func (s *source) read(cmd *cobra.Command, env *command.Env, file string) (schema
 		if err != nil {
 			return schema, err
 		}
-		defer func() { _ = opened.Close() }() // it was only read
+		defer func() { _ = opened.Close() }() // only read
 		in = opened
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
@@ -132,7 +132,7 @@ func (s *source) read(cmd *cobra.Command, env *command.Env, file string) (schema
 		return schema, fmt.Errorf("reading the schema: %w", err)
 	}
 	if len(text) > maxFile {
-		return schema, fmt.Errorf("%s is larger than a schema can be", file)
+		return schema, fmt.Errorf("file %s is larger than the maximum of a schema, %d bytes", file, maxFile)
 	}
 	schema.Text = string(text)
 	return schema, nil
@@ -153,7 +153,7 @@ func parseReference(text string) (schemas.Reference, error) {
 	name, rest, ok := strings.Cut(text, "=")
 	at := strings.LastIndex(rest, ":")
 	if !ok || name == "" || at <= 0 {
-		return r, fmt.Errorf("it is not of the form name=subject:version")
+		return r, fmt.Errorf("not of the form name=subject:version")
 	}
 	version, err := parseVersion(rest[at+1:])
 	if err != nil {
@@ -168,13 +168,13 @@ func parseVersion(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is not a version: give a number from 1, or latest", text)
+		return 0, fmt.Errorf("version %q is not valid; use a number from 1, or latest", text)
 	}
 	return n, nil
 }
 
-// completeSubjects offers the names of subjects for a first argument, and files
-// for others.
+// completeSubjects completes the first argument with the names of subjects, and others with
+// files.
 func completeSubjects(env *command.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(given) > 0 {

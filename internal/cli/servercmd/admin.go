@@ -6,27 +6,27 @@ import (
 	"freshet/internal/cli/command"
 )
 
-// newAdmin groups what the operator of a server does with its data directory at
-// hand.
+// newAdmin returns the commands for which the operator needs the data directory of the
+// server.
 func newAdmin(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
-		Short: "Look after a server from its own machine",
-		Long: `Look after a server from its own machine. These commands need its data
-directory: whoever can read that is the server's administrator.`,
+		Short: "Administer a server on its own machine",
+		Long: `Administer a server on its own machine. These commands use its data directory: a user who
+can read it has the permissions of the system administrator.`,
 		Example: `  # sign in to the console
   freshet admin link
 
-  # the administrator's credentials are lost
+  # replace lost credentials of the administrator
   freshet admin reset-credentials
 
-  # those of another account have leaked
+  # replace leaked credentials of another account
   freshet admin reset-credentials --organization acme --service-account ci --out ci.json
 
-  # a new key for secrets at rest
+  # rotate the key for secrets at rest
   freshet admin encryption-key rotate
 
-  # a key that signs tokens has leaked: which are there?
+  # list the keys that sign tokens
   freshet admin signing-key list`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -13,15 +13,15 @@ import (
 	"freshet/internal/identity"
 )
 
-// keys is what a command about the encryption keys works with.
+// keys has the server, its configuration and its encryption keys for one command.
 type keys struct {
 	server Server
 	cfg    *config.Config
 	sealer *identity.Sealer
 }
 
-// keyActions are what can be done to the keys that encrypt secrets at rest, and
-// whether it takes the id of one. They print what they return.
+// keyActions are the actions on the keys that encrypt secrets at rest. takesID is set if the
+// action needs the id of a key. The command prints the result of do.
 var keyActions = map[string]struct {
 	takesID bool
 	do      func(ctx context.Context, k *keys, id string) (string, error)
@@ -36,8 +36,8 @@ var keyActions = map[string]struct {
 	"retire": {true, retireKey},
 }
 
-// newEncryptionKey edits the file of keys; the server takes up a changed file
-// by itself.
+// newEncryptionKey returns the command that edits the key file. The running server reloads a
+// changed file automatically.
 func newEncryptionKey(server Server) *cobra.Command {
 	var dataDir, file, configFile string
 	cmd := &cobra.Command{
@@ -47,25 +47,25 @@ func newEncryptionKey(server Server) *cobra.Command {
 the records of API keys, and the signing keys of tokens.
 
   list         show the keys, the active one first
-  rotate       add a key and seal with it from now on
-  add          add a key that is known but does not seal yet
-  activate ID  seal with a key from now on
-  retire ID    forget a key that seals nothing any more
+  rotate       add a key and encrypt with it
+  add          add a key that can decrypt, but does not encrypt yet
+  activate ID  encrypt with this key
+  retire ID    remove a key that is no longer used
 
-The running server takes up the changed file within seconds, seals everything
-that is stored with the active key, and says so in its log; then the old key can
-be retired. A key that still seals something is not retired, whether the server
-runs or not, and the key file as it was is kept beside the new one.
+The running server reloads the changed file within seconds, re-encrypts all stored
+secrets with the active key, and logs when it has finished; then the old key can be
+retired. The command does not retire a key that still encrypts a secret, whether the
+server runs or not. It saves the old key file next to the new one.
 
-With several replicas every one must know a key before any of them seals with
+With several replicas every replica must have a key before any of them encrypts with
 it: add, copy the file to every replica, activate, copy again.`,
-		Example: `  # one server: a new key, at once
+		Example: `  # one server: rotate the key
   freshet admin encryption-key rotate
 
-  # the old one, once the server has sealed every secret with the new one
+  # retire the old key, when the server has re-encrypted every secret
   until freshet admin encryption-key retire $(freshet admin encryption-key list | tail -n 1); do sleep 1; done
 
-  # a server with a configuration of its own
+  # a server with its own configuration file
   freshet admin encryption-key list --config freshet.yaml`,
 		Args: keyArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,22 +92,22 @@ it: add, copy the file to every replica, activate, copy again.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&configFile, "config", "", "the server's configuration `file` (YAML)")
-	f.StringVar(&dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
-	f.StringVar(&file, "file", "", "the key `file`, when it is not encryption.key in the data directory")
+	f.StringVar(&configFile, "config", "", "configuration `file` of the server (YAML)")
+	f.StringVar(&dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
+	f.StringVar(&file, "file", "", "key `file` (default: encryption.key in the data directory)")
 	return cmd
 }
 
 func keyArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.Usagef(cmd, "say what to do: list, rotate, add, activate or retire")
+		return command.Usagef(cmd, "action is missing: list, rotate, add, activate or retire")
 	}
 	action, ok := keyActions[args[0]]
 	switch {
 	case !ok:
 		return command.Usagef(cmd, "unknown action %q", args[0])
 	case action.takesID && len(args) != 2:
-		return command.Usagef(cmd, "%s takes the id of a key", args[0])
+		return command.Usagef(cmd, "%s requires the id of one key", args[0])
 	case !action.takesID && len(args) != 1:
 		return command.Usagef(cmd, "unexpected argument %q", args[1])
 	}
@@ -120,7 +120,7 @@ func listKeys(_ context.Context, k *keys, _ string) (string, error) {
 	return strings.Join(ids, "\n"), nil
 }
 
-// retireKey forgets a key unless something is sealed with it.
+// retireKey removes a key unless a stored secret is encrypted with it.
 func retireKey(ctx context.Context, k *keys, id string) (string, error) {
 	if err := k.sealer.Retirable(id); err != nil {
 		return "", err
@@ -131,13 +131,13 @@ func retireKey(ctx context.Context, k *keys, id string) (string, error) {
 		return "", err
 	}
 	if n := sealed[id]; n > 0 {
-		return "", errs.Newf(errs.Conflict, "%d secrets are still sealed with key %s and would be lost: "+
-			"let the server run until its log says that every secret is sealed with the active key %s, then retire the old one", n, id, active)
+		return "", errs.Newf(errs.Conflict, "%d secrets are still sealed with key %s and would be lost; "+
+			"let the server run until its log reports that every secret is sealed with the active key %s, "+
+			"then retire the old one", n, id, active)
 	}
 	before, err := k.sealer.Retire(id)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s\nthe key file as it was is kept in %s; delete it when no backup needs the key", id, before),
-		nil
+	return fmt.Sprintf("%s\nthe old key file is saved as %s; delete it when no backup needs the key", id, before), nil
 }

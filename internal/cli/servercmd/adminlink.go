@@ -11,25 +11,24 @@ import (
 	"freshet/internal/ops/adminsocket"
 )
 
-// newLink makes one-time links for whoever runs the server.
+// newLink returns the command that creates one-time sign-in links for the operator.
 func newLink() *cobra.Command {
 	var dataDir string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "link",
-		Short: "Make a one-time link to sign in as the system administrator",
-		Long: `Make a link with which you sign in to the console as the system administrator,
-once, within a quarter of an hour. Whoever has the link can use it: do not send it
-through others.
+		Short: "Create a one-time link to sign in as the system administrator",
+		Long: `Create a link to sign in to the console as the system administrator, once, within 15
+minutes. The link is a secret: anyone who has it can use it.
 
-The server has to run on this machine.`,
-		Example: `  # sign in to the server whose data is in ./freshet-data
+The server must be running on this machine.`,
+		Example: `  # the server whose data is in ./freshet-data
   freshet admin link
 
-  # another server of this machine
+  # another server on this machine
   freshet admin link --data-dir freshet-data
 
-  # the address alone, for a script that opens a browser
+  # only the address, for a script that opens a browser
   link=$(freshet admin link 2> when.txt)`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +38,7 @@ The server has to run on this machine.`,
 			if err != nil {
 				return err
 			}
-			defer func() { _ = conn.Close() }() // all is said
+			defer func() { _ = conn.Close() }() // the reply is complete
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			reply, err := conn.Next()
 			if err != nil {
@@ -48,13 +47,13 @@ The server has to run on this machine.`,
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), reply.Link); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "It works once, until %s.\n",
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "The link works once, until %s.\n",
 				reply.Ends.Local().Format(time.TimeOnly))
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
+	f.StringVar(&dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for the server")
 	return cmd
 }

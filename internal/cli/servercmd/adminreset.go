@@ -25,7 +25,7 @@ import (
 	"freshet/internal/config"
 )
 
-// reset is one run of reset-credentials.
+// reset has the flags and the connection of one reset-credentials command.
 type reset struct {
 	dataDir, server, organization, account, out string
 	timeout                                     time.Duration
@@ -40,21 +40,21 @@ func newResetCredentials() *cobra.Command {
 	var r reset
 	cmd := &cobra.Command{
 		Use:   "reset-credentials",
-		Short: "Make new credentials for the administrator, or another service account",
-		Long: `Make new credentials for a service account, the system administrator's unless
-another is named. The old client secret and all access tokens made with it are
-invalid at once; API keys of the account go on working. An administrator whose
-account was deleted gets it back.
+		Short: "Create new credentials for the administrator or another service account",
+		Long: `Create new credentials for a service account, by default that of the system
+administrator. The old client secret and all access tokens that were issued with it become
+invalid immediately; API keys of the account still work. If the administrator's account
+was deleted, it is created again.
 
-The server has to run. The command speaks to it with the token in its data
-directory; its address is taken from the kubeconfig there.`,
-		Example: `  # the administrator's credentials are lost: new ones, in freshet-data/admin.json
+The server must be running. The command uses the token in its data directory, and the
+address in the kubeconfig there.`,
+		Example: `  # replace lost credentials of the administrator, in freshet-data/admin.json
   freshet admin reset-credentials
 
-  # another server
+  # of another server
   freshet admin reset-credentials --data-dir freshet-data --server $SERVER
 
-  # the credentials of some service account have leaked
+  # replace leaked credentials of a service account
   freshet admin reset-credentials --organization acme --service-account ci --out ci.json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,8 +76,8 @@ directory; its address is taken from the kubeconfig there.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
-	f.StringVar(&r.server, "server", "", "base `URL` of the server (default: as in the data directory's kubeconfig)")
+	f.StringVar(&r.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
+	f.StringVar(&r.server, "server", "", "base `URL` of the server (default: from the data directory's kubeconfig)")
 	f.StringVar(&r.organization, "organization", defaults.Admin.Organization, "`organization` of the service account")
 	f.StringVar(&r.account, "service-account", defaults.Admin.ServiceAccount, "`name` of the service account")
 	f.StringVar(&r.out, "out", "", "`file` to write (default admin.json in the data directory)")
@@ -106,11 +106,11 @@ func (r *reset) run(ctx context.Context) error {
 	return contexts.WritePrivate(r.out, credentials)
 }
 
-// connect finds the server, the token and the certificate authority.
+// connect reads the token, the address and the certificate authority of the server.
 func (r *reset) connect() error {
 	token, err := os.ReadFile(filepath.Join(r.dataDir, "admin.token"))
 	if err != nil {
-		return errs.Newf(errs.NotFound, "%s is not the data directory of a server that has run: %w", r.dataDir, err)
+		return errs.Newf(errs.NotFound, "directory %s is not the data directory of a server: %w", r.dataDir, err)
 	}
 	r.token = strings.TrimSpace(string(token))
 	if r.server == "" {
@@ -126,8 +126,8 @@ func (r *reset) connect() error {
 	return err
 }
 
-// ownAuthority is the file of the authority that a server has made itself, "" for one
-// with a certificate of its own.
+// ownAuthority returns the file of the certificate authority that the server generated, ""
+// if it uses another certificate.
 func ownAuthority(dataDir string) string {
 	file := filepath.Join(dataDir, "tls", "ca.crt")
 	if _, err := os.Stat(file); err != nil {
@@ -136,8 +136,8 @@ func ownAuthority(dataDir string) string {
 	return file
 }
 
-// serverOf reads the server's address from the kubeconfig that it left; missing is
-// the answer when there is none.
+// serverOf reads the server's address from the kubeconfig that it wrote. It returns missing
+// if the file does not exist.
 func serverOf(path, missing string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -155,7 +155,7 @@ func serverOf(path, missing string) (string, error) {
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Clusters) == 0 ||
 		file.Clusters[0].Cluster.Server == "" {
-		return "", errs.Newf(errs.Invalid, "%s names no server; give one with --server", path)
+		return "", errs.Newf(errs.Invalid, "kubeconfig %s names no server; set one with --server", path)
 	}
 	return file.Clusters[0].Cluster.Server, nil
 }
@@ -167,7 +167,8 @@ func (r *reset) get(ctx context.Context) (v1alpha1.ServiceAccount, error) {
 func (r *reset) create(ctx context.Context) error {
 	defaults := config.Default().Admin
 	if r.organization != defaults.Organization || r.account != defaults.ServiceAccount {
-		return errs.Newf(errs.NotFound, "there is no service account %s in organization %s", r.account, r.organization)
+		return errs.Newf(errs.NotFound, "service account %s does not exist in organization %s", r.account,
+			r.organization)
 	}
 	_, err := r.call(ctx, http.MethodPost, "", "application/json", map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ServiceAccount",
@@ -179,7 +180,7 @@ func (r *reset) create(ctx context.Context) error {
 	return err
 }
 
-// clear asks for new credentials; those that were end with it.
+// clear requests new credentials, which ends the old ones.
 func (r *reset) clear(ctx context.Context) error {
 	_, err := r.call(ctx, http.MethodPatch, "/"+url.PathEscape(r.account)+"/status", "application/merge-patch+json",
 		map[string]any{"status": map[string]any{"privateKeyType": v1alpha1.PrivateKeyTypeReset}})
@@ -229,13 +230,13 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		return account, errs.Newf(errs.Unavailable, "the server cannot be reached, and has to run for this command: %w",
+		return account, errs.Newf(errs.Unavailable, "server cannot be reached; it must be running for this command: %w",
 			err)
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as wanted
+	defer func() { _ = response.Body.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return account, errs.Newf(errs.Unavailable, "reading the answer: %w", err)
+		return account, errs.Newf(errs.Unavailable, "reading the response: %w", err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		return account, refusal(response, text)
@@ -243,7 +244,7 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 	return account, json.Unmarshal(text, &account)
 }
 
-// refusal is the error of an answer that is a Status.
+// refusal returns the error of a response with a Kubernetes Status.
 func refusal(response *http.Response, text []byte) error {
 	var status struct {
 		Message string `json:"message"`
@@ -260,5 +261,5 @@ func refusal(response *http.Response, text []byte) error {
 	case http.StatusConflict:
 		kind = errs.Conflict
 	}
-	return errs.Newf(kind, "the server refused: %s", status.Message)
+	return errs.Newf(kind, "server rejected the request: %s", status.Message)
 }

@@ -20,11 +20,11 @@ import (
 	"freshet/internal/config"
 )
 
-// signing is one run of signing-key.
+// signing has the flags and the connection of one signing-key command.
 type signing struct {
-	reset // how the server is found
+	reset // the connection to the server
 
-	file string // where it looks for keys to withdraw
+	file string // the file from which the server reads the keys to withdraw
 }
 
 func newSigningKey() *cobra.Command {
@@ -35,16 +35,16 @@ func newSigningKey() *cobra.Command {
 		Long: `Withdraw keys that sign access tokens and API keys, when they may have leaked.
 
   list          show the keys: the active one, the next one, then retired ones
-  withdraw ID   end keys; every token that they have signed is refused at once
-  withdraw all  end all of them, when the data directory itself may have leaked
+  withdraw ID   withdraw keys; tokens that they signed become invalid immediately
+  withdraw all  withdraw all keys, when the data directory itself may have leaked
 
-Clients get new access tokens by themselves, with the secrets that they have.
-API keys that a withdrawn key has signed have to be made again. A running server
-obeys within a second; one that is stopped, before it answers anybody.`,
-		Example: `  # which keys there are; a token names its own as kid
+Clients request new access tokens automatically, with the secrets that they have. API
+keys that a withdrawn key signed must be created again. A running server withdraws the
+keys within a second, a stopped one at its next start, before it accepts requests.`,
+		Example: `  # list the keys; a token names its key as kid
   freshet admin signing-key list
 
-  # the active one has leaked
+  # the active key has leaked
   freshet admin signing-key withdraw $(freshet admin signing-key list | sed -n 's/ (active)//p')
 
   # the data directory has leaked
@@ -72,8 +72,8 @@ obeys within a second; one that is stopped, before it answers anybody.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
-	f.StringVar(&s.server, "server", "", "base `URL` of the server (default: as in the data directory's kubeconfig)")
+	f.StringVar(&s.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
+	f.StringVar(&s.server, "server", "", "base `URL` of the server (default: from the data directory's kubeconfig)")
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for the server")
 	return cmd
 }
@@ -81,11 +81,11 @@ obeys within a second; one that is stopped, before it answers anybody.`,
 func signingArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return command.Usagef(cmd, "say what to do: list or withdraw")
+		return command.Usagef(cmd, "action is missing: list or withdraw")
 	case args[0] == "list" && len(args) > 1:
 		return command.Usagef(cmd, "unexpected argument %q", args[1])
 	case args[0] == "withdraw" && len(args) == 1:
-		return command.Usagef(cmd, "withdraw takes ids of signing keys, or all")
+		return command.Usagef(cmd, "withdraw requires ids of signing keys, or all")
 	case args[0] != "list" && args[0] != "withdraw":
 		return command.Usagef(cmd, "unknown action %q", args[0])
 	}
@@ -103,7 +103,7 @@ func (s *signing) list(ctx context.Context) (string, error) {
 	return strings.Join(ids, "\n"), nil
 }
 
-// keys are the ids of the keys that a running server publishes, in its order.
+// keys returns the ids of the keys that a running server publishes, in its order.
 func (s *signing) keys(ctx context.Context) ([]string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		s.base.JoinPath(".well-known", "jwks.json").String(), http.NoBody)
@@ -112,9 +112,9 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return nil, errs.Newf(errs.Unavailable, "the server cannot be reached: %w", err)
+		return nil, errs.Newf(errs.Unavailable, "server cannot be reached: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as wanted
+	defer func() { _ = response.Body.Close() }() // only read
 	var set struct {
 		Keys []struct {
 			ID string `json:"kid"`
@@ -122,7 +122,7 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&set); err != nil ||
 		response.StatusCode != http.StatusOK {
-		return nil, errs.Newf(errs.Unavailable, "the server does not tell its keys: %s", response.Status)
+		return nil, errs.Newf(errs.Unavailable, "server returned no signing keys: %s", response.Status)
 	}
 	var ids []string
 	for _, key := range set.Keys {
@@ -131,21 +131,21 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// withdraw names the keys to the server, and waits until it has obeyed.
+// withdraw passes the keys to the server, and waits until the server has withdrawn them.
 func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 	known, offline := s.keys(ctx)
 	for _, id := range ids {
 		if offline == nil && id != "all" && !slices.Contains(known, id) {
 			return "", errs.Newf(errs.NotFound,
-				"the server has no signing key %q; freshet admin signing-key list shows those that it has", id)
+				"signing key %q does not exist on the server; list the keys with freshet admin signing-key list", id)
 		}
 	}
 	if err := s.ask(ids); err != nil {
 		return "", err
 	}
 	if offline != nil {
-		return fmt.Sprintf("the server does not answer at %s: if it runs, it withdraws %s within a second, else "+
-			"when it starts, before it answers anybody",
+		return fmt.Sprintf("the server does not respond at %s: if it is running, it withdraws %s within a second, "+
+			"otherwise at its next start, before it accepts requests",
 			s.server, strings.Join(ids, ", ")), nil
 	}
 	tick := time.NewTicker(resetPoll)
@@ -153,19 +153,19 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 	for {
 		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
 			return "withdrawn: " + strings.Join(ids, ", ") +
-				"\nevery token that was signed so is refused; API keys among them have to be made again", nil
+				"\ntokens that they signed are invalid; API keys among them must be created again", nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return "", errs.Newf(errs.Unavailable,
-				"the server has not withdrawn the keys that %s names; see its log: %w", s.file, ctx.Err())
+				"server has not withdrawn the keys in %s; see its log: %w", s.file, ctx.Err())
 		}
 	}
 }
 
-// ask adds the ids to what the server is to withdraw. They are no secret: the
-// server's user has to be able to read them, whoever ran the command.
+// ask adds the ids to the file of keys to withdraw. The file is world-readable, because the
+// server may run as another user than this command, and the ids are not secret.
 func (s *signing) ask(ids []string) error {
 	before, err := os.ReadFile(s.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,8 @@ func (s *signing) ask(ids []string) error {
 	if err := contexts.WritePrivate(s.file, append(before, strings.Join(ids, "\n")+"\n"...)); err != nil {
 		return err
 	}
-	if err := os.Chmod(s.file, 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // names of public keys
+	err = os.Chmod(s.file, 0o644) //nolint:gosec // ids of public keys
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

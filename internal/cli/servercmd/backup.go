@@ -16,12 +16,12 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// backupRun is one run of backup.
+// backupRun has the flags of one backup command.
 type backupRun struct {
 	dataDir, to string
 	withoutKeys bool
 	keep        int
-	out, tell   io.Writer // what was asked for, and how it goes
+	out, tell   io.Writer // standard output for the result, standard error for progress
 }
 
 func newBackup() *cobra.Command {
@@ -29,40 +29,41 @@ func newBackup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIRECTORY|-",
 		Short: "Back up a running server",
-		Long: `Take a backup of the server that runs on a data directory, while it works: into a
-new folder in DIRECTORY, or as a tar stream to standard output (-). It holds
-everything that was acknowledged before it began: resources, messages,
-acknowledgements, schemas, keys, the audit trail and the configuration.
+		Long: `Back up the running server of a data directory: into a new folder in DIRECTORY, or as a
+tar stream to standard output (-). The backup contains everything that the server
+acknowledged before the backup began: resources, messages, acknowledgements, schemas,
+keys, the audit log and the configuration.
 
-What the newest backup in DIRECTORY has already is not written again but linked.
-A backup has a name only when it is complete and every file has been read back.
+Files that the newest backup in DIRECTORY already has are hard-linked instead of copied.
+A backup gets its name only when it is complete and every file was read back.
 
-A backup is as secret as the server: whoever reads it can read everything and
-act as the system administrator. --without-keys leaves out the encryption keys,
-the operator's token and the certificate authority.
+A backup is as secret as the server: anyone who can read it can read all data and act as
+the system administrator. --without-keys omits the encryption keys, the operator's token
+and the certificate authority.
 
-Run it as the user of the server, or as root.`,
-		Example: `  # into a new folder in ./backups, of which the last seven are kept
+Run the command as the user of the server, or as root.`,
+		Example: `  # into a new folder in ./backups; keep the last seven
   freshet backup --keep 7 backups
 
   # to another machine
   freshet backup --data-dir freshet-data - | ssh backup.example 'cat > freshet.tar'
 
-  # is it good?
+  # verify the newest backup
   freshet backup verify backups`,
 		Args: command.One("a directory, or - for a tar stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.to, b.out, b.tell = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
-				return command.Usagef(cmd, "--keep is for a directory")
+				return command.Usagef(cmd, "--keep cannot be combined with a tar stream")
 			}
 			return b.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&b.dataDir, "data-dir", dataDirectory(), "the server's data `directory`")
-	f.BoolVar(&b.withoutKeys, "without-keys", false, "leave out what gives access by itself")
-	f.IntVar(&b.keep, "keep", 0, "then remove the oldest backups until `n` are left (0: remove none)")
+	f.StringVar(&b.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
+	f.BoolVar(&b.withoutKeys, "without-keys", false,
+		"omit the encryption keys, the operator's token and the certificate authority")
+	f.IntVar(&b.keep, "keep", 0, "`number` of backups to keep; older ones are removed (0 removes none)")
 	cmd.AddCommand(newBackupVerify(), newBackupList())
 	return cmd
 }
@@ -71,7 +72,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var folder *backup.Folder
-	if b.to != "-" { // before the server does anything
+	if b.to != "-" { // fail before the server starts a backup
 		if folder, err = backup.OpenFolder(b.to); err != nil {
 			return err
 		}
@@ -81,13 +82,13 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }() // the server removes its copy then
+	defer func() { _ = server.Close() }() // makes the server remove its staged copy
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	staged, err := b.awaitStage(ctx, server)
 	if err != nil {
 		return err
 	}
-	go func() { // the copy is good only while the server is there
+	go func() { // the staged copy exists only while the connection is open
 		_, err := server.Next()
 		cancel(err)
 	}()
@@ -100,7 +101,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// awaitStage waits for the server's copy.
+// awaitStage waits until the server has staged a copy, and returns its path.
 func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (string, error) {
 	for {
 		reply, err := server.Next()
@@ -109,12 +110,12 @@ func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (s
 		}
 		if reply.Staged != "" {
 			if !filepath.IsLocal(reply.Staged) {
-				return "", errs.Newf(errs.Invalid, "the server names %q, which is not in its data directory",
-					reply.Staged)
+				return "", errs.Newf(errs.Invalid,
+					"server returned the staged copy %q, which is not in its data directory", reply.Staged)
 			}
 			return filepath.Join(b.dataDir, reply.Staged), nil
 		}
-		_, _ = fmt.Fprintln(b.tell, reply.Progress) // a courtesy
+		_, _ = fmt.Fprintln(b.tell, reply.Progress)
 	}
 }
 
@@ -135,12 +136,12 @@ func (b *backupRun) write(ctx context.Context, folder *backup.Folder, staged str
 	}
 	removed, err := folder.Keep(b.keep)
 	for _, name := range removed {
-		_, _ = fmt.Fprintln(b.tell, "removed", name) // a courtesy
+		_, _ = fmt.Fprintln(b.tell, "removed", name)
 	}
 	return err
 }
 
-// reporter tells how it goes, a line every few seconds and one at the end.
+// reporter returns a function that prints a progress line every five seconds and at the end.
 func reporter(tell io.Writer, done string) func(backup.Progress) {
 	const pause = 5 * time.Second
 	last := time.Now()
@@ -149,7 +150,7 @@ func reporter(tell io.Writer, done string) func(backup.Progress) {
 			return
 		}
 		last = time.Now()
-		_, _ = fmt.Fprintf(tell, "%s %d of %d files, %s of %s (%s of these linked)\n", // a courtesy
+		_, _ = fmt.Fprintf(tell, "%s %d of %d files, %s of %s (%s of these linked)\n",
 			done, p.Files, p.AllFiles, bytesText(p.Bytes), bytesText(p.AllBytes), bytesText(p.Linked))
 	}
 }
@@ -166,17 +167,17 @@ func bytesText(n int64) string {
 func newBackupVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify BACKUP",
-		Short: "Read a whole backup and compare every file to its checksum",
-		Long: `Read a whole backup and compare every file to its checksum. BACKUP is the folder
-of a backup, the folder of several (the newest is meant), a file with a tar
-stream, or - for one on standard input.`,
-		Example: `  # the newest of a directory
+		Short: "Verify the checksums of a backup",
+		Long: `Verify a backup: read every file and compare its checksum. BACKUP is the folder of a
+backup, a folder of backups (the newest is used), a file with a tar stream, or - for a
+tar stream on standard input.`,
+		Example: `  # the newest backup of a folder
   freshet backup verify backups
 
-  # a single one
+  # a given backup
   freshet backup verify backups/$(freshet backup list backups | head -n 1 | cut -f 1)
 
-  # a stream
+  # a tar file
   freshet backup verify freshet.tar`,
 		Args: command.One("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -184,7 +185,7 @@ stream, or - for one on standard input.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "the backup is good:", describe(m))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "backup is valid:", describe(m))
 			return err
 		},
 	}
@@ -203,13 +204,13 @@ func newBackupList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list DIRECTORY",
 		Short: "List the backups in a directory, oldest first",
-		Example: `  # when they began, and how much they hold
+		Example: `  # with their start times and sizes
   freshet backup list backups
 
   # the newest
   freshet backup list backups | tail -n 1
 
-  # how many there are
+  # count them
   freshet backup list backups | wc -l`,
 		Args: command.One("a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,37 +14,37 @@ import (
 	"freshet/internal/config"
 )
 
-// CheckReport is what the check of a data directory reports to. The server calls
-// it from one goroutine.
+// CheckReport receives the results of the check of a data directory. The server calls it
+// from one goroutine.
 type CheckReport = interface {
 	Part(name, contents string)
 	Damaged(name, problem string)
 	Progress(name string, done, total int64)
 }
 
-// errDamaged makes the exit code of a check that found something; what it found is
-// printed already.
-var errDamaged = errors.New("the data directory is damaged")
+// errDamaged is the error of a check that found damage. The damage itself is already
+// printed.
+var errDamaged = errors.New("data directory is damaged")
 
 func newCheck(server Server) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Verify the data directory of a stopped server",
-		Long: `Verify the data directory of a stopped server: formats, keys, the store of
-resources (etcd), and of every cluster all blocks of all tables, messages and
-journals. It changes nothing, and refuses while a server runs on the directory.
+		Long: `Verify the data directory of a stopped server: formats, keys, the resource store (etcd),
+and for every cluster all blocks of all tables, messages and journals. The command
+changes nothing, and fails if a server is using the directory.
 
-The exit code is 0 when everything is whole, and 1 when something is damaged or
-could not be checked. What is damaged is listed, one line each, with what that
-means; docs/howto/damage.md says what to do then.`,
-		Example: `  # the directory of a server with default settings
+The exit code is 0 if everything is intact, and 1 if something is damaged or could not be
+checked. Each damage is listed on one line with its consequences; docs/howto/damage.md
+describes what to do.`,
+		Example: `  # the data directory of a server with default settings
   freshet check
 
-  # another one
+  # another data directory
   freshet check restored
 
-  # with a configuration that puts keys or the audit trail elsewhere
+  # with a configuration that sets other paths for keys or the audit log
   freshet check --config freshet.yaml`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,19 +72,19 @@ func check(ctx context.Context, server Server, cfg *config.Config, out, progress
 	}
 	p.progress.Clear()
 	if p.damaged > 0 {
-		return errors.Join(fmt.Errorf("%w: %s in %s; docs/howto/damage.md says what to do", errDamaged,
-			output.Number(p.damaged, "thing"), cfg.DataDir), p.err)
+		return errors.Join(fmt.Errorf("%w: %s in %s; see docs/howto/damage.md", errDamaged,
+			output.Number(p.damaged, "damaged part"), cfg.DataDir), p.err)
 	}
-	p.print("%s is whole\n", cfg.DataDir)
+	p.print("%s is intact\n", cfg.DataDir)
 	return p.err
 }
 
-// checkPrinter prints one line per part, and how far it is on a terminal.
+// checkPrinter prints one line per part, and a progress line on a terminal.
 type checkPrinter struct {
 	out      io.Writer
 	progress *output.Progress
 	damaged  int
-	err      error // of printing
+	err      error // first error of printing
 }
 
 func (p *checkPrinter) print(format string, args ...any) {

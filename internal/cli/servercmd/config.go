@@ -13,8 +13,8 @@ func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check and show the configuration",
-		Long:  `Check a configuration file, or show the configuration the server would run with.`,
-		Example: `  # is the file valid? every problem is listed with its field
+		Long:  `Check a configuration file, or show the configuration that the server would use.`,
+		Example: `  # check a file; every problem is listed with its field
   freshet config check freshet.yaml
 
   # all settings with their defaults, as a file to start from
@@ -32,18 +32,18 @@ func newConfig() *cobra.Command {
 func newConfigCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say whether a configuration file is valid",
+		Short: "Check whether a configuration file is valid",
 		Example: `  # before a restart
   freshet config check freshet.yaml
 
-  # in a script: the exit code is 0 only when the file is valid
+  # in a script: the exit code is 0 only if the file is valid
   freshet config check freshet.yaml && echo "ready to restart"
 
-  # as the server would see it with another domain
+  # with an environment variable that sets another domain
   FRESHET_DOMAIN=stream.example freshet config check freshet.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usagef(cmd, "name the file to check")
+				return command.Usagef(cmd, "argument is missing: the file to check")
 			}
 			return command.AtMost(1)(cmd, args)
 		},
@@ -71,7 +71,7 @@ func newConfigPrint() *cobra.Command {
   # a file with all defaults filled in
   freshet config print freshet.yaml
 
-  # what differs from the defaults
+  # show the differences from the defaults
   diff <(freshet config print) <(freshet config print freshet.yaml) || true`,
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

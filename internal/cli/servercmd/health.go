@@ -29,17 +29,17 @@ func newHealth() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Ask a server whether it is ready",
-		Long: `Ask a server whether it is ready. The exit code is 0 when every surface
-works, 1 when the server answers that it is not ready or does not answer at
-all, and 6 when it does not answer in time. Made for container health checks.`,
+		Short: "Check whether a server is ready",
+		Long: `Check whether a server is ready. The exit code is 0 if every API works, 1 if the server
+is not ready or cannot be reached, and 6 if it does not respond in time. Use the command
+for container health checks.`,
 		Example: `  # the server on this machine
   freshet health
 
-  # another one, through its own certificate authority
+  # another server, with its own certificate authority
   freshet health --server $SERVER --ca-file freshet-data/tls/ca.crt
 
-  # each check by name
+  # show every check
   freshet health --verbose`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,14 +64,14 @@ all, and 6 when it does not answer in time. Made for container health checks.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.server, "server", "",
-		"base `URL` of the server (default: where the one of ./freshet-data listens, or http://127.0.0.1:8080)")
-	f.StringVar(&o.caFile, "ca-file", "", "certificate authority to trust besides the system's (PEM `file`)")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
+		"base `URL` of the server (default: the address of the server in ./freshet-data, or http://127.0.0.1:8080)")
+	f.StringVar(&o.caFile, "ca-file", "", "certificate authority to trust in addition to the system's (PEM `file`)")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for a response")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every check")
 	return cmd
 }
 
-// maxAnswer bounds what is read of a server that may not be one of ours.
+// maxAnswer limits a response in bytes, because the server may not be a Freshet server.
 const maxAnswer = 1 << 20
 
 func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbose bool, out io.Writer) error {
@@ -87,14 +87,14 @@ func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbos
 	if err != nil {
 		return errs.Newf(errs.Unavailable, "%w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as wanted
+	defer func() { _ = response.Body.Close() }() // only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return errs.Newf(errs.Unavailable, "reading the answer: %w", err)
+		return errs.Newf(errs.Unavailable, "reading the response: %w", err)
 	}
 	text := strings.TrimSpace(string(body))
 	if response.StatusCode != http.StatusOK {
-		return errs.Newf(errs.Unavailable, "%s is not ready: %s\n%s", base, response.Status, text)
+		return errs.Newf(errs.Unavailable, "server %s is not ready: %s\n%s", base, response.Status, text)
 	}
 	if !verbose {
 		text = "ready"
@@ -115,7 +115,7 @@ func httpClient(caFile string) (*http.Client, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errs.Newf(errs.Invalid, "%s holds no certificate", caFile)
+			return nil, errs.Newf(errs.Invalid, "file %s has no certificate", caFile)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}

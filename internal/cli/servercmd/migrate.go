@@ -11,7 +11,8 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// MigrateReport is what a migration reports to. The server calls it from one goroutine.
+// MigrateReport receives the progress and the results of a migration. The server calls it
+// from one goroutine.
 type MigrateReport = interface {
 	Step(text string)
 	Progress(done, total int64)
@@ -23,43 +24,43 @@ func newMigrate(server Server) *cobra.Command {
 	var from, to, file string
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Move the data of a server into a new group",
-		Long: `Move the data of a server that has run alone into a new group: resources, accounts
-and keys, messages, subscriptions with what they have acknowledged, consumer groups
-and schemas. Clients keep their addresses, credentials, ids and places.
+		Short: "Move the data of a single server into a new ensemble",
+		Long: `Move the data of a single server into a new ensemble: resources, accounts and keys,
+messages, subscriptions with their acknowledgements, consumer groups and schemas. Clients
+keep their addresses, credentials, ids and positions.
 
-The server is stopped, and the group does not run yet. It was made with
-'freshet cluster init --from', so that it has the server's keys, and the bundle of its
-first member was unpacked with 'freshet cluster join'. This command makes that
-member's data directory; the others get everything from it when they start.
+Before: stop the server, create the ensemble with 'freshet ensemble init --from', which
+takes over the server's keys, and install the bundle of its first member with 'freshet
+ensemble join'. The ensemble must not run yet. The command writes the first member's data
+directory; the other members copy the data from it when they start.
 
-The old data directory is not changed. What was copied is compared with it, topic by
-topic, and nothing is put in place before all of it is the same. A run that was cut
-short goes on with the same command. It needs as much room as the old data takes.
+The old data directory is not changed. The command compares the copy with it, topic by
+topic, and installs the copy only if all of it is equal. Repeat the command to continue
+an interrupted migration. It needs as much disk space as the old data.
 
-To go back: 'freshet backup' on a member, and 'freshet restore', which makes the data
-directory of a server that runs alone.
+To go back, use 'freshet backup' on a member and 'freshet restore', which writes the data
+directory of a single server.
 
-Run it as the user of the server.`,
-		Example: `  # on the machine of the first member, which has the old data directory, too
+Run the command as the user of the server.`,
+		Example: `  # on the machine of the first member, which can read the old data directory
   freshet migrate --from /var/lib/freshet --config /etc/freshet.yaml
 
   # a member whose data directory is not in its configuration
   freshet migrate --from freshet-data --to a-data --config a.yaml
 
-  # everything, from one server to three
-  freshet cluster init --from freshet-data --base-url https://freshet.example.com \
+  # all steps, from one server to three
+  freshet ensemble init --from freshet-data --base-url https://freshet.example.com \
     --output three a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
-  freshet cluster join three/a.bundle --data-dir a-data --config a.yaml
+  freshet ensemble join three/a.bundle --data-dir a-data --config a.yaml
   freshet migrate --from freshet-data --config a.yaml`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case from == "":
-				return command.Usagef(cmd, "--from is required: the data directory of the server that moves")
+				return command.Usagef(cmd, "--from is missing; set the data directory of the old server")
 			case file == "":
-				return command.Usagef(cmd, "--config is required: the configuration of the group's first member, "+
-					"which freshet cluster join has written")
+				return command.Usagef(cmd, "--config is missing; set the configuration of the ensemble's first "+
+					"member, which freshet ensemble join wrote")
 			}
 			cfg, err := loadConfig(file)
 			if err != nil {
@@ -77,14 +78,14 @@ Run it as the user of the server.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "data `directory` of the server that moves, which is stopped")
-	f.StringVar(&to, "to", "", "data `directory` of the group's first member (default: as its configuration says)")
-	f.StringVar(&file, "config", "", "configuration `file` of the group's first member (YAML)")
+	f.StringVar(&from, "from", "", "data `directory` of the old server, which must be stopped")
+	f.StringVar(&to, "to", "", "data `directory` of the ensemble's first member (default: from its configuration)")
+	f.StringVar(&file, "config", "", "configuration `file` of the ensemble's first member (YAML)")
 	return cmd
 }
 
-// migratePrinter prints a line for each step, how far it is on a terminal, and at the
-// end a table of what was moved.
+// migratePrinter prints a line for each step, a progress line on a terminal, and at the end
+// a table of the moved data.
 type migratePrinter struct {
 	*stepPrinter
 	out  io.Writer
@@ -97,7 +98,11 @@ func (p *migratePrinter) Moved(of, part string, topics int, messages uint64, sub
 	records uint64, sum string,
 ) {
 	p.rows = append(p.rows, []string{
-		of, part, count(uint64(topics)), count(messages), count(uint64(subscriptions)), count(records), sum, //nolint:gosec // counts
+		of, part,
+		count(uint64(topics)), //nolint:gosec // a count is not negative
+		count(messages),
+		count(uint64(subscriptions)), //nolint:gosec // a count is not negative
+		count(records), sum,
 	})
 }
 
@@ -110,11 +115,11 @@ func count(n uint64) string {
 
 // Done implements MigrateReport.
 func (p *migratePrinter) Done(member, dataDir string, again bool) {
-	p.end = fmt.Sprintf("Everything was compared and is the same. %s is the data directory of member %s.",
+	p.end = fmt.Sprintf("All data was copied and verified. %s is the data directory of member %s.",
 		dataDir, member)
 	if again {
 		p.end = fmt.Sprintf(
-			"Nothing is left to do: everything was moved to %s, the data directory of member %s, before.",
+			"Nothing to do: all data was already moved to %s, the data directory of member %s.",
 			dataDir, member)
 	}
 }
@@ -129,10 +134,10 @@ func (p *migratePrinter) print() error {
 	_, err := fmt.Fprintf(p.out, `
 %s
 
-Next: join the other members with their bundles, and start all of them with freshet
-serve. Keep the old data directory until every member has its copies: freshet cluster
-status and the condition ShardsReady of each cluster say so. Never start a server on
-it again once the group has served a client.
+Next: join the other members with their bundles, and start all members with freshet
+serve. Keep the old data directory until every member has its copies: freshet ensemble
+status and the condition ShardsReady of each cluster show this. Never start a server on
+the old data directory again after the ensemble has served a client.
 `, p.end)
 	return err
 }

@@ -14,31 +14,31 @@ func newRestore(server Server) *cobra.Command {
 	var o backup.RestoreOptions
 	cmd := &cobra.Command{
 		Use:   "restore BACKUP",
-		Short: "Make a data directory of a backup",
-		Long: `Make a data directory of a backup. BACKUP is the folder of a backup, the folder of
-several (the newest is taken), a file with a tar stream, or - for one on standard
-input. The data directory must be empty, or not exist.
+		Short: "Restore a backup into a new data directory",
+		Long: `Restore a backup into a new data directory. BACKUP is the folder of a backup, a folder of
+backups (the newest is used), a file with a tar stream, or - for a tar stream on standard
+input. The data directory must be empty or not exist.
 
-Every file is compared to its checksum. No server starts on a directory that is
-not complete; a run that was cut short is repeated with the same command.
+The command verifies the checksum of every file. A server does not start on an incomplete
+directory; repeat the command if it was interrupted.
 
-The server that starts on it may have another address: accounts, keys and
-permissions do not depend on it. The configuration that the server ran with is
-in configuration.yaml in the data directory, for you to compare.
+The restored server may have another address: accounts, keys and permissions do not depend
+on it. The configuration of the old server is in configuration.yaml in the data
+directory, for comparison.
 
-Run it as the user of the server.`,
+Run the command as the user of the server.`,
 		Example: `  # the newest backup
   freshet restore backups --data-dir restored
 
   # from another machine
   ssh backup.example 'cat freshet.tar' | freshet restore - --data-dir restored-from-afar
 
-  # one without keys
+  # a backup without keys
   freshet restore keyless --data-dir restored-with-keys --encryption-key encryption.key`,
 		Args: command.One("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("data-dir") {
-				return command.Usagef(cmd, "--data-dir is required: the data directory to make")
+				return command.Usagef(cmd, "--data-dir is missing; set the data directory to create")
 			}
 			o.From, o.Stdin, o.Progress = args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "restored")
 			steps := newSteps(cmd.ErrOrStderr())
@@ -58,7 +58,7 @@ Run it as the user of the server.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.DataDir, "data-dir", "", "the data `directory` to make")
-	f.StringVar(&o.EncryptionKey, "encryption-key", "", "the `file` of the encryption keys, for a backup without keys")
+	f.StringVar(&o.DataDir, "data-dir", "", "data `directory` to create")
+	f.StringVar(&o.EncryptionKey, "encryption-key", "", "encryption key `file`, for a backup without keys")
 	return cmd
 }

@@ -17,15 +17,15 @@ func newServe(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server: the resource API with embedded etcd, the data plane, and all
-surfaces on one HTTP and one HTTPS address. Everything is kept in the data
-directory; the first start fills it and prints where to find what.
+		Long: `Run the server: the resource API with embedded etcd, the data plane, and all APIs on one
+HTTP and one HTTPS address. All data is stored in the data directory; the first start
+creates it and prints its most important files and addresses.
 
-Flags win over environment variables (FRESHET_…, one for every setting), these
-over the configuration file, the file over the defaults. An interrupt stops the
-server gracefully, a second one at once. SIGHUP opens the files of log and audit
-trail again and reads certificates and configuration again.`,
-		Example: `  # everything on this machine, data in ./freshet-data
+Flags take precedence over environment variables (FRESHET_…, one for every setting), these
+over the configuration file, and the file over the defaults. An interrupt stops the
+server gracefully, a second one immediately. SIGHUP reopens the log and audit files and
+reloads certificates and configuration.`,
+		Example: `  # with data in ./freshet-data
   freshet serve
 
   # another directory and other ports
@@ -52,20 +52,21 @@ trail again and reads certificates and configuration again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "configuration `file` (YAML)")
-	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "`directory` that holds everything kept")
+	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "data `directory`")
 	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
 	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
 	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain,
-		"listen `address` of the stream protocol (Kafka), auto or off")
-	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS, "the same with TLS")
+		"listen `address` of the Kafka protocol without TLS, auto or off")
+	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS,
+		"listen `address` of the Kafka protocol with TLS, auto or off")
 	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
 	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")
-	f.StringVar(&flags.Log.Level, "log-level", flags.Log.Level, "debug, info, warn or error")
-	f.StringVar(&flags.Log.Format, "log-format", flags.Log.Format, "text or json")
+	f.StringVar(&flags.Log.Level, "log-level", flags.Log.Level, "log `level`: debug, info, warn or error")
+	f.StringVar(&flags.Log.Format, "log-format", flags.Log.Format, "log `format`: text or json")
 	return cmd
 }
 
-// overlay copies the flags that were given.
+// overlay copies the flags that are set on the command line.
 func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 	for name, set := range map[string]func(){
 		"data-dir":      func() { cfg.DataDir = flags.DataDir },
@@ -84,22 +85,23 @@ func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 	}
 }
 
-// exports are the variables without which the commands of whoever starts the server
-// would go to another one.
+// exports returns the variables that the operator must set so that commands use this server
+// instead of the one in the current context.
 func exports() []string {
 	file, err := contexts.Load(contexts.Path(os.Getenv))
 	if err != nil || file.Current == "" || file.Current == contexts.LocalName {
-		return nil // or none of them works: they say why
+		return nil // every command reports an invalid context file
 	}
 	return []string{"FRESHET_CONTEXT=" + contexts.LocalName}
 }
 
-// dataDirectory is that of a server on this machine unless a flag names another.
+// dataDirectory returns the default data directory of a server on this machine.
 func dataDirectory() string {
 	return cmp.Or(os.Getenv("FRESHET_DATA_DIR"), config.Default().DataDir)
 }
 
-// loadConfig reads the file, when there is one, and lays the environment over it.
+// loadConfig reads the configuration file, if path is not empty, and applies the
+// environment variables.
 func loadConfig(path string) (cfg *config.Config, err error) {
 	cfg = config.Default()
 	if path != "" {

@@ -1,7 +1,8 @@
-// Package servercmd has the commands of whoever runs a server: serve, its
-// configuration, its data directory, backups and health. They need the machine of
-// the server and no context. The server is handed in, so that its packages are not
-// linked into tests of the command line.
+// Package servercmd implements the commands for the operator of a server: serve, its
+// configuration, its data directory, backups and health. They run on the machine of the
+// server and use no context. The server's functions are passed in as Server, so that tests
+// of the command line do not link the server's packages. Commands for a server on another
+// machine are in opscmd, those for ensembles in ensemblecmd.
 package servercmd
 
 import (
@@ -15,29 +16,29 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// Server is what the command line needs of the server.
+// Server has the functions of the server that commands call.
 type Server struct {
-	// Run serves until the context ends; it reports on out. read reads the
-	// configuration again, with the same flags laid over it; exports are variables
-	// that a shell needs before our commands find that server.
+	// Run serves until the context ends; it prints its start messages on out. read reads the
+	// configuration again and applies the same flags; exports are variables that the
+	// operator must set so that commands use this server.
 	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
 		exports []string) error
-	// SealedSecrets counts what is stored under each encryption key.
+	// SealedSecrets counts the stored secrets by the encryption key that seals them.
 	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
-	// Restore makes a data directory of a backup.
+	// Restore writes a data directory from a backup.
 	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
 	// Check verifies the data directory of a stopped server.
 	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
-	// Formats says whether a data directory was written by an older version; one that
-	// this version cannot read is an error.
+	// Formats reports whether an older version wrote the data directory. It returns an error
+	// if this version cannot read it.
 	Formats func(dir string) (older bool, err error)
-	// Migrate brings the data directory of a server that runs alone into a group.
+	// Migrate copies the data directory of a single server into an ensemble.
 	Migrate func(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
-	// LookAtLog looks at the NATS servers of a configuration (doctorcmd.LookAtLog).
+	// LookAtLog inspects the NATS servers of a configuration (doctorcmd.LookAtLog).
 	LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
 }
 
-// Commands makes the family.
+// Commands returns the commands of this package.
 func Commands(server Server) []*cobra.Command {
 	return command.InGroup(command.GroupServer,
 		command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),

@@ -9,8 +9,8 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// stepPrinter prints a line for each step of something that takes long, and how far it
-// is on a terminal.
+// stepPrinter prints a line for each step of a long operation, and a progress line on a
+// terminal.
 type stepPrinter struct {
 	tell     io.Writer
 	progress *output.Progress
@@ -26,7 +26,7 @@ func newSteps(tell io.Writer) *stepPrinter {
 func (p *stepPrinter) Step(text string) {
 	p.progress.Clear()
 	p.step, p.began = text, time.Now()
-	_, _ = fmt.Fprintln(p.tell, text) // a courtesy
+	_, _ = fmt.Fprintln(p.tell, text)
 }
 
 // Progress implements MigrateReport and backup.Steps.

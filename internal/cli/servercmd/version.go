@@ -15,13 +15,13 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Example: `  # for people
+		Example: `  # as text
   freshet version
 
-  # for scripts
+  # as JSON, for scripts
   freshet version -o json
 
-  # which commit is this?
+  # print the commit
   freshet version -o yaml | sed -n 's/^commit: //p'`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

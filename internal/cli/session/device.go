@@ -12,10 +12,10 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// Device is a sign-in that waits for a person (RFC 8628).
+// Device is a device authorization that waits for the user (RFC 8628).
 type Device struct {
-	// Code is what the person compares; Page is where, and Complete the same with the
-	// code filled in.
+	// Code is the code that the user compares, Page the page to open, and Complete the page
+	// with the code filled in.
 	Code, Page, Complete string
 
 	code     string
@@ -24,14 +24,14 @@ type Device struct {
 	session  Session
 }
 
-// Bounds of what a server may say.
+// Limits for the intervals in a server's response.
 const (
 	defaultInterval = 5 * time.Second
 	maxInterval     = time.Minute
 	maxWait         = time.Hour
 )
 
-// Offered says whether a server lets people sign in through a browser.
+// Offered reports whether a server supports signing in through a browser.
 func Offered(ctx context.Context, conn *client.Client) (bool, error) {
 	response, err := conn.Do(ctx, &client.Request{
 		Method: http.MethodGet, Path: "/.well-known/openid-configuration",
@@ -47,12 +47,12 @@ func Offered(ctx context.Context, conn *client.Client) (bool, error) {
 		Device string `json:"device_authorization_endpoint"`
 	}
 	if response.JSON(&document) != nil {
-		return false, nil //nolint:nilerr // something else answers there
+		return false, nil //nolint:nilerr // the response is not a discovery document
 	}
 	return document.Device != "", nil
 }
 
-// Begin begins a sign-in at a server.
+// Begin requests a device code from a server.
 func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	d := &Device{session: Session{Server: server, CA: ca}}
 	response, err := d.session.post(ctx, "/oauth/device_authorization", url.Values{}, false)
@@ -75,12 +75,12 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	}
 	for _, page := range []string{got.Page, got.Complete} {
 		if u, err := url.Parse(page); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errs.Newf(errs.Invalid, "%s names %q as the page to sign in on, which is no address of one",
+			return nil, errs.Newf(errs.Invalid, "server %s returned the sign-in page %q, which is not a web address",
 				server, page)
 		}
 	}
 	if got.DeviceCode == "" || got.UserCode == "" {
-		return nil, errs.Newf(errs.Invalid, "%s does not answer as RFC 8628 says: there is no code", server)
+		return nil, errs.Newf(errs.Invalid, "server %s returned no device code or user code (RFC 8628)", server)
 	}
 	d.Code, d.Page, d.Complete, d.code = got.UserCode, got.Page, got.Complete, got.DeviceCode
 	d.interval = defaultInterval
@@ -91,7 +91,8 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	return d, nil
 }
 
-// Wait asks the server, as often as it allows, until the person has decided.
+// Wait polls the server, at the interval that it allows, until the user has approved or
+// denied the sign-in, or the code expires.
 func (d *Device) Wait(ctx context.Context) (*Session, error) {
 	for time.Now().Add(d.interval).Before(d.ends) {
 		if err := pause(ctx, d.interval); err != nil {
@@ -109,7 +110,8 @@ func (d *Device) Wait(ctx context.Context) (*Session, error) {
 	return nil, errTimeUp()
 }
 
-// goOn says what to do about an answer that has no tokens: nil is to ask again.
+// goOn evaluates an error of the token endpoint. It returns nil if Wait must poll again, and
+// increases the interval if necessary.
 func (d *Device) goOn(err error) error {
 	var refusal *client.Error
 	if !errors.As(err, &refusal) {
@@ -126,8 +128,8 @@ func (d *Device) goOn(err error) error {
 		d.interval = min(d.interval+5*time.Second, maxInterval)
 		return nil
 	case "access_denied":
-		return hint.Add(errs.New(errs.Denied, "the sign-in was refused in the browser"),
-			"Begin again with 'freshet login' if that was a mistake.")
+		return hint.Add(errs.New(errs.Denied, "sign-in was denied in the browser"),
+			"If this was a mistake, start again with 'freshet login'.")
 	case "expired_token":
 		return errTimeUp()
 	}
@@ -139,6 +141,6 @@ func (d *Device) goOn(err error) error {
 }
 
 func errTimeUp() error {
-	return hint.Add(errs.New(errs.Unauthenticated, "nobody signed in while the code was good"),
-		"Begin again with 'freshet login'.")
+	return hint.Add(errs.New(errs.Unauthenticated, "sign-in code expired before the sign-in was approved"),
+		"Start again with 'freshet login'.")
 }

@@ -1,9 +1,17 @@
-// Package session is how a person is signed in on this machine: the device code of
-// RFC 8628 that begins it, the file that keeps it, and the token source that renews
-// it. A refresh token is good once, and one that is used twice ends the session unless
-// it is at once (docs/spec/signin.md#tokens). So processes renew one at a time, under a
-// lock on a file beside the session's; what the server answers is on the disk before it
-// is used; and when there is no answer the same question is asked again.
+// Package session implements the session of a user on this machine: the device
+// authorization that starts it (RFC 8628), the file that stores it, and the token source
+// that renews it. Package contexts refers to the file; package authcmd has the commands.
+//
+// A refresh token can be used once. A second use ends the session, except for a retry
+// within a minute (docs/spec/signin.md#tokens). Therefore:
+//   - only one process renews a session at a time, under a file lock;
+//   - the new tokens are on disk before they are used;
+//   - a request without a response is retried with the same refresh token.
+//
+// Locks, in the order in which they are taken:
+//
+//	source.mu  the cached token of one source; held while the session is renewed
+//	file lock  .NAME.lock next to the session file; serializes renewals of all processes
 package session
 
 import (
@@ -26,25 +34,25 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// Session is what the file holds. Its server is asked for new tokens, whatever
-// server a command line names: the refresh token goes nowhere else.
+// Session is the content of a session file. Tokens are renewed at its own server, even if
+// flags select another one, so that the refresh token is sent nowhere else.
 type Session struct {
 	Server string `json:"server"`
-	// CA is the authority to trust besides the system's (PEM).
+	// CA is the certificate authority to trust in addition to the system's (PEM).
 	CA string `json:"certificateAuthority,omitempty"`
-	// Principal is who signed in.
+	// Principal is the principal of the user.
 	Principal string `json:"principal"`
-	// Ends is when the session is over unless it is renewed before.
+	// Ends is when the session expires unless it is renewed.
 	Ends time.Time `json:"ends"`
 
 	RefreshToken string    `json:"refreshToken"`
 	AccessToken  string    `json:"accessToken"`
 	Expiry       time.Time `json:"expiry"`
-	// RenewAt is when the access token is no longer handed out: kubectl and others
-	// use it for a while after they got it.
+	// RenewAt is when the access token must be renewed. It is before Expiry, because
+	// kubectl and other programs use a token for a while after they got it.
 	RenewAt time.Time `json:"renewAt"`
 
-	transport http.RoundTripper // in place of the client's own, when there is one
+	transport http.RoundTripper // replaces the default transport in tests
 }
 
 // String hides the secrets.
@@ -57,23 +65,22 @@ func (s *Session) GoString() string { return s.String() }
 func Read(path string) (*Session, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "you are not signed in any more: %s is gone", path),
-			signInAgain)
+		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "you are not signed in: session file %s does not exist",
+			path), signInAgain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the session: %w", err)
 	}
 	var s Session
 	if err := json.Unmarshal(text, &s); err != nil || s.Server == "" || s.RefreshToken == "" {
-		return nil, hint.Add(errs.Newf(errs.Invalid, "%s is not the file of a session", path), signInAgain)
+		return nil, hint.Add(errs.Newf(errs.Invalid, "file %s is not a session file", path), signInAgain)
 	}
 	return &s, nil
 }
 
 const signInAgain = "Sign in again with 'freshet login'."
 
-// Keep writes a new session, and returns the one that it takes the place of, if
-// there was one.
+// Keep writes a new session, and returns the session that it replaces, or nil.
 func Keep(ctx context.Context, path string, s *Session) (before *Session, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -85,7 +92,7 @@ func Keep(ctx context.Context, path string, s *Session) (before *Session, err er
 	defer func() { err = errors.Join(err, unlock()) }()
 	before, err = Read(path)
 	if err != nil {
-		before = nil // there was none, or something else
+		before = nil // no session, or not a session file
 	}
 	return before, s.write(path)
 }
@@ -98,22 +105,23 @@ func (s *Session) write(path string) error {
 	return contexts.WritePrivate(path, text)
 }
 
-// lockPause is how often a lock that another process holds is tried.
+// lockPause is the interval at which a lock held by another process is retried.
 const lockPause = 10 * time.Millisecond
 
-// lock waits until no other process renews the session. The file of the lock stays:
-// were it removed, two processes could hold locks on two files of the same name.
+// lock waits until no other process renews the session. The lock file is never removed:
+// otherwise two processes could hold locks on two files of the same name.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
-	// The names of contexts begin with no dot, so this is none of theirs.
+	// Names of contexts do not begin with a dot, so the lock file is not a session file.
 	file, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"),
 		os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the session: %w", err)
 	}
+	descriptor := int(file.Fd()) //nolint:gosec // a file descriptor is small
 	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor is small
+		err := syscall.Flock(descriptor, syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return file.Close, nil // which ends the lock
+			return file.Close, nil // releases the lock
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil, errors.Join(fmt.Errorf("locking the session: %w", err), file.Close())
@@ -137,10 +145,10 @@ func pause(ctx context.Context, d time.Duration) error {
 
 const grantRefresh = "refresh_token"
 
-// clientID is what the server knows the command line by.
+// clientID is the OAuth client id of the command line.
 const clientID = "freshet-cli"
 
-// answer is that of the token endpoint.
+// answer is a response of the token endpoint.
 type answer struct {
 	AccessToken      string `json:"access_token"`
 	ExpiresIn        int64  `json:"expires_in"`
@@ -148,11 +156,11 @@ type answer struct {
 	RefreshExpiresIn int64  `json:"refresh_token_expires_in"`
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer limits the size of a response in bytes.
 const maxAnswer = 1 << 20
 
-// post sends a form to the session's server. What may be repeated is sent again when
-// there is no answer.
+// post sends a form to the session's server. If repeatable is set, it retries a request
+// without a response.
 func (s *Session) post(ctx context.Context, path string, form url.Values, repeatable bool) (*client.Response, error) {
 	timeout := callTimeout
 	if repeatable {
@@ -174,18 +182,18 @@ func (s *Session) post(ctx context.Context, path string, form url.Values, repeat
 	})
 }
 
-// callTimeout bounds a call, renewTimeout an attempt to renew: all of them, and the
-// waits between, are within the minute that the server grants.
+// callTimeout bounds a call, renewTimeout one attempt to renew. All attempts and the
+// backoff between them fit into the minute in which the server accepts a retry.
 const (
 	callTimeout  = 30 * time.Second
 	renewTimeout = 12 * time.Second
 	maxAttempts  = 4
 )
 
-// ask asks the token endpoint, and takes over what it answers.
+// ask sends a request to the token endpoint, and stores the tokens of the response in s.
 func (s *Session) ask(ctx context.Context, form url.Values) error {
 	asked := time.Now()
-	// Other grants are used up by an answer that is lost.
+	// Only a refresh can be retried: a lost response consumes other grants.
 	response, err := s.post(ctx, "/oauth/token", form, form.Get("grant_type") == grantRefresh)
 	if err != nil {
 		return err
@@ -195,7 +203,7 @@ func (s *Session) ask(ctx context.Context, form url.Values) error {
 		return err
 	}
 	if got.AccessToken == "" || got.RefreshToken == "" {
-		return errs.Newf(errs.Invalid, "%s does not answer as a token endpoint does: there is no token", s.Server)
+		return errs.Newf(errs.Invalid, "token endpoint of %s returned no token", s.Server)
 	}
 	life := time.Duration(max(got.ExpiresIn, 1)) * time.Second
 	s.AccessToken, s.RefreshToken, s.Expiry = got.AccessToken, got.RefreshToken, asked.Add(life)
@@ -206,14 +214,14 @@ func (s *Session) ask(ctx context.Context, form url.Values) error {
 	return nil
 }
 
-// Revoke ends the session at its server.
+// Revoke ends the session on its server.
 func (s *Session) Revoke(ctx context.Context) error {
 	_, err := s.post(ctx, "/oauth/revoke", url.Values{"token": {s.RefreshToken}}, true)
 	return err
 }
 
-// End ends the session of a file at its server. The file stays, for whoever called
-// to remove: nobody renews meanwhile.
+// End ends the session of a file on its server, under the file lock, so that no process
+// renews it at the same time. The caller removes the file.
 func End(ctx context.Context, path string) (err error) {
 	unlock, err := lock(ctx, path)
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// issuer is a token endpoint whose refresh tokens are good once: a second use of one
-// ends the session.
+// issuer is a token endpoint with single-use refresh tokens: a second use of one ends the
+// session.
 type issuer struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // protects the fields below
 	renewed int
 	over    bool
 }
@@ -44,7 +44,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// TestManyRenewOneSession: every source has a lock of its own, as processes have.
+// TestManyRenewOneSession checks that concurrent sources do not reuse a refresh token. Each
+// source opens the lock file itself, as separate processes do.
 func TestManyRenewOneSession(t *testing.T) {
 	t.Parallel()
 	i := &issuer{}
@@ -65,9 +66,9 @@ func TestManyRenewOneSession(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				source.Invalidate(token) // so that the next one has to be asked for
+				source.Invalidate(token) // forces a renewal
 				if next, err := source.Token(t.Context()); err != nil || next.Value == token.Value {
-					t.Errorf("after a refusal: got %q, %v; want another token than %q", next.Value, err, token.Value)
+					t.Errorf("after Invalidate: got %q, %v; want another token than %q", next.Value, err, token.Value)
 					return
 				}
 			}
@@ -75,7 +76,7 @@ func TestManyRenewOneSession(t *testing.T) {
 	}
 	all.Wait()
 	if i.over || i.renewed < 2 {
-		t.Errorf("renewed %d times, over: %v; want several and not over", i.renewed, i.over)
+		t.Errorf("renewed %d times, session ended: %v; want several renewals and a live session", i.renewed, i.over)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: got %v, %v; want mode 0600", info, err)
@@ -89,12 +90,12 @@ func TestManyRenewOneSession(t *testing.T) {
 	source.Invalidate(token)
 	if _, err := source.Token(t.Context()); errs.KindOf(err) != errs.Unauthenticated ||
 		!strings.Contains(hint.Of(err), "freshet login") {
-		t.Errorf("a session that is over: got %v (%s), want to be told to sign in", err, hint.Of(err))
+		t.Errorf("a session that has ended: got %v (%s), want a hint to sign in", err, hint.Of(err))
 	}
 }
 
-// TestALostAnswerDoesNotEndTheSession: the server has renewed, and the answer never
-// arrived. The same question is asked again.
+// TestALostAnswerDoesNotEndTheSession checks that a renewal without a response is retried
+// with the same refresh token.
 func TestALostAnswerDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -116,14 +117,15 @@ func TestALostAnswerDoesNotEndTheSession(t *testing.T) {
 	}
 	token, err := Source(path).Token(t.Context())
 	if err != nil || token.Value != "a1" || fmt.Sprint(asked) != "[r0 r0 r0]" {
-		t.Errorf("got %q, %v, asked with %v; want a1 after three times r0", token.Value, err, asked)
+		t.Errorf("got %q, %v after requests with %v; want a1 after three times r0", token.Value, err, asked)
 	}
 	if kept, err := Read(path); err != nil || kept.RefreshToken != "r1" {
-		t.Errorf("kept %v, %v; want the next refresh token", kept, err)
+		t.Errorf("stored %v, %v; want the next refresh token", kept, err)
 	}
 }
 
-// script answers each call by the next of its lines, and notes when it was asked.
+// script responds to each request with the next of its answers, and records the times of
+// the requests.
 type script struct {
 	answers []string
 	asked   []time.Duration
@@ -143,7 +145,7 @@ func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// TestWaitAsTheServerSays: how often it is asked, and what ends it.
+// TestWaitAsTheServerSays checks the polling interval, and the responses that end polling.
 func TestWaitAsTheServerSays(t *testing.T) {
 	t.Parallel()
 	const tokens = `{"access_token":"a","refresh_token":"r","expires_in":600,"refresh_token_expires_in":60}`
@@ -152,15 +154,15 @@ func TestWaitAsTheServerSays(t *testing.T) {
 		asked   string
 		err     string
 	}{
-		"signed in":  {[]string{"authorization_pending", "authorization_pending", tokens}, "[5s 10s 15s]", ""},
-		"slow down":  {[]string{"slow_down", "authorization_pending", tokens}, "[5s 15s 25s]", ""},
-		"no answer":  {[]string{"", tokens}, "[5s 15s]", ""},
-		"refused":    {[]string{"authorization_pending", "access_denied"}, "[5s 10s]", "refused"},
-		"time is up": {[]string{"expired_token"}, "[5s]", "while the code was good"},
-		"nobody comes": {
+		"signed in":   {[]string{"authorization_pending", "authorization_pending", tokens}, "[5s 10s 15s]", ""},
+		"slow down":   {[]string{"slow_down", "authorization_pending", tokens}, "[5s 15s 25s]", ""},
+		"no response": {[]string{"", tokens}, "[5s 15s]", ""},
+		"denied":      {[]string{"authorization_pending", "access_denied"}, "[5s 10s]", "denied"},
+		"expired":     {[]string{"expired_token"}, "[5s]", "code expired"},
+		"no decision": {
 			[]string{"slow_down", "slow_down", "slow_down", "authorization_pending"},
 			"[5s 15s 30s 50s]",
-			"while the code was good",
+			"code expired",
 		},
 		"used": {[]string{"invalid_grant"}, "[5s]", "invalid_grant"},
 	} {
@@ -173,7 +175,7 @@ func TestWaitAsTheServerSays(t *testing.T) {
 			got, err := d.Wait(t.Context())
 			if fmt.Sprint(s.asked) != tc.asked || (err == nil) != (tc.err == "") || err != nil &&
 				!strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: asked after %v, %v; want %s, %q", name, s.asked, err, tc.asked, tc.err)
+				t.Errorf("%s: requests after %v, %v; want %s, %q", name, s.asked, err, tc.asked, tc.err)
 			}
 			if err == nil && (got.AccessToken != "a" || got.RefreshToken != "r" || got.Ends.IsZero()) {
 				t.Errorf("%s: got %v without its tokens", name, got)
@@ -182,7 +184,8 @@ func TestWaitAsTheServerSays(t *testing.T) {
 	}
 }
 
-// TestBeginTakesNoOtherPage: what is opened in a browser is a page of the web.
+// TestBeginTakesNoOtherPage checks that Begin accepts only http and https pages, because the
+// page may be opened in a browser.
 func TestBeginTakesNoOtherPage(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]bool{
@@ -196,7 +199,7 @@ func TestBeginTakesNoOtherPage(t *testing.T) {
 			})
 		}))
 		if _, err := Begin(t.Context(), server.URL, ""); (err == nil) != want {
-			t.Errorf("%s: got %v, want it taken: %v", url.QueryEscape(page), err, want)
+			t.Errorf("%s: got %v, want it accepted: %v", url.QueryEscape(page), err, want)
 		}
 		server.Close()
 	}

@@ -12,20 +12,20 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// source hands out the access tokens of a session.
+// source is the token source of a session file.
 type source struct {
 	path string
 
-	// mu guards what follows. It is held while the session is renewed, for which all
-	// others wait anyway.
+	// mu protects the fields below. It is held while the session is renewed, because all
+	// callers need the result.
 	mu      sync.Mutex
 	token   client.Token
 	renewAt time.Time
-	refused string // an access token that the server does not take
+	refused string // an access token that the server has rejected
 }
 
-// Source is the TokenSource of the session in a file. The access token is kept there
-// as well, so that all processes use the same one while it is good.
+// Source returns the token source of a session file. The file also stores the access token,
+// so that all processes use the same one until it must be renewed.
 func Source(path string) client.TokenSource { return &source{path: path} }
 
 // Token implements client.TokenSource.
@@ -62,7 +62,7 @@ func (s *source) good(kept *Session) bool {
 	return kept.AccessToken != "" && kept.AccessToken != s.refused && time.Now().Before(kept.RenewAt)
 }
 
-// renew has the session renewed, unless another process has done it meanwhile.
+// renew renews the session, unless another process has renewed it in the meantime.
 func (s *source) renew(ctx context.Context) (kept *Session, err error) {
 	unlock, err := lock(ctx, s.path)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *source) renew(ctx context.Context) (kept *Session, err error) {
 	if kept, err = Read(s.path); err != nil || s.good(kept) {
 		return kept, err
 	}
-	// Whoever interrupts the command must not lose the refresh token that is on its
-	// way: this ends by its own timeout.
+	// An interrupt must not lose the new refresh token, so the request is not canceled. It
+	// has its own timeout.
 	before := *kept
 	err = kept.ask(context.WithoutCancel(ctx),
 		url.Values{"grant_type": {grantRefresh}, "refresh_token": {kept.RefreshToken}})
@@ -82,10 +82,10 @@ func (s *source) renew(ctx context.Context) (kept *Session, err error) {
 	case err == nil:
 		return kept, kept.write(s.path)
 	case errors.As(err, &refusal) && refusal.Reason == "invalid_grant":
-		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "the session of %s at %s has ended", before.Principal,
+		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "session of %s on %s has ended", before.Principal,
 			before.Server), signInAgain)
 	case errors.Is(err, client.ErrUnavailable) && before.AccessToken != s.refused && time.Now().Before(before.Expiry):
-		return &before, nil // good for some seconds more
+		return &before, nil // the old access token is still valid for some seconds
 	}
 	return nil, err
 }

@@ -1,7 +1,7 @@
-// Package tokencache keeps access tokens from one command to the next, so that the
-// token endpoint is not asked for every one of them: files of mode 0600 in the
-// user's cache directory, whose names are hashes and which are worth no more than
-// the credentials that they came from.
+// Package tokencache caches the access tokens of service accounts between commands, so that
+// not every command requests a new one. The cache is a directory of files with mode 0600
+// and hashed names in the user's cache directory. A cached token gives no more access than
+// the credentials that it was requested with. Sessions of users are in package session.
 package tokencache
 
 import (
@@ -19,7 +19,7 @@ import (
 	"freshet/internal/cli/contexts"
 )
 
-// Directory is where tokens are kept.
+// Directory returns the directory of the cache.
 func Directory(getenv func(string) string) string {
 	if dir := getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "freshet", "tokens")
@@ -27,31 +27,31 @@ func Directory(getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".cache", "freshet", "tokens")
 }
 
-// early is how long before its end a token is no longer handed out: kubectl and
-// others use it for a while after they got it.
+// early is the time before its expiry from which on a cached token is not used, because
+// kubectl and other programs use a token for a while after they got it.
 const early = time.Minute
 
-// source is a TokenSource with a file in front.
+// source is a TokenSource with a cache file.
 type source struct {
 	from client.TokenSource
 	path string
 }
 
-// entry is the contents of a file.
+// entry is the content of a cache file.
 type entry struct {
 	Token  string    `json:"token"`
 	Expiry time.Time `json:"expiry"`
 }
 
-// New puts a file in the directory in front of a source. The key says all that a
-// token depends on: who asks, where, and what for.
+// New adds a cache file to a source. The key must contain everything that a token depends
+// on: the endpoint, the credentials and the audience.
 func New(from client.TokenSource, directory string, key ...string) client.TokenSource {
 	sum := sha256.Sum256([]byte(strings.Join(key, "\x00")))
 	return &source{from, filepath.Join(directory, hex.EncodeToString(sum[:16])+".json")}
 }
 
-// Token is the kept one while it is good, else a new one. A cache that cannot be
-// read or written is none.
+// Token returns the cached token if it is valid, else a new one. It ignores a cache that
+// cannot be read or written.
 func (s *source) Token(ctx context.Context) (client.Token, error) {
 	var kept entry
 	if text, err := os.ReadFile(s.path); err == nil && json.Unmarshal(text, &kept) == nil && kept.Token != "" &&
@@ -64,20 +64,20 @@ func (s *source) Token(ctx context.Context) (client.Token, error) {
 	}
 	text, err := json.Marshal(entry{token.Value, token.Expiry})
 	if err == nil && os.MkdirAll(filepath.Dir(s.path), 0o700) == nil {
-		_ = contexts.WritePrivate(s.path, text) // then the next command asks again
+		_ = contexts.WritePrivate(s.path, text) // on failure the next command requests a token
 	}
 	return token, nil
 }
 
-// Invalidate implements client.Invalidator: the server has refused the token.
+// Invalidate implements client.Invalidator. It removes a token that the server rejected.
 func (s *source) Invalidate(refused client.Token) {
-	_ = os.Remove(s.path) // a token that stays is refused once more
+	_ = os.Remove(s.path) // if it fails, the server rejects the token once more
 	if from, ok := s.from.(client.Invalidator); ok {
 		from.Invalidate(refused)
 	}
 }
 
-// Clear forgets all tokens.
+// Clear removes all cached tokens.
 func Clear(directory string) error {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	for _, file := range files {

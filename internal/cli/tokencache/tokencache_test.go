@@ -12,7 +12,7 @@ import (
 	"freshet/internal/cli/tokencache"
 )
 
-// endpoint counts how often it is asked.
+// endpoint is a TokenSource that counts its calls.
 type endpoint struct {
 	asked int
 	life  time.Duration
@@ -29,7 +29,7 @@ func TestTokensAreKept(t *testing.T) {
 	e := &endpoint{life: time.Hour}
 	token := func(key ...string) string {
 		t.Helper()
-		got, err := tokencache.New(e, dir, key...).Token(t.Context()) // each command has its own
+		got, err := tokencache.New(e, dir, key...).Token(t.Context()) // each command opens its own cache
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,31 +39,31 @@ func TestTokensAreKept(t *testing.T) {
 		t.Errorf("got %s and %s, want t1 twice", a, b)
 	}
 	if got := token("xy"); got != "t2" {
-		t.Errorf("another key: got %s, want a token of its own", got)
+		t.Errorf("another key: got %s, want another token", got)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 2 {
-		t.Fatalf("kept %v, %v; want 2 files", files, err)
+		t.Fatalf("cached %v, %v; want 2 files", files, err)
 	}
 	for _, file := range append(files, dir) {
 		info, err := os.Stat(file)
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v, %v; want it for its owner alone", file, info, err)
+			t.Errorf("%s: %v, %v; want access only for its owner", file, info, err)
 		}
 	}
 	source, ok := tokencache.New(e, dir, "x", "y").(client.Invalidator)
 	if !ok {
-		t.Fatal("a token cannot be refused")
+		t.Fatal("the source is not an Invalidator")
 	}
 	source.Invalidate(client.Token{Value: "t1"})
 	if got := token("x", "y"); got != "t3" {
-		t.Errorf("after a refusal: got %s, want a new one", got)
+		t.Errorf("after Invalidate: got %s, want a new token", got)
 	}
 	if err := tokencache.Clear(dir); err != nil {
 		t.Fatal(err)
 	}
 	if got := token("x", "y"); got != "t4" {
-		t.Errorf("after clearing: got %s, want a new one", got)
+		t.Errorf("after Clear: got %s, want a new token", got)
 	}
 }
 
@@ -73,10 +73,10 @@ func TestTokensThatEndAreNotHandedOut(t *testing.T) {
 	dir := t.TempDir()
 	for want := 1; want <= 2; want++ {
 		if _, err := tokencache.New(e, dir, "k").Token(t.Context()); err != nil || e.asked != want {
-			t.Errorf("asked %d times, %v; want %d", e.asked, err, want)
+			t.Errorf("requested %d times, %v; want %d", e.asked, err, want)
 		}
 	}
-	// A cache that cannot be written is none.
+	// A cache that cannot be written is ignored.
 	if _, err := tokencache.New(e, filepath.Join(os.DevNull, "x"), "k").Token(t.Context()); err != nil {
 		t.Errorf("no cache: %v", err)
 	}

@@ -27,7 +27,7 @@ func TestTypedApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *made.Spec.Broker.Replicas != 3 || made.Spec.ReleaseChannel != "rapid" {
-		t.Errorf("applied is %+v", made.Spec)
+		t.Errorf("applied spec: got %+v, want 3 brokers and channel rapid", made.Spec)
 	}
 
 	two := apply.MessagingCluster("c", "acme").WithSpec(apply.MessagingClusterSpec().
@@ -36,7 +36,7 @@ func TestTypedApply(t *testing.T) {
 	_, err = clusters.Apply(t.Context(), two, metav1.ApplyOptions{FieldManager: "two"})
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"one"`) ||
 		!strings.Contains(err.Error(), ".spec.broker.replicas") {
-		t.Fatalf("the other's field is refused with %v, want a conflict that names them and it", err)
+		t.Fatalf("applying a field of another manager: got %v, want a conflict with the manager and the field", err)
 	}
 	forced, err := clusters.Apply(t.Context(), two, metav1.ApplyOptions{FieldManager: "two", Force: true})
 	if err != nil {
@@ -44,9 +44,9 @@ func TestTypedApply(t *testing.T) {
 	}
 	if *forced.Spec.Broker.Replicas != 5 ||
 		!maps.Equal(forced.Spec.Config.Custom, map[string]string{"a": "1", "b": "2"}) {
-		t.Errorf("forced is %+v", forced.Spec)
+		t.Errorf("forced apply: got %+v, want 5 brokers and both custom keys", forced.Spec)
 	}
-	// The one who lost the field may go on with the rest, and let it go.
+	// The manager that lost the field can continue with the rest, and release it.
 	one.Spec.Broker = nil
 	one.Spec.Config.Custom = map[string]string{}
 	left, err := clusters.Apply(t.Context(), one, metav1.ApplyOptions{FieldManager: "one"})
@@ -54,7 +54,7 @@ func TestTypedApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *left.Spec.Broker.Replicas != 5 || !maps.Equal(left.Spec.Config.Custom, map[string]string{"b": "2"}) {
-		t.Errorf("after letting go it is %+v", left.Spec)
+		t.Errorf("after releasing fields: got %+v, want 5 brokers and custom key b", left.Spec)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestTypedApplyOfStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each owns the condition of its own type, and takes only that away.
+	// Each manager owns the condition of its own type, and removes only that.
 	got, err := users.ApplyStatus(t.Context(), apply.User("ann", "acme").WithStatus(apply.UserStatus()),
 		metav1.ApplyOptions{FieldManager: "one"})
 	if err != nil {
@@ -81,8 +81,8 @@ func TestTypedApplyOfStatus(t *testing.T) {
 	for _, c := range got.Status.Conditions {
 		kinds = append(kinds, c.Type)
 	}
-	if want := []string{"Active", "Known"}; !slices.Equal(kinds, want) { // Active is the service's
-		t.Errorf("conditions are %q, want %q", kinds, want)
+	if want := []string{"Active", "Known"}; !slices.Equal(kinds, want) { // the service writes Active
+		t.Errorf("conditions: got %q, want %q", kinds, want)
 	}
 }
 
@@ -101,18 +101,18 @@ func TestDynamicApply(t *testing.T) {
 		metav1.ApplyOptions{FieldManager: "one"}); err != nil {
 		t.Fatal(err)
 	}
-	// The same value is shared, not fought over.
+	// Equal values are shared and cause no conflict.
 	shared, err := users.Apply(t.Context(), "ann", user("a@example.com", "two"),
 		metav1.ApplyOptions{FieldManager: "two"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := shared.GetLabels(); len(got) != 2 {
-		t.Errorf("labels are %v, want one of each", got)
+		t.Errorf("labels: got %v, want one of each manager", got)
 	}
 	if _, err = users.Apply(t.Context(), "ann", user("b@example.com", "two"),
 		metav1.ApplyOptions{FieldManager: "two"}); !apierrors.IsConflict(err) {
-		t.Errorf("a change of what is shared is answered %v, want a conflict", err)
+		t.Errorf("changing a shared value: got %v, want a conflict", err)
 	}
 	forced, err := users.Apply(t.Context(), "ann", user("b@example.com", "two"),
 		metav1.ApplyOptions{FieldManager: "two", Force: true})
@@ -120,12 +120,12 @@ func TestDynamicApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if email, _, _ := unstructured.NestedString(forced.Object, "spec", "email"); email != "b@example.com" {
-		t.Errorf("forced is %v", forced.Object["spec"])
+		t.Errorf("forced apply: got spec %v, want the email b@example.com", forced.Object["spec"])
 	}
 	bad := user("b@example.com", "two")
 	bad.Object["spec"].(map[string]any)["surplus"] = "x"
 	if _, err := users.Apply(t.Context(), "ann", bad, metav1.ApplyOptions{FieldManager: "two"}); err == nil ||
 		!strings.Contains(err.Error(), "surplus") {
-		t.Errorf("an unknown field is answered %v", err)
+		t.Errorf("unknown field: got %v, want an error that names it", err)
 	}
 }

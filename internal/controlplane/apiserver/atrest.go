@@ -10,15 +10,16 @@ import (
 	"freshet/internal/controlplane/store"
 )
 
-// Sealer encrypts data so that it can be opened only in the same place.
+// Sealer encrypts data and authenticates associated data: Open fails if the associated data differs
+// from that of Seal.
 type Sealer interface {
 	Seal(plaintext, place []byte) ([]byte, error)
 	Open(sealed, place []byte) ([]byte, error)
-	// Stale says that the data should be sealed again, with a newer key.
+	// Stale reports whether the data should be encrypted again with a newer key.
 	Stale(sealed []byte) bool
 }
 
-// AtRest encrypts the resources that hold secrets before etcd sees them.
+// AtRest encrypts the resources that contain secrets before they are written to etcd.
 func AtRest(sealer Sealer, definitions []store.Definition) value.ResourceTransformers {
 	return atRest{sealer, kindsOf(definitions)}
 }
@@ -36,7 +37,7 @@ func (a atRest) TransformerForResource(resource schema.GroupResource) value.Tran
 	return unsealed{}
 }
 
-// sealing ties each value to its key, so that values cannot be swapped in etcd.
+// sealing binds each value to its key, so that values cannot be swapped in etcd.
 type sealing struct{ sealer Sealer }
 
 func (s sealing) TransformFromStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {

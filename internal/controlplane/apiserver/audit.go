@@ -18,11 +18,10 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// auditNotes are what is learnt about a call on its way through, for its audit
-// record. A call that was cut off by its timeout may still be running when the
-// record is written, hence the lock.
+// auditNotes collects the data of a call for its audit record. A call that has timed out may still
+// be running when the record is written, so the fields need a lock.
 type auditNotes struct {
-	mu         sync.Mutex
+	mu         sync.Mutex // protects the fields below
 	principal  *identity.Principal
 	attributes authorizer.Attributes
 	permission access.Permission
@@ -38,7 +37,7 @@ func withAuditNotes(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), auditNotesKey{}, &auditNotes{}))
 }
 
-// auditNotesOf returns the call's notes; spare ones outside the chain.
+// auditNotesOf returns the call's notes, or unused ones outside the handler chain.
 func auditNotesOf(ctx context.Context) *auditNotes {
 	if n, ok := ctx.Value(auditNotesKey{}).(*auditNotes); ok {
 		return n
@@ -64,33 +63,33 @@ func (n *auditNotes) byService() bool {
 	return n.service
 }
 
-// noteDecision notes what the chain's authorizer decided.
+// noteDecision records the decision of the handler chain's authorizer.
 func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Permission, scope access.Scope,
 	decision access.Decision,
 ) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.attributes != nil {
-		return // an apply asks a second time, whether it may create
+		return // an apply also checks whether it may create the object
 	}
 	n.attributes, n.name = a, a.GetName()
 	n.permission, n.scope, n.decision = permission, scope, decision
 }
 
-// noteObject notes which object it was, and what was decided about it.
+// noteObject records the object and the decision about it.
 func (n *auditNotes) noteObject(name string, permission access.Permission, scope access.Scope,
 	decision access.Decision,
 ) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.attributes != nil && n.attributes.GetVerb() == "deletecollection" {
-		return // one of many; the call was about all of them
+		return // one of many; the record is about the whole call
 	}
 	n.name, n.permission, n.scope, n.decision = name, permission, scope, decision
 }
 
-// audited says whether a call leaves an audit record: every write that is not a
-// dry run, and every denial. Reads, and questions about oneself, are not.
+// audited reports whether a call gets an audit record: every write that is not a dry run, and every
+// denial. Reads and self reviews do not.
 func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 	if pipeline.Denied(status) {
 		return true
@@ -106,7 +105,7 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 	return false
 }
 
-// record makes the audit record of a finished call.
+// record returns the audit record of a finished call.
 func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Request, status int) audit.Record {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,8 +122,8 @@ func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Requ
 	return out
 }
 
-// where names the thing a call was about. Kinds that permissions do not tell
-// apart by name are named all the same.
+// where returns the scope of the object of a call. It appends the name of objects whose kind has no
+// scope of its own.
 func (n *auditNotes) where(info *request.RequestInfo) string {
 	scope := n.scope
 	if scope == (access.Scope{}) {
@@ -152,7 +151,7 @@ func writeAudit(c *genericapiserver.Config, kinds kinds, r *http.Request, rec *w
 	}
 	info, err := c.RequestInfoResolver.NewRequestInfo(r)
 	if err != nil {
-		return // a path that the machinery has answered with 400
+		return // the API machinery has rejected this path with 400
 	}
 	status := rec.Status
 	if status == 0 {

@@ -19,8 +19,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Authorizer says what a principal may do; access.Policy is one. The error of
-// Authorize names the permission that is missing.
+// Authorizer decides what a principal may do; access.Policy implements it. The error of Authorize
+// names the missing permission.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
@@ -28,7 +28,7 @@ type Authorizer interface {
 	Rules(who *identity.Principal, scope access.Scope) []access.Rule
 }
 
-// publicPaths need no token; healthz and its kin have one page per check below them.
+// publicPaths need no token. The health paths also have one page per check below them.
 var publicPaths = []string{"/healthz", "/livez", "/readyz", "/version"}
 
 func isPublic(path string) bool {
@@ -40,7 +40,7 @@ func isPublic(path string) bool {
 	return false
 }
 
-// authentication puts an Authenticator into the machinery's form.
+// authentication adapts an Authenticator to the API machinery.
 func authentication(from pipeline.Authenticator, audiences []string) authenticator.Request {
 	anonymous := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
@@ -67,7 +67,7 @@ func authentication(from pipeline.Authenticator, audiences []string) authenticat
 type policy struct {
 	authorizer Authorizer
 	kinds      kinds
-	reviews    []string // groups whose create calls anyone may make about themselves
+	reviews    []string // API groups whose reviews every caller may create
 }
 
 func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -83,7 +83,7 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
 	}
 	permission, known := access.ForVerb(a.GetResource(), a.GetSubresource(), a.GetVerb())
-	if !known { // the many impersonation verbs among them
+	if !known { // includes the impersonation verbs
 		return authorizer.DecisionDeny, "verb " + a.GetVerb() + " is not served", nil
 	}
 	if slices.Contains(p.reviews, a.GetAPIGroup()) && a.GetVerb() == "create" {
@@ -116,8 +116,8 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	return authorizer.DecisionAllow, "", nil
 }
 
-// decide turns away whoever has no business here at all. Those whose rights end
-// within what the path names come in, and objects.go looks at every object.
+// decide rejects callers without any permission for the path. A caller whose permissions cover only
+// part of it passes, and objects.go checks every object.
 func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission,
 	scope access.Scope,
 ) (access.Decision, error) {
@@ -125,7 +125,7 @@ func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attr
 		return access.Decision{}, errors.New(reason)
 	}
 	if p.kinds.info(a.GetResource()).ClusterScoped {
-		return access.Decision{Allowed: true}, nil // predefined roles are for everyone to read
+		return access.Decision{Allowed: true}, nil // every caller may read predefined roles
 	}
 	filter := p.authorizer.Filter(who.Principal, permission, scope)
 	if !filter.None() {
@@ -133,12 +133,12 @@ func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attr
 	}
 	decision, err := p.authorizer.Authorize(ctx, who.Principal, permission, scope)
 	if err != nil && (mayBeOwnKey(who, a) || rotatesItself(who, a)) {
-		return decision, nil // whose key it is stands in the key, and what else it takes is asked there
+		return decision, nil // the key contains its account, and rotation checks the secret, so both decide later
 	}
 	return decision, err
 }
 
-// rotatesItself: an account may have new credentials for those that it has.
+// rotatesItself reports whether an account rotates its own credentials.
 func rotatesItself(who caller.Caller, a authorizer.Attributes) bool {
 	return a.GetResource() == "serviceaccounts" && a.GetSubresource() == "rotate" && a.GetVerb() == "create" &&
 		a.GetName() == who.ServiceAccount && who.ServiceAccount != "" && who.Organization == a.GetNamespace()
@@ -149,16 +149,16 @@ func mayBeOwnKey(who caller.Caller, a authorizer.Attributes) bool {
 		who.ServiceAccount != "" && who.Organization == a.GetNamespace()
 }
 
-// forbid holds whatever a role says.
+// forbid returns a reason to reject the call that holds for every role, or "".
 func (p policy) forbid(who caller.Caller, a authorizer.Attributes) string {
 	writes := !a.IsReadOnly()
 	switch {
 	case writes && p.kinds.info(a.GetResource()).ReadOnly:
-		return a.GetResource() + " come with the service and cannot be changed"
+		return a.GetResource() + " are created by the service and cannot be changed"
 	case writes && a.GetSubresource() == "status" && !who.System:
-		return "status is set by the service"
+		return "status is written by the service only"
 	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !who.System:
-		return "only a system administrator may look across organizations; name one in the path: " +
+		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/" + a.GetResource()
 	}
 	return ""

@@ -16,19 +16,20 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// realm is what the challenge of a 401 names.
+// realm is the realm of the challenge in a 401 response.
 const realm = "resources"
 
 type authenticatedKey struct{}
 
-// authenticated is what the library's chain asks: who was found outside of it.
+// authenticated is the authenticator of the API machinery's chain. It returns the result of
+// authenticate, which has run before.
 var authenticated = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 	response, ok := r.Context().Value(authenticatedKey{}).(*authenticator.Response)
 	return response, ok, nil
 })
 
-// failure is why a token was refused. The library's authenticators lose it on
-// the way: they answer with texts.
+// failure is why a token was rejected. The API machinery's authenticators lose the error because
+// they return texts.
 type failure struct{ err error }
 
 type failureKey struct{}
@@ -39,8 +40,8 @@ func noteFailure(ctx context.Context, err error) {
 	}
 }
 
-// authenticate finds the caller before the library's chain does, whose own 401
-// says neither why nor what to bring.
+// authenticate identifies the caller before the API machinery's chain, whose own 401 contains
+// neither the reason nor what to send.
 func authenticate(codecs serializer.CodecFactory, from authenticator.Request, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why := &failure{}
@@ -56,7 +57,7 @@ func authenticate(codecs serializer.CodecFactory, from authenticator.Request, ne
 			writeStatus(codecs, w, r, apierrors.NewServiceUnavailable(why.err.Error()))
 			return
 		}
-		if r.ProtoMajor == 2 { // strangers do not get to keep a connection open
+		if r.ProtoMajor == 2 { // unauthenticated clients must not keep a connection open
 			w.Header().Set("Connection", "close")
 		}
 		w.Header().Set("WWW-Authenticate", pipeline.Challenge(realm, why.err))
@@ -64,7 +65,7 @@ func authenticate(codecs serializer.CodecFactory, from authenticator.Request, ne
 	})
 }
 
-// noToken says what to bring.
+// noToken returns an error that says what to send.
 func noToken(r *http.Request) error {
 	if scheme, _, ok := web.Authorization(r); ok && !strings.EqualFold(scheme, "Bearer") {
 		return fmt.Errorf("%w: the scheme %.20q is not accepted here; send the header Authorization: Bearer <token>",

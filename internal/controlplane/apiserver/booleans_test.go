@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBooleansAreBooleans: what is neither true nor false is refused, and nothing
-// happens.
+// TestBooleansAreBooleans checks that other values than true and false are rejected, and have no
+// effect.
 func TestBooleansAreBooleans(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -16,7 +16,7 @@ func TestBooleansAreBooleans(t *testing.T) {
 	for _, name := range []string{"watch", "allowWatchBookmarks", "sendInitialEvents", "pretty"} {
 		message := a.get(k.plural + "?" + name + "=maybe").want(http.StatusBadRequest).failure().Message
 		if !strings.Contains(message, name) || !strings.Contains(message, "maybe") {
-			t.Errorf("%s=maybe is refused with %q, want the parameter and its value named", name, message)
+			t.Errorf("%s=maybe: got message %q, want the parameter and its value in it", name, message)
 		}
 	}
 	a.call(http.MethodDelete, k.plural+"/ann?orphanDependents=2", nil).want(http.StatusBadRequest).failure()
@@ -28,7 +28,7 @@ func TestBooleansAreBooleans(t *testing.T) {
 	a.get(k.plural+"/ann").want(http.StatusOK).has("metadata.deletionTimestamp", "<nil>")
 }
 
-// TestListedItemsSayWhatTheyAre: docs/spec/resources.md#r16.
+// TestListedItemsSayWhatTheyAre checks docs/spec/resources.md#r16: items have kind and apiVersion.
 func TestListedItemsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -40,7 +40,7 @@ func TestListedItemsSayWhatTheyAre(t *testing.T) {
 		}
 		yaml := a.get(k.plural, "Accept", "application/yaml").want(http.StatusOK)
 		if !strings.Contains(string(yaml.body), "  kind: "+k.kind+"\n") {
-			t.Errorf("items of %s in YAML have no kind:\n%s", k.plural, yaml.body)
+			t.Errorf("items of %s in YAML: want a kind:\n%s", k.plural, yaml.body)
 		}
 	}
 }

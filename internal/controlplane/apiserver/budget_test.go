@@ -21,7 +21,7 @@ func startWith(t *testing.T, opts kindstest.Options) *api {
 	return &api{t, kindstest.Start(t, opts), kindstest.AdminToken}
 }
 
-// padded is a user with an annotation of a size.
+// padded returns a user with an annotation of this size.
 func padded(name string, size int) map[string]any {
 	return map[string]any{
 		"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User",
@@ -30,8 +30,8 @@ func padded(name string, size int) map[string]any {
 	}
 }
 
-// TestAttackBudgetByManyAtOnce: no number of concurrent creates and updates gets an
-// organization past its budget.
+// TestAttackBudgetByManyAtOnce checks that concurrent creates and updates cannot exceed an
+// organization's budget.
 func TestAttackBudgetByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const objects, bytes, callers, each = 20, 64 << 10, 20, 10
@@ -46,15 +46,15 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 				switch answer.code {
 				case http.StatusCreated:
 					made.Add(1)
-					// Whoever is in tries to grow.
+					// A created object tries to grow.
 					if grown := a.put("users/"+name, padded(name, 8<<10)); grown.code != http.StatusOK &&
 						grown.code != http.StatusForbidden {
-						t.Errorf("growing: %d %s", grown.code, grown.body)
+						t.Errorf("update with a larger object: got %d %s, want 200 or 403", grown.code, grown.body)
 					}
 				case http.StatusForbidden:
 					refused.Add(1)
 					if text := answer.failure().Message; !contains(text, "exceeded quota", "limited: ") {
-						t.Errorf("got %q, want a message with the figures", text)
+						t.Errorf("got message %q, want the numbers in it", text)
 					}
 				default:
 					t.Errorf("got %d %s, want 201 or 403", answer.code, answer.body)
@@ -69,22 +69,22 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 		past = 1
 	}
 	if n := int64(len(a.get("users").names())); n != used.Objects || n != made.Load() {
-		t.Errorf("counted %d objects, made %d, stored are %d", used.Objects, made.Load(), n)
+		t.Errorf("got %d counted, %d created and %d stored objects, want equal numbers", used.Objects, made.Load(), n)
 	}
-	t.Logf("made %d, refused %d, used %+v", made.Load(), refused.Load(), used)
+	t.Logf("created %d, rejected %d, used %+v", made.Load(), refused.Load(), used)
 	tally.Attack(t, "budget of an organization, by concurrent writes", callers*each, past)
 
 	a.server.Restart()
 	again := a.in(t)
-	again.until("what is stored is read", func() bool { return again.get("users").code == http.StatusOK })
+	again.until("users can be listed", func() bool { return again.get("users").code == http.StatusOK })
 	again.post("users", padded("late", 60<<10)).want(http.StatusForbidden)
 	if got := again.server.Usage()["acme"]; got != used {
 		t.Errorf("after a restart: used %+v, want %+v", got, used)
 	}
 }
 
-// TestBudgetIsGivenBack: what is deleted or shrinks makes room at once, and other
-// organizations have their own.
+// TestBudgetIsGivenBack checks that deletions and smaller objects free budget immediately, and that
+// each organization has its own budget.
 func TestBudgetIsGivenBack(t *testing.T) {
 	t.Parallel()
 	a := startWith(t, kindstest.Options{Budget: budget.Limits{Objects: 2}})
@@ -99,16 +99,16 @@ func TestBudgetIsGivenBack(t *testing.T) {
 		a.delete(elsewhere + "/other").want(http.StatusOK)
 		a.post("rolebindings", binding("two")).want(http.StatusCreated)
 	}
-	// Apply creates too.
+	// Apply creates objects, too.
 	a.patch("users/four?fieldManager=m", applyPatch, padded("four", 1)).want(http.StatusForbidden)
 }
 
-// TestAttackOversizedObjects: too large an object is 413 with the limit, however it
-// gets that large.
+// TestAttackOversizedObjects checks that an object that is too large gets 413 with the limit,
+// whatever call makes it that large.
 func TestAttackOversizedObjects(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	// Annotations and texts have limits of their own; labels and owners do not.
+	// Annotations and texts have limits of their own; labels do not.
 	labelled := func(object map[string]any, size int) map[string]any {
 		labels := map[string]any{}
 		for i := range max(size/100, 1) {
@@ -124,12 +124,16 @@ func TestAttackOversizedObjects(t *testing.T) {
 	}, 1<<20)
 	a.post("users", large("grows", 10)).want(http.StatusCreated)
 	attempts := map[string]func() reply{
-		"create":                        func() reply { return a.post("users", large("new", 1<<20)) },
-		"create with what etcd refuses": func() reply { return a.post("users", large("new", 2_500_000)) },
-		"create encrypted":              func() reply { return a.post("apikeys", key) },
-		"update":                        func() reply { return a.put("users/grows", large("grows", 1<<20)) },
-		"merge patch":                   func() reply { return a.patch("users/grows", mergePatch, large("grows", 1<<20)) },
-		"strategic patch":               func() reply { return a.patch("users/grows", strategic, large("grows", 1<<20)) },
+		"create":                          func() reply { return a.post("users", large("new", 1<<20)) },
+		"create larger than etcd accepts": func() reply { return a.post("users", large("new", 2_500_000)) },
+		"create encrypted":                func() reply { return a.post("apikeys", key) },
+		"update":                          func() reply { return a.put("users/grows", large("grows", 1<<20)) },
+		"merge patch": func() reply {
+			return a.patch("users/grows", mergePatch, large("grows", 1<<20))
+		},
+		"strategic patch": func() reply {
+			return a.patch("users/grows", strategic, large("grows", 1<<20))
+		},
 		"apply": func() reply {
 			return a.patch("users/grows?fieldManager=m&force=true", applyPatch, large("grows", 1<<20))
 		},
@@ -155,7 +159,7 @@ func TestAttackOversizedObjects(t *testing.T) {
 		}
 	}
 	if labels, _ := a.get("users/grows").want(http.StatusOK).at("metadata.labels").(map[string]any); len(labels) != 1 {
-		t.Errorf("the object has %d labels, want the one it began with", len(labels))
+		t.Errorf("object has %d labels, want its original one", len(labels))
 	}
 	tally.Attack(t, "objects over the size limit", len(attempts), got)
 }

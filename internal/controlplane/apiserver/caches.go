@@ -8,14 +8,14 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// cachesPoll is how often a cache is asked whether it holds what is stored.
+// cachesPoll is the interval between two readiness checks of a cache.
 const cachesPoll = 10 * time.Millisecond
 
-// cached is a store with a cache, which lists and watches are served from. While the
-// cache does not hold what is stored, the library answers them 429.
+// cached is a store with a watch cache, from which lists and watches are served. Until the cache is
+// filled, the API machinery responds with 429.
 type cached interface{ ReadinessCheck() error }
 
-// cachesOf are those of the kinds and of what is served beside them.
+// cachesOf returns the caches of the kinds and of the core resources.
 func cachesOf(storages map[string]rest.Storage, beside core) []cached {
 	caches := []cached{beside.organizations, beside.events}
 	for _, storage := range storages {
@@ -26,8 +26,8 @@ func cachesOf(storages map[string]rest.Storage, beside core) []cached {
 	return caches
 }
 
-// Warm returns when every list can be served, which takes some ten milliseconds after
-// Start; without etcd it waits for it. /readyz does not say ok before.
+// Warm returns when every list can be served, which takes about ten milliseconds after Start;
+// without etcd it waits. /readyz does not return ok before that.
 func (s *Server) Warm(ctx context.Context) error { return warm(ctx, s.caches) }
 
 func warm(ctx context.Context, caches []cached) error {

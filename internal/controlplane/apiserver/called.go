@@ -27,22 +27,22 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// calledStores opens the kinds' stores over a member in this process that is
-// called rather than dialled. The machinery makes its clients out of addresses,
-// and every read and write of theirs is a message that is encoded, framed,
-// scheduled and decoded twice (docs/adr/0016-the-embedded-etcd-is-called.md).
-// The stores themselves, and the watch caches over them, are the machinery's.
+// calledStores opens the kinds' stores with direct calls of an etcd member in this process. The API
+// machinery creates its clients from addresses, and each of their reads and writes is a message
+// that is encoded, framed, scheduled and decoded twice
+// (docs/adr/0016-the-embedded-etcd-is-called.md). The stores themselves and their watch caches are
+// those of the API machinery.
 type calledStores struct {
 	generic.RESTOptionsGetter
 	etcd      etcd.Endpoints
-	client    *clientv3.Client // the compactor's
+	client    *clientv3.Client // for the compactor
 	compactor interface {
 		etcd3.Compactor
 		Stop()
 	}
 }
 
-// callMember has the stores of a server opened so when its etcd is embedded.
+// callMember makes the server open its stores this way if its etcd is embedded.
 func callMember(cfg Config, config *genericapiserver.Config) *calledStores {
 	if cfg.Etcd.Call == nil {
 		return nil
@@ -56,14 +56,14 @@ func callMember(cfg Config, config *genericapiserver.Config) *calledStores {
 	config.RESTOptionsGetter = s
 	config.AddHealthChecks(healthz.NamedCheck("etcd", s.probe))
 	config.AddReadyzChecks(healthz.NamedCheck("etcd-readiness", s.probe))
-	// Lists are answered from the watch caches when the member can tell how far
-	// its watches are. The stores ask by address, and their clients have none.
+	// Lists are served from the watch caches if the member reports the progress of watches. The
+	// stores check that by address, but their clients have none.
 	storagefeature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), named{client, cfg.Etcd.URLs},
 		storage.RequestWatchProgress)
 	return s
 }
 
-// named is a client that knows the address of its member.
+// named is a client that returns the address of its member.
 type named struct {
 	*clientv3.Client
 	urls []string
@@ -73,7 +73,7 @@ func (n named) Endpoints() []string { return n.urls }
 
 const probeTimeout = 2 * time.Second
 
-// probe says whether the member answers.
+// probe returns an error if the member does not respond.
 func (s *calledStores) probe(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 	defer cancel()
@@ -83,11 +83,11 @@ func (s *calledStores) probe(r *http.Request) error {
 	return nil
 }
 
-// close ends what all stores share, behind them.
+// close closes the client and compactor that all stores share, after the stores.
 func (s *calledStores) close() {
 	if s != nil {
 		s.compactor.Stop()
-		_ = s.client.Close() // says that it is closed
+		_ = s.client.Close() // returns only that it is closed
 	}
 }
 
@@ -100,8 +100,8 @@ func (s *calledStores) GetRESTOptions(resource schema.GroupResource,
 	return options, err
 }
 
-// open makes the store of one resource, with a watch cache. It has a client of its
-// own: watches of one client share a stream, and would wait for each other.
+// open creates the store of one resource, with a watch cache. It has its own client, because
+// watches of one client share a stream and would wait for each other.
 func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePrefix string,
 	key func(runtime.Object) (string, error),
 	newObject, newList func() runtime.Object, attributes storage.AttrFunc, indexed storage.IndexerFuncs,
@@ -120,7 +120,7 @@ func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePr
 		etcd3.WithCorruptObjErrorHandlingTransformer(transformer), config.LeaseManagerConfig,
 		etcd3.WithCorruptObjErrorHandlingDecoder(etcd3.NewDefaultDecoder(config.Codec, versioner)), versioner)
 	if err != nil {
-		_ = client.Close() // nothing was done with it
+		_ = client.Close() // unused so far
 		return nil, nil, fmt.Errorf("opening the store of %s: %w", config.GroupResource, err)
 	}
 	stored := etcd3.NewStoreWithUnsafeCorruptObjectDeletion(raw, config.GroupResource)
@@ -131,17 +131,17 @@ func (s *calledStores) open(config *storagebackend.ConfigForResource, resourcePr
 	})
 	if err != nil {
 		raw.Close()
-		_ = client.Close() // nothing was done with it
+		_ = client.Close() // unused so far
 		return nil, nil, fmt.Errorf("opening the watch cache of %s: %w", config.GroupResource, err)
 	}
 	delegator := cacher.NewCacheDelegator(cached, stored)
-	var once sync.Once // main resource and status both end it
+	var once sync.Once // the main resource and the status both call it
 	return delegator, func() {
 		once.Do(func() {
 			delegator.Stop()
 			cached.Stop()
 			raw.Close()
-			_ = client.Close() // says that it is closed
+			_ = client.Close() // returns only that it is closed
 		})
 	}, nil
 }

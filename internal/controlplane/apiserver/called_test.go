@@ -20,8 +20,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// TestStoresCallTheMember: nothing that is read, written or watched goes through
-// a connection when the member is in the process.
+// TestStoresCallTheMember checks that reads, writes and watches use no connection if the etcd
+// member is in the process.
 func TestStoresCallTheMember(t *testing.T) {
 	t.Parallel()
 	member, err := etcd.Start(t.Context(), t.TempDir(), etcd.Options{Unsafe: true})
@@ -29,7 +29,7 @@ func TestStoresCallTheMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoints := member.Endpoints()
-	endpoints.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("nobody dials") }
+	endpoints.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("dialing is not expected") }
 	api, err := apiserver.New(apiserver.Config{
 		Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(),
 		Address: "127.0.0.1:8080",
@@ -63,23 +63,23 @@ func TestStoresCallTheMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	if event, ok := (<-watch.ResultChan()).Object.(*v1alpha1.User); !ok || event.Name != "ann" {
-		t.Errorf("the watch shows %+v, want ann", event)
+		t.Errorf("watch: got %+v, want ann", event)
 	}
 	for _, version := range []string{"", "0"} {
 		if got, err := users.Get(t.Context(), "ann", metav1.GetOptions{ResourceVersion: version}); err != nil ||
 			got.Spec.Email != "ann@example.org" {
-			t.Errorf("get at version %q: %+v, %v, want ann", version, got, err)
+			t.Errorf("get at version %q: got %+v, %v, want ann", version, got, err)
 		}
 		if list, err := users.List(t.Context(), metav1.ListOptions{ResourceVersion: version}); err != nil ||
 			len(list.Items) != 1 {
-			t.Errorf("list at version %q: %+v, %v, want ann", version, list, err)
+			t.Errorf("list at version %q: got %+v, %v, want ann", version, list, err)
 		}
 	}
 }
 
-// TestLiveWithoutEtcd: a process that has lost its etcd is alive and not ready, whether
-// etcd runs in it or elsewhere. What restarts processes that are not alive must not do so
-// because others are lost.
+// TestLiveWithoutEtcd checks that a process that has lost its etcd is live but not ready, with
+// embedded and external etcd. A supervisor that restarts processes that are not live must not do so
+// because other processes are lost.
 func TestLiveWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	for name, called := range map[string]bool{"embedded": true, "external": false} {
@@ -104,7 +104,7 @@ func TestLiveWithoutEtcd(t *testing.T) {
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 				defer cancel()
-				_ = api.Stop(ctx) // its etcd is gone
+				_ = api.Stop(ctx) // its etcd is closed
 			})
 			health := func(path string) (int, string) {
 				w := httptest.NewRecorder()
@@ -133,7 +133,7 @@ func TestLiveWithoutEtcd(t *testing.T) {
 			}
 			until("/readyz", http.StatusInternalServerError)
 			if code, text := health("/livez?verbose"); code != http.StatusOK || strings.Contains(text, "etcd") {
-				t.Errorf("/livez: got %d %s, want 200 and no word of etcd", code, text)
+				t.Errorf("/livez: got %d %s, want 200 and no check of etcd", code, text)
 			}
 		})
 	}

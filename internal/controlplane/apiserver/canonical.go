@@ -13,14 +13,13 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// canonical writes what an apply says in the form in which it is stored and read
-// back: quantities (1.6Gi is 1717986918400m), durations (3h is 3h0m0s), times and
-// the settings of protocols. Server-side apply compares texts: without this, the
-// same value by another manager would be a conflict, and an unchanged manifest a
-// change. A patch that cannot be read is left to the machinery, as is one with
-// duplicate keys, about which that has something to say.
+// canonical rewrites the values of an apply in the form in which they are stored and read:
+// quantities (1.6Gi is 1717986918400m), durations (3h is 3h0m0s), times and the settings of
+// protocols. Server-side apply compares texts: without this, the same value of another manager
+// would be a conflict, and an unchanged manifest a change. A patch that cannot be read, or that has
+// duplicate keys, is left to the API machinery, which reports the error.
 //
-// live finds what is stored; nil when nothing is.
+// live returns the stored object, or nil.
 func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
 	object, ok := readPatch(patch)
 	if !ok || empty == nil {
@@ -30,7 +29,7 @@ func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) [
 	t := reflect.TypeOf(empty).Elem()
 	for name, value := range object {
 		if name == "metadata" {
-			continue // it has its own ways, and nothing in it is written in two
+			continue // metadata has no values with several forms
 		}
 		if next := fieldType(t, name); next != nil {
 			var new bool
@@ -48,9 +47,9 @@ func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) [
 	return text
 }
 
-// dropOffProtocols leaves out the protocols that are to be off and are: nobody has
-// to own what is not there. A null that switches one off stays, for it may be
-// another manager's.
+// dropOffProtocols removes protocols that are null in the patch and disabled already, because a
+// field that does not exist needs no manager. A null that disables a protocol stays, because
+// another manager may own it.
 func dropOffProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
 	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
 		return false
@@ -78,7 +77,7 @@ func dropOffProtocols(object map[string]any, empty runtime.Object, live func() r
 	return changed
 }
 
-// readPatch reads JSON, or YAML, whose numbers stay as they are.
+// readPatch decodes JSON or YAML; numbers keep their text.
 func readPatch(patch []byte) (object map[string]any, ok bool) {
 	text := bytes.TrimSpace(patch)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -101,8 +100,7 @@ var (
 	marshaler   = reflect.TypeFor[json.Marshaler]()
 )
 
-// rewrite follows a value along its type, and puts those into canonical form
-// whose type reads and writes itself.
+// rewrite walks a value along its type, and rewrites values whose type has its own JSON encoding.
 func rewrite(t reflect.Type, value any) (out any, changed bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -139,8 +137,8 @@ func rewrite(t reflect.Type, value any) (out any, changed bool) {
 	return value, changed
 }
 
-// throughType has a type read a value and write it again. What it cannot read is
-// told by the machinery.
+// throughType decodes a value with its type and encodes it again. A value that cannot be decoded
+// stays unchanged; the API machinery reports the error.
 func throughType(t reflect.Type, value any) (out any, changed bool) {
 	before, err := json.Marshal(value)
 	if err != nil {
@@ -162,8 +160,8 @@ func throughType(t reflect.Type, value any) (out any, changed bool) {
 	return out, true
 }
 
-// fieldType is the type of what is under a name in a struct or a map; nil when
-// there is no such field.
+// fieldType returns the type of a field of a struct or of the values of a map; nil if there is no
+// such field.
 func fieldType(t reflect.Type, name string) reflect.Type {
 	switch t.Kind() {
 	case reflect.Map:

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// written are values that can be written in more than one way, by kind: a spec
-// around %s, two ways of writing the same, and one way of writing something else.
+// written contains values with several textual forms: a spec around %s, two forms of the same
+// value, and one of a different value.
 var written = map[string]struct{ kind, spec, one, same, other string }{
 	"memory": {
 		"MessagingCluster",
@@ -59,8 +59,8 @@ var written = map[string]struct{ kind, spec, one, same, other string }{
 	},
 }
 
-// TestApplyOfTheSameValue: an unchanged manifest changes nothing, and the same
-// value by another manager is shared, however it is written.
+// TestApplyOfTheSameValue checks that an unchanged manifest changes nothing, and that the same
+// value of another manager is shared, whatever its textual form.
 func TestApplyOfTheSameValue(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -82,7 +82,7 @@ func TestApplyOfTheSameValue(t *testing.T) {
 				again := apply("one", tc.one, yaml).want(http.StatusOK)
 				if again.version() != made.version() ||
 					fmt.Sprint(again.at("metadata.managedFields")) != fmt.Sprint(made.at("metadata.managedFields")) {
-					t.Errorf("an unchanged manifest changes version %s to %s\nbefore %v\nafter %v",
+					t.Errorf("unchanged manifest changed version %s to %s\nbefore %v\nafter %v",
 						made.version(), again.version(), made.at("metadata.managedFields"),
 						again.at("metadata.managedFields"))
 				}
@@ -92,19 +92,19 @@ func TestApplyOfTheSameValue(t *testing.T) {
 			}
 			managers := owners(a.get(k.plural + "/" + item))
 			if want := []string{"one", "three", "two"}; !slices.Equal(managers, want) {
-				t.Errorf("the value is owned by %q, want %q", managers, want)
+				t.Errorf("managers of the value: got %q, want %q", managers, want)
 			}
 			if tc.other != "" {
 				conflict := apply("two", tc.other, false).want(http.StatusConflict).failure().Message
 				if !strings.Contains(conflict, `"one"`) {
-					t.Errorf("another value is refused with %q, want the other managers named", conflict)
+					t.Errorf("different value: got message %q, want the other managers in it", conflict)
 				}
 			}
 		})
 	}
 }
 
-// owners are those who applied.
+// owners returns the managers that applied.
 func owners(r reply) []string {
 	entries, _ := r.want(http.StatusOK).at("metadata.managedFields").([]any)
 	var names []string
@@ -117,8 +117,8 @@ func owners(r reply) []string {
 	return names
 }
 
-// TestApplyOfOddBodies: what is wrong with a body is told by the
-// machinery, with the body as it came.
+// TestApplyOfOddBodies checks that the API machinery reports the errors of an invalid body, and
+// gets it unchanged.
 func TestApplyOfOddBodies(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -135,7 +135,7 @@ func TestApplyOfOddBodies(t *testing.T) {
 		message := a.patch(k.plural+"/c?fieldManager=me&fieldValidation=Strict", applyPatch, tc.body).
 			want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message
 		if !strings.Contains(message, tc.want) {
-			t.Errorf("%s is refused with %q, which does not name %q", name, message, tc.want)
+			t.Errorf("%s: got message %q, want %q in it", name, message, tc.want)
 		}
 	}
 	a.get(k.plural + "/c").want(http.StatusNotFound)

@@ -30,8 +30,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// buildChain wraps the library's chain. Everything here must be outside of it:
-// inside, the verb is already decided, and authorization with it.
+// buildChain wraps the API machinery's handler chain. These handlers must run before it, because
+// the chain has already determined the verb and authorized it when its inner handlers run.
 func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limits *inFlight,
 	auditor pipeline.Auditor, quotas *quota.Book,
 ) func(http.Handler, *genericapiserver.Config) http.Handler {
@@ -64,7 +64,7 @@ func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.
 	responsewriters.ErrorNegotiated(err, codecs, v1alpha1.SchemeGroupVersion, w, r)
 }
 
-// refuse answers what the machinery would let through or answer with a 500.
+// refuse rejects requests that the API machinery would accept or answer with 500.
 func refuse(r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -73,11 +73,11 @@ func refuse(r *http.Request) error {
 		}}
 	}
 	for name := range r.Header {
-		// Nobody may act as somebody else here: the machinery has several
-		// impersonation verbs, and none is ever granted.
+		// Impersonation is never granted: the API machinery has several impersonation verbs, and no
+		// caller gets one.
 		if strings.HasPrefix(name, "Impersonate-") {
 			return apierrors.NewForbidden(schema.GroupResource{}, "",
-				fmt.Errorf("impersonation is not supported: remove the header %s", name))
+				fmt.Errorf("impersonation is not supported; remove the header %s", name))
 		}
 	}
 	if r.URL.RawQuery == "" {
@@ -85,16 +85,16 @@ func refuse(r *http.Request) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return apierrors.NewBadRequest("the query string is malformed: " + err.Error())
+		return apierrors.NewBadRequest("query string is malformed: " + err.Error())
 	}
 	if version := query.Get("resourceVersion"); version != "" {
 		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a version that this server gave out",
-				version))
+			return apierrors.NewBadRequest(fmt.Sprintf(
+				"resourceVersion %q is not a resource version that this server issued", version))
 		}
 	}
 	if grace := query.Get("gracePeriodSeconds"); grace != "" {
-		if _, err := strconv.ParseInt(grace, 10, 64); err != nil { // a negative one is told as invalid, later
+		if _, err := strconv.ParseInt(grace, 10, 64); err != nil { // a negative one is rejected as invalid later
 			return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds must be a whole number, not %q", grace))
 		}
 	}
@@ -109,11 +109,11 @@ func refuse(r *http.Request) error {
 	return refuseFieldManager(query)
 }
 
-// maxTimeout keeps a call's end from overflowing; nothing lasts 68 years.
+// maxTimeout is about 68 years; it prevents an overflow of the deadline.
 const maxTimeout = math.MaxInt32
 
-// refuseFieldManager holds the rule for every call, also those where the
-// machinery would ignore the parameter.
+// refuseFieldManager validates fieldManager for every call, including those for which the API
+// machinery ignores it.
 func refuseFieldManager(query url.Values) error {
 	manager, path := query.Get("fieldManager"), field.NewPath("fieldManager")
 	errs := metav1validation.ValidateFieldManager(manager, path)
@@ -126,7 +126,7 @@ func refuseFieldManager(query url.Values) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "Options"}, "", errs)
 }
 
-// refusalReason is the machinery's word for a status, where it has one.
+// refusalReason returns the API machinery's reason for a status code, if it has one.
 func refusalReason(status int) metav1.StatusReason {
 	if status == http.StatusBadRequest {
 		return metav1.StatusReasonBadRequest
@@ -136,9 +136,9 @@ func refusalReason(status int) metav1.StatusReason {
 
 const apiPrefix = "/apis/cloud.vendor.io/v1alpha1/"
 
-// replaceByPost makes a POST on an item the replace that the specification
-// describes. Any content type is accepted: what is not JSON, YAML or protobuf
-// by name is told by its first bytes (docs/spec/resources.md#r2).
+// replaceByPost turns a POST on an item into the replace that the specification describes. Any
+// content type is accepted: if it is not JSON, YAML or protobuf, the first bytes of the body
+// determine the format (docs/spec/resources.md#r2).
 func replaceByPost(r *http.Request) *http.Request {
 	if r.Method != http.MethodPost || !isItem(r.URL.Path) {
 		return r
@@ -162,9 +162,9 @@ type readCloser struct {
 	io.Closer
 }
 
-// sniff looks at the first bytes of a body.
+// sniff determines the content type from the first bytes of a body.
 func sniff(body *bufio.Reader) string {
-	head, _ := body.Peek(64) // a short body has a short head
+	head, _ := body.Peek(64) // a short body is returned whole
 	if bytes.HasPrefix(head, []byte("k8s\x00")) {
 		return runtime.ContentTypeProtobuf
 	}
@@ -174,9 +174,8 @@ func sniff(body *bufio.Reader) string {
 	return runtime.ContentTypeYAML
 }
 
-// ourTokenPath has tokens asked for where kubectl create token does, which knows
-// the accounts of core/v1 only. Those are not served: kubectl get sa would find
-// them instead of ours.
+// ourTokenPath redirects the path that kubectl create token uses, which supports core/v1 service
+// accounts only. Those are not served, because kubectl get sa would then list them instead of ours.
 func ourTokenPath(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
 	parts := strings.Split(rest, "/")
@@ -188,9 +187,8 @@ func ourTokenPath(r *http.Request) *http.Request {
 	return ours
 }
 
-// plainRequest lets the credentials of an account be rotated, and a person be
-// invited, without a body, and never with a field that nobody knows: it may have
-// been meant as the end of something.
+// plainRequest allows to rotate credentials and to invite a user without a body. It sets strict
+// field validation, because an unknown field may be a misspelled request to end credentials.
 func plainRequest(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, apiPrefix+"namespaces/")
 	parts := strings.Split(rest, "/")
@@ -206,7 +204,7 @@ func plainRequest(r *http.Request) *http.Request {
 	case r.ContentLength == 0:
 		plain.Header.Set("Content-Type", runtime.ContentTypeJSON)
 		plain.Body, plain.ContentLength = io.NopCloser(strings.NewReader(emptyObject)), int64(len(emptyObject))
-	case r.ContentLength < 0 && r.Body != nil: // it may be empty, as that of kubectl create --raw -f /dev/null
+	case r.ContentLength < 0 && r.Body != nil: // the body may be empty, as with kubectl create --raw -f /dev/null
 		plain.Body = readCloser{&orEmpty{body: r.Body}, r.Body}
 	}
 	return plain
@@ -214,10 +212,10 @@ func plainRequest(r *http.Request) *http.Request {
 
 const emptyObject = "{}"
 
-// orEmpty is a body, or the empty object when there is nothing in it.
+// orEmpty returns the body, or an empty object if the body is empty.
 type orEmpty struct {
 	body io.Reader
-	some bool // something was read
+	some bool // at least one byte was read
 }
 
 // Read implements io.Reader.

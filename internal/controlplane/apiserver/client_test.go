@@ -22,7 +22,7 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// clients are what a program has of client-go, in JSON and in protobuf.
+// clients contains the clients of client-go, with JSON and with protobuf.
 type clients struct {
 	typed   versioned.Interface
 	binary  versioned.Interface
@@ -80,14 +80,14 @@ func TestPagers(t *testing.T) {
 		return nil
 	})
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("the pager finds %q (%v)", got, err)
+		t.Errorf("pager: got %q (%v), want all users", got, err)
 	}
 	if pages != 3 {
-		t.Errorf("it asked for %d pages, want 3", pages)
+		t.Errorf("pager requested %d pages, want 3", pages)
 	}
 }
 
-// TestConflictsAreRetried: many writers that read, add and write lose nothing.
+// TestConflictsAreRetried checks that concurrent read-modify-write cycles lose no update.
 func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
@@ -121,12 +121,12 @@ func TestConflictsAreRetried(t *testing.T) {
 	}
 	user, err := c.typed.CloudV1alpha1().Users("acme").Get(t.Context(), "shared", metav1.GetOptions{})
 	if err != nil || len(user.Annotations) != writers {
-		t.Errorf("%d of %d writers are left (%v)", len(user.Annotations), writers, err)
+		t.Errorf("got annotations of %d of %d writers (%v)", len(user.Annotations), writers, err)
 	}
 }
 
-// TestConcurrentPatchesNeedNoRetry: the server itself tries again, and no
-// writer loses what another wrote.
+// TestConcurrentPatchesNeedNoRetry checks that the server retries conflicting patches itself, and
+// that no patch is lost.
 func TestConcurrentPatchesNeedNoRetry(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
@@ -147,6 +147,6 @@ func TestConcurrentPatchesNeedNoRetry(t *testing.T) {
 	}
 	user, err := c.typed.CloudV1alpha1().Users("acme").Get(t.Context(), "shared", metav1.GetOptions{})
 	if err != nil || len(user.Annotations) != writers {
-		t.Errorf("%d of %d patches are left (%v)", len(user.Annotations), writers, err)
+		t.Errorf("got annotations of %d of %d patches (%v)", len(user.Annotations), writers, err)
 	}
 }

@@ -28,8 +28,8 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// addCore registers what tools of Kubernetes ask every server for: namespaces,
-// which are our organizations, events, and quotas.
+// addCore registers the Kubernetes types that common tools expect: namespaces, which are our
+// organizations, events, and quotas.
 func addCore(scheme *runtime.Scheme) error {
 	core := []runtime.Object{
 		&corev1.Namespace{}, &corev1.NamespaceList{}, &corev1.Event{}, &corev1.EventList{},
@@ -58,14 +58,14 @@ func internalVersion(group string) schema.GroupVersion {
 	return schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}
 }
 
-// core is what is served beside the kinds.
+// core contains the resources that are served in addition to the kinds.
 type core struct {
 	organizations *organizations.Organizations
 	events        *events.Events
-	quotas        *quota.Book // nil: none are served
+	quotas        *quota.Book // nil: not served
 }
 
-// openCore opens the stores, whose objects are written in a group of their own.
+// openCore opens the stores, whose objects are encoded in API groups of their own.
 func openCore(scheme *runtime.Scheme, codecs serializer.CodecFactory, options generic.RESTOptionsGetter) (core, error) {
 	options = storedAs{options, storageCodec(scheme, codecs, corev1.SchemeGroupVersion)}
 	list, err := organizations.Open(scheme, options)
@@ -76,7 +76,7 @@ func openCore(scheme *runtime.Scheme, codecs serializer.CodecFactory, options ge
 	return core{organizations: list, events: told}, err
 }
 
-// storedAs has objects stored with another codec.
+// storedAs makes a store use another codec.
 type storedAs struct {
 	generic.RESTOptionsGetter
 	codec runtime.Codec
@@ -93,7 +93,7 @@ func (s storedAs) GetRESTOptions(resource schema.GroupResource, example runtime.
 	return options, err
 }
 
-// install serves the resources.
+// install installs the resources.
 func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 	codecs serializer.CodecFactory, kinds kinds, readable events.Readable,
 ) error {
@@ -116,13 +116,13 @@ func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtim
 	return nil
 }
 
-// maxContents is how much of an organization is named when it is not empty.
+// maxContents is the number of objects that are named when an organization is not empty.
 const maxContents = 3
 
-// contents names some of what an organization holds.
+// contents returns a function that lists some objects of an organization.
 func contents(storages map[string]rest.Storage) func(ctx context.Context, organization string) ([]string, error) {
 	return func(ctx context.Context, organization string) ([]string, error) {
-		// As the service, who sees everything.
+		// Read as the service, which sees all objects.
 		ctx = request.WithNamespace(context.WithoutCancel(ctx), organization)
 		ctx = request.WithUser(ctx, nil)
 		var found []string
@@ -145,7 +145,7 @@ func contents(storages map[string]rest.Storage) func(ctx context.Context, organi
 	}
 }
 
-// namespaced are the kinds that lie in organizations.
+// namespaced returns the resources whose objects belong to organizations.
 func namespaced(storages map[string]rest.Storage) []string {
 	var list []string
 	for plural, storage := range storages {
@@ -161,22 +161,22 @@ func namespaced(storages map[string]rest.Storage) []string {
 
 const organizationsRetry = time.Second
 
-// findOrganizations completes the list when the server starts, which is not ready
-// before its caches are and this is done. It does not give up: a hook that fails ends
-// the process.
+// findOrganizations completes the list of organizations at startup, after the caches are filled;
+// the server is not ready before. It retries until it succeeds, because a failing hook ends the
+// process.
 func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached,
 	log *slog.Logger,
 ) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		if warm(hook, caches) != nil {
-			return nil //nolint:nilerr // the server is stopped, which is no failure of the hook
+			return nil //nolint:nilerr // the server is stopping; that is not an error of the hook
 		}
 		for {
 			err := ensureOrganizations(hook, storages, list)
 			if err == nil {
 				return nil
 			}
-			log.Warn("the list of organizations is not complete yet, trying again", slog.String("error", err.Error()))
+			log.Warn("completing the list of organizations failed; retrying", slog.Any("error", err))
 			select {
 			case <-time.After(organizationsRetry):
 			case <-hook.Done():
@@ -186,8 +186,8 @@ func findOrganizations(storages map[string]rest.Storage, list *organizations.Org
 	}
 }
 
-// ensureOrganizations puts every organization on the list that holds something:
-// those of earlier versions, which kept no list.
+// ensureOrganizations adds every organization with objects to the list. Earlier versions kept no
+// list.
 func ensureOrganizations(ctx context.Context, storages map[string]rest.Storage,
 	list *organizations.Organizations,
 ) error {

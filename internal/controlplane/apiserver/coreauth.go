@@ -13,7 +13,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// isNamespace: organizations are namespaces to the tools of Kubernetes.
+// isNamespace reports whether the request is for namespaces, which are organizations.
 func isNamespace(a authorizer.Attributes) bool {
 	return a.GetAPIGroup() == corev1.GroupName && a.GetResource() == "namespaces" && a.GetSubresource() == ""
 }
@@ -23,15 +23,15 @@ func isEvent(a authorizer.Attributes) bool {
 		a.GetResource() == "events" && a.GetSubresource() == ""
 }
 
-// isQuota: what an organization may have, and has.
+// isQuota reports whether the request is for quotas.
 func isQuota(a authorizer.Attributes) bool {
 	return a.GetAPIGroup() == corev1.GroupName && a.GetResource() == "resourcequotas" && a.GetSubresource() == ""
 }
 
 var quotaVerbs = []string{"get", "list"}
 
-// authorizeQuota lets everybody read the quotas of their organization; those of
-// clusters are shown to whoever may read the cluster.
+// authorizeQuota lets every caller read the quotas of their organization. The quotas of clusters
+// are returned only to callers that may read the cluster.
 func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(quotaVerbs, a.GetVerb()):
@@ -39,7 +39,7 @@ func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
 	case who.System || a.GetNamespace() == who.Organization:
 		return ""
 	case a.GetNamespace() == "":
-		return "only a system administrator may look across organizations; name one in the path: " +
+		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/resourcequotas"
 	}
 	return who.Name + " belongs to organization " + who.Organization
@@ -50,46 +50,46 @@ var (
 	eventVerbs     = []string{"get", "list", "watch"}
 )
 
-// authorizeNamespace lets everybody see the organization they belong to, and the
-// system administrator all of them. Lists are narrowed where they are made.
+// authorizeNamespace lets every caller read their own organization, and the system administrator
+// all of them. The resource itself filters lists.
 func authorizeNamespace(who caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(namespaceVerbs, a.GetVerb()):
-		return "an organization has nothing to change"
+		return "organizations cannot be changed"
 	case who.System:
 		return ""
 	case a.GetVerb() == "create" || a.GetVerb() == "delete":
-		return "only a system administrator creates and deletes organizations"
+		return "only a system administrator may create and delete organizations"
 	case a.GetVerb() == "get" && a.GetName() != who.Organization:
 		return who.Name + " belongs to organization " + who.Organization
 	}
 	return ""
 }
 
-// authorizeEvent lets everybody ask in their organization; which events they get
-// depends on what they may read there.
+// authorizeEvent lets every caller read events in their organization. Which events they get depends
+// on the objects that they may read.
 func authorizeEvent(who caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(eventVerbs, a.GetVerb()):
-		return "events are written by the service"
+		return "events are written by the service only"
 	case who.System || a.GetNamespace() == who.Organization:
 		return ""
 	case a.GetNamespace() == "":
-		return "only a system administrator may look across organizations; name one in the path: " +
+		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/events"
 	}
 	return who.Name + " belongs to organization " + who.Organization
 }
 
-// readable implements events.Readable: whoever may read an object may read what
-// happened to it.
+// readable implements events.Readable: a caller that may read an object may read its events.
 func (p policy) readable(ctx context.Context, namespace string) func(corev1.ObjectReference) bool {
 	who := caller.Principal(ctx)
 	if who == nil || who.System {
 		return func(corev1.ObjectReference) bool { return who == nil || who.Live() }
 	}
 	filters := map[string]access.Filter{}
-	allowed := map[corev1.ObjectReference]bool{} // where an object lies has to be read
+	// Caches the results, because the scope of an object must be read from the store.
+	allowed := map[corev1.ObjectReference]bool{}
 	return func(about corev1.ObjectReference) bool {
 		resource := strings.ToLower(about.Kind) + "s"
 		kind, ok := p.kinds[resource]

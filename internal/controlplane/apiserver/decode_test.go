@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// ofTheProgram are words of the program that no caller should have to read.
+// ofTheProgram matches implementation terms that must not appear in messages.
 var ofTheProgram = regexp.MustCompile(
-	`Go (struct|value)|json: |int(32|64)\b|valueUnstructured|map\[|v1alpha1\.|v1\.|handlers\.|\bstruct\b|\bslice\b|interface|strconv|2006-01-02T|regular expression|&\{`)
+	`Go (struct|value)|json: |int(32|64)\b|valueUnstructured|map\[|v1alpha1\.|v1\.|handlers\.|` +
+		`\bstruct\b|\bslice\b|interface|strconv|2006-01-02T|regular expression|&\{`)
 
-// TestDecodeErrors say which field, what it takes and what was there, whatever
-// the call.
+// TestDecodeErrors checks that a decoding error contains the field, the expected type and the
+// actual value, for every kind of call.
 func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -164,7 +165,7 @@ func TestDecodeErrors(t *testing.T) {
 			for _, text := range texts {
 				if word := ofTheProgram.FindString(strings.ReplaceAll(text, "Kind=User", "")); word != "" &&
 					!strings.Contains(text, "cloud.vendor.io/v1alpha1,") {
-					t.Errorf("a word of the program, %q, is in: %s", word, text)
+					t.Errorf("implementation term %q in message: %s", word, text)
 				}
 			}
 		})
@@ -172,7 +173,7 @@ func TestDecodeErrors(t *testing.T) {
 	a.get("users/ann").want(http.StatusOK).has("spec.email", "ada@example.com")
 }
 
-// TestUnauthorizedSaysWhy to people and, in the header, to programs.
+// TestUnauthorizedSaysWhy checks that a 401 contains the reason in the message and in the header.
 func TestUnauthorizedSaysWhy(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -194,7 +195,7 @@ func TestUnauthorizedSaysWhy(t *testing.T) {
 					t.Errorf("%s: got %s %q, want %q", path, status.Reason, status.Message, tc.message)
 				}
 				if header := got.header.Get("WWW-Authenticate"); header != tc.header {
-					t.Errorf("%s: WWW-Authenticate is %q, want %q", path, header, tc.header)
+					t.Errorf("%s: WWW-Authenticate: got %q, want %q", path, header, tc.header)
 				}
 			}
 			a.in(t).get("/healthz", "Authorization", tc.authorization).want(http.StatusOK)

@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// tellDegraded has the health pages of a ready server say what it refuses to do.
-// Such a server stays ready: whoever fills the store must not be able to take the
-// traffic of everybody else away, and deleting has to reach it.
+// tellDegraded adds the reason why a ready server rejects writes to its health pages. Such a server
+// stays ready: a client that fills the store must not take the traffic of all others away, and
+// delete calls must still reach the server.
 func tellDegraded(degraded func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" && r.URL.Path != "/healthz" {
@@ -24,12 +24,12 @@ func tellDegraded(degraded func() string, next http.Handler) http.Handler {
 		next.ServeHTTP(page, r)
 		w.Header().Del("Content-Length")
 		w.WriteHeader(page.status)
-		_, _ = w.Write(page.body.Bytes())                  // the client may be gone
-		_, _ = io.WriteString(w, "\ndegraded: "+note+"\n") // the client may be gone
+		_, _ = w.Write(page.body.Bytes())                  // the client may have disconnected
+		_, _ = io.WriteString(w, "\ndegraded: "+note+"\n") // the client may have disconnected
 	})
 }
 
-// heldPage keeps a page back that something is added to.
+// heldPage buffers a page to which text is appended.
 type heldPage struct {
 	http.ResponseWriter
 	status int

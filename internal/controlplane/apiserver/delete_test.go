@@ -20,7 +20,7 @@ func TestGracePeriod(t *testing.T) {
 				if got := a.delete(item + "?gracePeriodSeconds=" +
 					bad).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
 					[]string{"gracePeriodSeconds"}) {
-					t.Errorf("grace %s is refused at %q", bad, got)
+					t.Errorf("grace period %s: got causes %q, want gracePeriodSeconds", bad, got)
 				}
 				a.call(http.MethodDelete, item, `{"gracePeriodSeconds":`+bad+`}`).want(http.StatusUnprocessableEntity)
 				a.delete(k.plural + "?gracePeriodSeconds=" + bad).want(http.StatusUnprocessableEntity)
@@ -35,9 +35,10 @@ func TestGracePeriod(t *testing.T) {
 			dying.has("metadata.deletionGracePeriodSeconds", "600")
 			end, err := time.Parse(time.RFC3339, fmt.Sprint(dying.at("metadata.deletionTimestamp")))
 			if err != nil || end.Before(began.Add(599*time.Second)) || end.After(time.Now().Add(601*time.Second)) {
-				t.Errorf("the end is %v (%v), want it 600 seconds after %v", end, err, began)
+				t.Errorf("deletionTimestamp: got %v (%v), want 600 seconds after %v", end, err, began)
 			}
-			// It lives on, can be changed, and its end can be brought forward but not put off.
+			// The object stays active and can be changed, and its deletion can be moved to an
+			// earlier time but not to a later one.
 			a.patch(item, mergePatch, `{"metadata":{"labels":{"still":"here"}}}`).want(http.StatusOK)
 			a.delete(item+"?gracePeriodSeconds=900").want(http.StatusOK, http.StatusAccepted)
 			a.get(item).want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "600",
@@ -59,7 +60,7 @@ func TestGracePeriod(t *testing.T) {
 func TestDeletionAtOnceIsTheDefault(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	k := find("RoleBinding") // holds no finalizer
+	k := find("RoleBinding") // has no finalizer
 	for _, q := range []string{"", "?gracePeriodSeconds=0", "?propagationPolicy=Background"} {
 		a.post(k.plural, k.object("r")).want(http.StatusCreated)
 		a.delete(k.plural+"/r"+q).want(http.StatusOK).has("kind", "Status", "status", "Success", "details.name", "r")
@@ -94,7 +95,7 @@ func TestPropagation(t *testing.T) {
 		http.StatusUnprocessableEntity)
 	if got := a.delete(k.plural + "/r?propagationPolicy=Gently").want(
 		http.StatusUnprocessableEntity).causes(); !slices.Equal(got, []string{"propagationPolicy"}) {
-		t.Errorf("an unknown policy is refused at %q", got)
+		t.Errorf("unknown policy: got causes %q, want propagationPolicy", got)
 	}
 	a.get(k.plural+"/r").want(http.StatusOK).has("metadata.deletionTimestamp", "<nil>")
 }
@@ -128,7 +129,7 @@ func TestDeleteBodies(t *testing.T) {
 	a.get(k.plural + "/r").want(http.StatusNotFound)
 }
 
-// TestDeleteOptionsFromBodyAndQuery: the query counts beside a body too.
+// TestDeleteOptionsFromBodyAndQuery checks that the query also applies to a call with a body.
 func TestDeleteOptionsFromBodyAndQuery(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -187,10 +188,10 @@ func TestDeleteCollection(t *testing.T) {
 			fill()
 			a.delete(k.plural+"?"+tc.query).want(http.StatusOK).has("kind", k.kind+"List")
 			if got := a.get(k.plural).names(); !slices.Equal(got, tc.left) {
-				t.Errorf("left are %q, want %q", got, tc.left)
+				t.Errorf("remaining objects: got %q, want %q", got, tc.left)
 			}
 			if got := a.get(group + "/namespaces/other/" + k.plural).names(); !slices.Equal(got, []string{"theirs"}) {
-				t.Errorf("the other organization is left with %q", got)
+				t.Errorf("objects of the other organization: got %q, want theirs", got)
 			}
 		})
 	}
@@ -198,7 +199,7 @@ func TestDeleteCollection(t *testing.T) {
 		fill()
 		a.delete(k.plural+"?"+bad).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 		if got := a.get(k.plural).names(); len(got) != 3 {
-			t.Errorf("%s is refused and deletes: left are %q", bad, got)
+			t.Errorf("%s is rejected but deletes: got %q, want three objects", bad, got)
 		}
 	}
 }
@@ -235,7 +236,7 @@ func TestInstancesWithClustersStay(t *testing.T) {
 	} {
 		message := a.delete("messaginginstances/i" + q).want(http.StatusConflict).failure().Message
 		if !contains(message, "one", "two", "Foreground") {
-			t.Errorf("the refusal does not name the clusters and the way out: %s", message)
+			t.Errorf("message: got %q, want the clusters and Foreground in it", message)
 		}
 	}
 	a.delete("messaginginstances/i?propagationPolicy=Foreground").want(http.StatusOK, http.StatusAccepted).

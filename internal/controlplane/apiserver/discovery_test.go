@@ -32,30 +32,31 @@ func TestDiscovery(t *testing.T) {
 	for _, k := range append(slices.Clone(kinds), readOnly...) {
 		r, ok := served[k.plural]
 		if !ok {
-			t.Errorf("%s are not discovered", k.plural)
+			t.Errorf("discovery lacks %s", k.plural)
 			continue
 		}
 		if r.Kind != k.kind || r.SingularName != strings.ToLower(k.kind) ||
 			!slices.Equal(r.ShortNames, []string{k.short}) {
-			t.Errorf("%s are discovered as %s, %s, %q", k.plural, r.Kind, r.SingularName, r.ShortNames)
+			t.Errorf("discovery of %s: got kind %s, singular %s, short names %q", k.plural, r.Kind,
+				r.SingularName, r.ShortNames)
 		}
 		if r.Namespaced != (k.kind != "ClusterRole") {
-			t.Errorf("%s are namespaced: %v", k.plural, r.Namespaced)
+			t.Errorf("%s: got namespaced %v, want %v", k.plural, r.Namespaced, !r.Namespaced)
 		}
 		if !slices.Equal(r.Verbs, verbs) {
-			t.Errorf("%s can %q, want %q", k.plural, r.Verbs, verbs)
+			t.Errorf("verbs of %s: got %q, want %q", k.plural, r.Verbs, verbs)
 		}
 		if inAll := slices.Contains(r.Categories, "all"); inAll != slices.ContainsFunc(kinds,
 			func(other kind) bool { return other.kind == k.kind }) {
-			t.Errorf("%s are in the category all: %v", k.plural, inAll)
+			t.Errorf("%s: got in category all %v, want %v", k.plural, inAll, !inAll)
 		}
 		if status, ok := served[k.plural+"/status"]; !ok ||
 			!slices.Equal(status.Verbs, []string{"get", "patch", "update"}) {
-			t.Errorf("%s/status is discovered as %v", k.plural, status.Verbs)
+			t.Errorf("verbs of %s/status: got %v, want get, patch and update", k.plural, status.Verbs)
 		}
 	}
 	if want := 2 * (len(kinds) + len(readOnly)); len(served) != want {
-		t.Errorf("%d resources are discovered, want %d", len(served), want)
+		t.Errorf("got %d resources, want %d", len(served), want)
 	}
 }
 
@@ -71,38 +72,37 @@ func TestAggregatedDiscovery(t *testing.T) {
 		}
 		resources, _ := at(item, "versions.0.resources").([]any)
 		if want := len(kinds) + len(readOnly); len(resources) != want || at(item, "versions.0.version") != "v1alpha1" {
-			t.Errorf("%d resources are discovered, want %d", len(resources), want)
+			t.Errorf("got %d resources, want %d", len(resources), want)
 		}
 		return
 	}
-	t.Errorf("the group is not discovered: %s", res.body)
+	t.Errorf("discovery lacks the API group: %s", res.body)
 }
 
 func TestVersionAndHealth(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	shown, _ := a.get("/version").want(http.StatusOK).has("major", "1").at("gitVersion").(string)
-	// this is built without flags
+	// This test is built without the Makefile's flags.
 	if v, err := version.ParseSemantic(shown); err != nil || v.Major() != 1 || v.Minor() < 37 {
-		t.Errorf("the version that kubectl reads is %q: %v", shown, err)
+		t.Errorf("version for kubectl: got %q: %v", shown, err)
 	}
 	if _, ours, ok := strings.Cut(shown, "+freshet."); !ok || ours == "" {
-		t.Errorf("got the version %q, want ours behind it", shown)
+		t.Errorf("version: got %q, want ours after the plus sign", shown)
 	}
-	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
+	a.until("the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
-			t.Errorf("%s says %q", path, body)
+			t.Errorf("%s: got %q, want ok", path, body)
 		}
 		body := string(a.get(path + "?verbose=1").want(http.StatusOK).body)
 		if of := path != "/livez"; !contains(body, "check passed") || contains(body, "[+]etcd ok") != of {
-			t.Errorf("%s says %q, want a word of etcd: %v", path, body, of)
+			t.Errorf("%s: got %q, want a check of etcd: %v", path, body, of)
 		}
 	}
 }
 
-// TestReadyMeansListed of everything: whoever waits for /readyz gets no 429 for its
-// first list.
+// TestReadyMeansListed checks that a client that waits for /readyz gets no 429 for its first list.
 func TestReadyMeansListed(t *testing.T) {
 	t.Parallel()
 	a := &api{t, kindstest.Start(t, kindstest.Options{Cold: true}), kindstest.AdminToken}
@@ -118,7 +118,7 @@ func TestReadyMeansListed(t *testing.T) {
 	}
 }
 
-// operation is what both OpenAPI versions say about a method.
+// operation returns an operation of an OpenAPI document of either version.
 func operation(doc map[string]any, path, method string) map[string]any {
 	paths, _ := doc["paths"].(map[string]any)
 	item, _ := paths[path].(map[string]any)
@@ -132,7 +132,7 @@ func TestOpenAPI(t *testing.T) {
 	v2 := a.get("/openapi/v2").want(http.StatusOK).object()
 	paths, _ := a.get("/openapi/v3").want(http.StatusOK).at("paths").(map[string]any)
 	if paths["apis/cloud.vendor.io/v1alpha1"] == nil {
-		t.Errorf("OpenAPI v3 lists %v", paths)
+		t.Errorf("OpenAPI v3: got %v, want our API group", paths)
 	}
 	v3 := a.get("/openapi/v3" + group).want(http.StatusOK).object()
 	for version, doc := range map[string]map[string]any{"v2": v2, "v3": v3} {
@@ -153,7 +153,7 @@ func TestOpenAPI(t *testing.T) {
 				for _, method := range methods {
 					op := operation(doc, path, method)
 					if op == nil || op["description"] == "" || op["operationId"] == "" {
-						t.Errorf("%s: %s %s is not described", version, method, path)
+						t.Errorf("%s: %s %s has no description or operationId", version, method, path)
 					}
 				}
 			}
@@ -161,12 +161,13 @@ func TestOpenAPI(t *testing.T) {
 			if k.kind != "ClusterRole" &&
 				(post == nil || post["operationId"] == put["operationId"] ||
 					!strings.Contains(fmt.Sprint(post["description"]), "replace")) {
-				t.Errorf("%s: POST on %s is described as %v", version, items+"/{name}", post["description"])
+				t.Errorf("%s: description of POST on %s: got %v, want a replace", version,
+					items+"/{name}", post["description"])
 			}
 			schema, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind].(map[string]any)
 			if schema == nil || fmt.Sprint(schema["description"]) == "" ||
 				!strings.Contains(fmt.Sprint(schema["description"]), k.kind) {
-				t.Errorf("%s: the schema of %s is %v", version, k.kind, schema["description"])
+				t.Errorf("%s: description of the schema of %s: got %v", version, k.kind, schema["description"])
 			}
 			spec, _ := schemas["io.vendor.cloud.v1alpha1."+k.kind+"Spec"].(map[string]any)
 			for field, property := range properties(spec) {
@@ -179,7 +180,7 @@ func TestOpenAPI(t *testing.T) {
 	gvk, _ := json.Marshal(at(v2["definitions"].(map[string]any)["io.vendor.cloud.v1alpha1.User"],
 		"x-kubernetes-group-version-kind"))
 	if want := `[{"group":"cloud.vendor.io","kind":"User","version":"v1alpha1"}]`; string(gvk) != want {
-		t.Errorf("the schema of User belongs to %s, want %s", gvk, want)
+		t.Errorf("kind of the schema of User: got %s, want %s", gvk, want)
 	}
 }
 
@@ -188,7 +189,7 @@ func properties(schema map[string]any) map[string]any {
 	return properties
 }
 
-// TestEveryOperationHasItsOwnName: generated clients make a function of each.
+// TestDocumentsThatAreNotThere checks that errors of the OpenAPI documents are Statuses.
 func TestDocumentsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -218,13 +219,13 @@ func TestEveryOperationHasItsOwnName(t *testing.T) {
 					continue
 				}
 				if other, taken := seen[id]; taken {
-					t.Errorf("%s is the name of %s %s and of %s", id, method, path, other)
+					t.Errorf("operationId %s belongs to %s %s and to %s", id, method, path, other)
 				}
 				seen[id] = method + " " + path
 			}
 		}
 		if len(seen) < 100 {
-			t.Errorf("%s describes %d operations", path, len(seen))
+			t.Errorf("%s: got %d operations, want at least 100", path, len(seen))
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 const documents = "/openapi/"
 
-// serveDocuments answers for the OpenAPI documents with a Status where the
-// library that serves them fails in silence: for a group that is not served it
-// writes nothing at all, for a media type that it has not only a code.
+// serveDocuments returns a Status for errors of the OpenAPI documents. The library that serves them
+// writes nothing for a group that is not served, and only a status code for an unsupported media
+// type.
 func serveDocuments(codecs serializer.CodecFactory, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, documents) {
@@ -32,7 +32,7 @@ func serveDocuments(codecs serializer.CodecFactory, api http.Handler) http.Handl
 	})
 }
 
-// documentWriter passes on what is well, and keeps back failures.
+// documentWriter forwards successful responses and holds back errors.
 type documentWriter struct {
 	http.ResponseWriter
 	written bool

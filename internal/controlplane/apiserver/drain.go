@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// drain ends the watches of callers, which would otherwise hold a stopping
-// server up: a watch has no end of its own. The service's own watches, over the
-// loopback, go on until the controllers have stopped.
+// drain ends the watches of callers during shutdown, because a watch otherwise runs until its
+// client ends it. The service's own watches over the loopback continue until the controllers have
+// stopped.
 type drain struct {
-	ended context.Context //nolint:containedctx // ended by Drain; watches hang on it
+	ended context.Context //nolint:containedctx // canceled by Drain; ends the watches
 	end   context.CancelFunc
 }
 
@@ -32,16 +32,16 @@ func (d *drain) handle(next http.Handler) http.Handler {
 	})
 }
 
-// isWatch knows a watch by its query or by the old form of its path.
+// isWatch detects a watch by its query or by the deprecated form of its path.
 func isWatch(r *http.Request) bool {
 	if strings.Contains(r.URL.Path, "/watch/") {
 		return true
 	}
-	// Whatever is not plainly no: ending a list early on a stopping server does
-	// no harm, and the machinery has several words for yes.
+	// Every value that does not clearly mean no counts as a watch: ending a list early on a
+	// stopping server does no harm, and the API machinery accepts several values for true.
 	query := r.URL.Query()
 	return query.Has("watch") && query.Get("watch") != "false" && query.Get("watch") != "0"
 }
 
-// Drain ends every watch that came in over Handler, now and from now on.
+// Drain ends every watch that arrived or will arrive over Handler.
 func (s *Server) Drain() { s.drain.end() }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDryRun: with dryRun=All everything is answered as if it were done, and
-// nothing is; any other value is an error, and nothing is done either.
+// TestDryRun checks that calls with dryRun=All return the same response as real ones but have no
+// effect, and that other values are rejected and have no effect either.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -43,7 +43,8 @@ func TestDryRun(t *testing.T) {
 				},
 				"status": func(q string) reply {
 					return a.patch(item+"/status?"+q, mergePatch,
-						`{"status":{"conditions":[{"type":"Dry","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+						`{"status":{"conditions":[{"type":"Dry","status":"True","reason":"Test","message":"",`+
+							`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 				},
 				"delete": func(q string) reply { return a.delete(item + "?" + q) },
 				"delete by body": func(q string) reply {
@@ -64,18 +65,18 @@ func TestDryRun(t *testing.T) {
 					status := call(bad).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 					if status.Details == nil || len(status.Details.Causes) == 0 ||
 						status.Details.Causes[0].Field != "dryRun" {
-						t.Errorf("%s with %s is refused without naming the parameter: %s", name, bad, status.Message)
+						t.Errorf("%s with %s: got message %q, want the cause dryRun", name, bad, status.Message)
 					}
 				}
 			}
 			a.call(http.MethodDelete, item, `{"dryRun":["All"]}`).want(http.StatusOK, http.StatusAccepted)
 			a.call(http.MethodDelete, item, `{"dryRun":["Some"]}`).want(http.StatusUnprocessableEntity)
 			if after := string(a.get(item).body); after != before {
-				t.Errorf("the object has changed from\n%s to\n%s", before, after)
+				t.Errorf("object has changed from\n%s to\n%s", before, after)
 			}
 			a.get(k.plural + "/dry").want(http.StatusNotFound)
 			if after := a.get(k.plural).version(); after != version {
-				t.Errorf("the store has moved from version %s to %s", version, after)
+				t.Errorf("version of the store has changed from %s to %s", version, after)
 			}
 		})
 	}

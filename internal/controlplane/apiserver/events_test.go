@@ -14,7 +14,7 @@ import (
 
 const coreEvents = "/api/v1/namespaces/acme/events"
 
-// tell records a step and waits for it to be written.
+// tell records an event and waits until it is written.
 func (a *api) tell(namespace, name, version, reason string) {
 	a.Helper()
 	about := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{
@@ -30,7 +30,7 @@ func (a *api) tell(namespace, name, version, reason string) {
 		select {
 		case <-tick.C:
 		case <-a.Context().Done():
-			a.Fatalf("the event %s is not written", reason)
+			a.Fatalf("timed out waiting for the event %s", reason)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestEvents(t *testing.T) {
 	a.tell("acme", "ann", "8", "Invited")
 	list := a.get(coreEvents).want(http.StatusOK)
 	if names := list.names(); len(names) != 1 {
-		t.Fatalf("what happened twice is %v, want one event", names)
+		t.Fatalf("recorded twice: got %v, want one event", names)
 	}
 	list.has("kind", "EventList", "items.0.count", "2", "items.0.reason", "Invited", "items.0.message", "it happened",
 		"items.0.involvedObject.kind", "User", "items.0.involvedObject.name", "ann", "items.0.type", "Normal")
@@ -51,25 +51,25 @@ func TestEvents(t *testing.T) {
 	a.get(newGroup+"/"+name).want(http.StatusOK).has("apiVersion", "events.k8s.io/v1", "kind", "Event", "note",
 		"it happened", "regarding.name", "ann", "deprecatedCount", "2")
 	if got := a.get(newGroup + "?fieldSelector=regarding.name%3Dann").names(); len(got) != 1 {
-		t.Errorf("by regarding.name: %v, want one", got)
+		t.Errorf("by regarding.name: got %v, want one", got)
 	}
 	if got := a.get(coreEvents + "?fieldSelector=involvedObject.name%3Dbea").names(); len(got) != 0 {
-		t.Errorf("of another object: %v, want none", got)
+		t.Errorf("of another object: got %v, want none", got)
 	}
 	a.get(coreEvents + "?fieldSelector=nothing%3Dbea").want(http.StatusBadRequest)
 	a.get(coreEvents, "Accept", tableAccept).want(http.StatusOK).has("rows.0.cells.2", "Invited",
 		"rows.0.cells.3", "User/ann")
 
-	// Nobody writes them, and they are on a lease.
+	// Callers cannot write events, and events have a lease.
 	a.post(coreEvents, `{"metadata":{"name":"x"}}`).want(http.StatusMethodNotAllowed)
 	a.delete(coreEvents + "/" + name).want(http.StatusMethodNotAllowed)
 	if lease := a.server.Lease(t, "/freshet/resources/events/acme/"+name); lease <= 0 || lease > time.Hour+time.Minute {
-		t.Errorf("the event lives for %s, want an hour", lease)
+		t.Errorf("lease of the event: got %s, want an hour", lease)
 	}
 }
 
-// TestEventsOfOthers are not told of: neither of other organizations, nor of
-// kinds that the caller may not read.
+// TestEventsOfOthers checks that events of other organizations, and of kinds that the caller may
+// not read, are hidden.
 func TestEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -78,25 +78,25 @@ func TestEventsOfOthers(t *testing.T) {
 	name, _ := a.get(coreEvents).at("items.0.metadata.name").(string)
 	boss := a.as(kindstest.AcmeToken)
 	if got := boss.get(coreEvents).names(); len(got) != 1 {
-		t.Errorf("the administrator of acme sees %v, want one event", got)
+		t.Errorf("events for the administrator of acme: got %v, want one", got)
 	}
 	boss.get("/api/v1/namespaces/other/events").want(http.StatusForbidden)
 	boss.get("/api/v1/events").want(http.StatusForbidden)
 	boss.get("/apis/events.k8s.io/v1/namespaces/other/events").want(http.StatusForbidden)
 
-	// How many there are besides would tell of what a caller may not read.
+	// The number of remaining events would reveal events that the caller may not read.
 	a.tell("acme", "ann", "7", "Accepted")
 	if left := boss.get(coreEvents + "?limit=1").want(http.StatusOK).at("metadata.remainingItemCount"); left != nil {
-		t.Errorf("a page says that %v events remain, want nothing about that", left)
+		t.Errorf("remainingItemCount: got %v, want none", left)
 	}
 
-	nobody := a.as(kindstest.GuestToken) // of acme, with no role
+	nobody := a.as(kindstest.GuestToken) // of acme, without roles
 	if got := nobody.get(coreEvents).names(); len(got) != 0 {
-		t.Errorf("who may read nothing sees %v", got)
+		t.Errorf("events for a caller without roles: got %v, want none", got)
 	}
 	nobody.get(coreEvents + "/" + name).want(http.StatusNotFound)
 	watched := nobody.get(coreEvents + "?watch=true&timeoutSeconds=1&resourceVersion=0").want(http.StatusOK)
 	if text := string(watched.body); strings.Contains(text, "Invited") {
-		t.Errorf("who may read nothing watches %s", text)
+		t.Errorf("watch for a caller without roles: got %s, want no events", text)
 	}
 }

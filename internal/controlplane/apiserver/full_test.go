@@ -15,10 +15,10 @@ import (
 	"freshet/test/tally"
 )
 
-// fillStore stores users, from a number on, until the store refuses even small
-// ones, and says how many there are. What was let in lately counts twice for half a
-// second, and compaction may find something for as long: only a store that has
-// refused for longer is full.
+// fillStore creates users, starting with the given number, until the store rejects even small ones,
+// and returns how many exist. Recently admitted writes count twice for half a second, and
+// compaction may free space for as long, so the store counts as full only after it has rejected
+// writes for longer.
 func (a *api) fillStore(made int) int {
 	a.Helper()
 	const sure = 2 * time.Second
@@ -33,20 +33,20 @@ func (a *api) fillStore(made int) int {
 		status := answer.failure()
 		if answer.header.Get("Retry-After") == "" || status.Reason != "ServiceUnavailable" ||
 			!contains(status.Message, "nearly full", "bytes") {
-			a.Errorf("refused with %v %s", answer.header, answer.body)
+			a.Errorf("rejection: got %v %s, want 503 with Retry-After and the reason", answer.header, answer.body)
 		}
 		if time.Since(stored) > sure && contains(string(a.get("/readyz").body), "nearly full") {
 			return made
 		}
 		size = max(size/2, 32<<10)
 	}
-	a.Fatal("the store never refused")
+	a.Fatal("the store never rejected a write")
 	return 0
 }
 
-// TestFaultFullStore fills the resource store: what adds to it is refused early,
-// what takes away goes on, and deleting makes it whole again by itself. A server
-// that starts with a full store is ready.
+// TestFaultFullStore fills the resource store. Writes that add to it must be rejected early, writes
+// that remove something must succeed, and deletions must make the store usable again. A server that
+// starts with a full store must be ready.
 func TestFaultFullStore(t *testing.T) {
 	t.Parallel()
 	const quota = 24 << 20
@@ -71,8 +71,8 @@ func TestFaultFullStore(t *testing.T) {
 		wrong(http.StatusServiceUnavailable,
 			a.patch("users/applied?fieldManager=m", applyPatch, padded("applied", 200<<10)))
 		wrong(http.StatusOK, a.get("users/fill-1"))
-		// Compaction goes on finding something for a while: it is asked while the
-		// store refuses.
+		// Compaction may free space for a while, so readiness is checked while the store rejects
+		// writes.
 		a.await(func() bool {
 			refused := a.post("users",
 				padded(fmt.Sprintf("ready-%d", time.Now().UnixNano()), 200<<10)).code == http.StatusServiceUnavailable
@@ -98,7 +98,7 @@ func TestFaultFullStore(t *testing.T) {
 	}}
 	if _, err := users.UpdateStatus(t.Context(), user, metav1.UpdateOptions{}); err != nil {
 		fault.Wrong++
-		t.Errorf("the service's own write: %v", err)
+		t.Errorf("write of the service itself: %v", err)
 	}
 
 	a.server.Restart()
@@ -125,14 +125,14 @@ func TestFaultFullStore(t *testing.T) {
 	fault.Record(t)
 }
 
-// await asks until the answer is yes.
+// await polls until done returns true.
 func (a *api) await(done func() bool) {
 	a.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(30 * time.Second); !done(); <-tick.C {
 		if time.Now().After(end) {
-			a.Fatal("it did not happen in time")
+			a.Fatal("timed out waiting")
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// target is one server that a fuzz target throws everything at.
+// target is the server of a fuzz target.
 type target struct {
 	handler http.Handler
 }
@@ -32,8 +32,7 @@ func aim(f *testing.F) target {
 // patience bounds a call that would not end, such as a watch.
 const patience = 50 * time.Millisecond
 
-// send makes a call and fails the test when the answer is the server's fault,
-// or no proper answer.
+// send makes a call and fails the test if the response is a server error or not a Status.
 func (g target) send(t *testing.T, method, path, contentType string, body []byte) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), method, "/", bytes.NewReader(body))
@@ -68,15 +67,15 @@ func (target) judge(t *testing.T, request *http.Request, answer *httptest.Respon
 	switch {
 	case endless && request.Context().Err() != nil:
 	case answer.Code == http.StatusGatewayTimeout && strings.Contains(status.Message, "Too large resource version"):
-		// What client-go expects of a version from the future.
+		// client-go expects this for a future resource version.
 	case answer.Code >= http.StatusInternalServerError:
-		t.Errorf("%s %s answers %d: %s", request.Method, request.URL, answer.Code, answer.Body)
+		t.Errorf("%s %s: got %d: %s", request.Method, request.URL, answer.Code, answer.Body)
 	case err != nil || status.Kind != "Status" || int(status.Code) != answer.Code:
-		t.Errorf("%s %s answers %d with no Status: %s", request.Method, request.URL, answer.Code, answer.Body)
+		t.Errorf("%s %s: got %d without a Status: %s", request.Method, request.URL, answer.Code, answer.Body)
 	}
 }
 
-// closeNotifier is what watches need of a response writer.
+// closeNotifier adds the http.CloseNotifier that watches need.
 type closeNotifier struct {
 	*httptest.ResponseRecorder
 	ctx context.Context //nolint:containedctx // the request's own
@@ -89,14 +88,14 @@ func (c closeNotifier) CloseNotify() <-chan bool {
 	return closed
 }
 
-// ensure makes an object anew unless it is there.
+// ensure creates an object unless it exists, and returns its path.
 func (g target) ensure(t *testing.T, k kind) string {
 	t.Helper()
 	g.send(t, http.MethodPost, acme+"/"+k.plural, jsonType, []byte(k.object("one", `"labels":{"a":"b"}`)))
 	return acme + "/" + k.plural + "/one"
 }
 
-// readable checks that whatever got into the store comes out in every form.
+// readable checks that an object can be read in every format.
 func (g target) readable(t *testing.T, item string) {
 	t.Helper()
 	for _, accept := range []string{jsonType, yamlType, protobufType, tableAccept} {
@@ -106,7 +105,7 @@ func (g target) readable(t *testing.T, item string) {
 		recorder := httptest.NewRecorder()
 		g.handler.ServeHTTP(recorder, request)
 		if recorder.Code != http.StatusOK && recorder.Code != http.StatusNotFound {
-			t.Errorf("%s as %s answers %d: %s", item, accept, recorder.Code, recorder.Body)
+			t.Errorf("%s as %s: got %d: %s", item, accept, recorder.Code, recorder.Body)
 		}
 	}
 }
@@ -146,7 +145,7 @@ func FuzzContinueTokens(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string, encode bool) {
 		if encode {
 			if number := regexp.MustCompile(`"rv":[0-9]{3}`); number.MatchString(token) {
-				t.Skip("versions of the future are waited for")
+				t.Skip("the server waits for future resource versions")
 			}
 			token = base64.RawURLEncoding.EncodeToString([]byte(token))
 		}
@@ -193,7 +192,7 @@ func FuzzQueries(f *testing.F) {
 			contentType, body = mergePatch, []byte(`{}`)
 		}
 		if method == http.MethodHead || method == http.MethodOptions || method == "BREW" {
-			t.Skip("answered without a body")
+			t.Skip("the response has no body")
 		}
 		for _, path := range []string{
 			item, item + "/status", acme + "/users", group + "/users",
@@ -205,11 +204,11 @@ func FuzzQueries(f *testing.F) {
 	})
 }
 
-// sendQuery sends a query as it is, however malformed.
+// sendQuery sends a query unchanged, even if it is malformed.
 func (g target) sendQuery(t *testing.T, method, path, query, contentType string, body []byte) {
 	t.Helper()
 	ctx := t.Context()
-	// Only a read can go on for ever, and escapes may hide that it does.
+	// Only a read can run forever, and escapes may hide that it does.
 	endless := method == http.MethodGet && (strings.Contains(path+query, "watch") || strings.Contains(query, "%"))
 	if endless {
 		var cancel context.CancelFunc
@@ -226,7 +225,7 @@ func (g target) sendQuery(t *testing.T, method, path, query, contentType string,
 	}
 }
 
-// serve says whether a request was answered before its caller left.
+// serve reports whether the request was served before its client left.
 func (g target) serve(w http.ResponseWriter, request *http.Request) (answered bool) {
 	defer func() {
 		reason := recover()
@@ -258,8 +257,10 @@ func FuzzPatches(f *testing.F) {
 		`[{"op":"add","path":"/metadata/finalizers/99999999999","value":"x"}]`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"one"},"spec":{"email":"a@b.c"}}`,
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"one"},"spec":{"surplus":1}}`,
-		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"ownerReferences":[{"uid":"1"},{"uid":"1"}]}}`,
-		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"MessagingCluster","spec":{"broker":{"resources":{"cpu":"x"}}}}`,
+		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User",` +
+			`"metadata":{"ownerReferences":[{"uid":"1"},{"uid":"1"}]}}`,
+		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"MessagingCluster",` +
+			`"spec":{"broker":{"resources":{"cpu":"x"}}}}`,
 		"a: &a [*a]", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "- a\n- b", "? x", "\x00", "\xff", "!!binary x",
 		"apiVersion: cloud.vendor.io/v1alpha1\nkind: User\nspec: {email: y}",
 		strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), strings.Repeat("[", 11000),

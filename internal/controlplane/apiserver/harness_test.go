@@ -31,14 +31,13 @@ const (
 	tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
-// TestMain leaves of the libraries' log what warns, so that a failure can be found
-// in what a run prints.
+// TestMain limits the log of the libraries to warnings, so that failures are visible in the output.
 func TestMain(m *testing.M) {
 	telemetry.BridgeKlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	os.Exit(m.Run())
 }
 
-// api is a running server and one caller of it.
+// api is a running server with one caller.
 type api struct {
 	*testing.T
 	server *kindstest.Server
@@ -50,13 +49,13 @@ func start(t *testing.T) *api {
 	return &api{t, kindstest.Start(t, kindstest.Options{}), kindstest.AdminToken}
 }
 
-// in is the same server for a subtest.
+// in returns the same server for a subtest.
 func (a *api) in(t *testing.T) *api { return &api{t, a.server, a.token} }
 
-// as is the same server for another caller.
+// as returns the same server with another caller.
 func (a *api) as(token string) *api { return &api{a.T, a.server, token} }
 
-// reply is an answer, read to its end.
+// reply is a response with its whole body.
 type reply struct {
 	*testing.T
 	request string
@@ -65,9 +64,8 @@ type reply struct {
 	body    []byte
 }
 
-// call sends a request; a path without a slash is in the organization acme. A
-// body that is no string is sent as JSON. Headers come in pairs; an empty value
-// leaves one out.
+// call sends a request; a path without a leading slash is in the organization acme. A body that is
+// not a string is sent as JSON. Headers are pairs; an empty value removes the header.
 func (a *api) call(method, path string, body any, headers ...string) reply {
 	a.Helper()
 	res, err := http.DefaultClient.Do(a.request(method, path, body, headers...))
@@ -148,27 +146,26 @@ func (a *api) delete(path string) reply {
 	return a.call(http.MethodDelete, path, nil)
 }
 
-// want stops the test unless the answer has one of the codes.
+// want fails the test unless the response has one of the codes.
 func (r reply) want(codes ...int) reply {
 	r.Helper()
 	if !slices.Contains(codes, r.code) {
-		r.Fatalf("%s answers %d, want %v\n%s", r.request, r.code, codes, r.body)
+		r.Fatalf("%s: got %d, want %v\n%s", r.request, r.code, codes, r.body)
 	}
 	return r
 }
 
-// object is the body as JSON.
+// object returns the body as JSON.
 func (r reply) object() map[string]any {
 	r.Helper()
 	var object map[string]any
 	if err := json.Unmarshal(r.body, &object); err != nil {
-		r.Fatalf("%s answers with no JSON object: %v\n%s", r.request, err, r.body)
+		r.Fatalf("%s: decoding the body as a JSON object: %v\n%s", r.request, err, r.body)
 	}
 	return object
 }
 
-// at is a value in the body, by path: metadata.name, items.0.spec; nil when
-// there is none.
+// at returns a value of the body by its path, such as metadata.name or items.0.spec, or nil.
 func (r reply) at(path string) any {
 	r.Helper()
 	return at(r.object(), path)
@@ -192,42 +189,42 @@ func at(value any, path string) any {
 	return value
 }
 
-// has checks values in the body, in pairs of path and value as fmt prints it.
+// has checks values of the body, in pairs of path and value as fmt prints it.
 func (r reply) has(pairs ...string) reply {
 	r.Helper()
 	object := r.object()
 	for i := 0; i < len(pairs); i += 2 {
 		got := fmt.Sprint(at(object, pairs[i]))
 		if got != pairs[i+1] {
-			r.Errorf("%s: %s is %s, want %s", r.request, pairs[i], got, pairs[i+1])
+			r.Errorf("%s: %s: got %s, want %s", r.request, pairs[i], got, pairs[i+1])
 		}
 	}
 	return r
 }
 
-// version is the resourceVersion of the object or list.
+// version returns the resourceVersion of the object or list.
 func (r reply) version() string {
 	r.Helper()
 	version, _ := r.at("metadata.resourceVersion").(string)
 	return version
 }
 
-// failure checks that the body is a proper Status and returns it.
+// failure checks that the body is a complete Status and returns it.
 func (r reply) failure() metav1.Status {
 	r.Helper()
 	var status metav1.Status
 	if err := json.Unmarshal(r.body, &status); err != nil {
-		r.Fatalf("%s answers with no Status: %v\n%s", r.request, err, r.body)
+		r.Fatalf("%s: decoding the body as a Status: %v\n%s", r.request, err, r.body)
 	}
 	if status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure ||
 		int(status.Code) != r.code || status.Reason == "" && r.code != http.StatusMethodNotAllowed ||
 		status.Message == "" {
-		r.Errorf("%s answers with half a Status: %s", r.request, r.body)
+		r.Errorf("%s: got an incomplete Status: %s", r.request, r.body)
 	}
 	return status
 }
 
-// causes are the fields that a 422 names.
+// causes returns the fields in the causes of a 422.
 func (r reply) causes() []string {
 	r.Helper()
 	var fields []string
@@ -240,7 +237,7 @@ func (r reply) causes() []string {
 	return fields
 }
 
-// names are those of a list's items.
+// names returns the names of a list's items.
 func (r reply) names() []string {
 	r.Helper()
 	items, _ := r.want(http.StatusOK).at("items").([]any)

@@ -17,17 +17,16 @@ import (
 	"freshet/internal/controlplane/caller"
 )
 
-// inFlight limits the calls that are worked on at once, in fair shares for
-// organizations and principals. Those that are too many wait, and are told to come
-// again when that takes too long; the library's own bound would turn them away at
-// once, and not in a Status. Watches and health checks do not count, nor do the
-// service's own calls.
+// inFlight limits the calls that are processed concurrently, in fair shares for organizations and
+// principals. Excess calls wait, and get 429 after a timeout; the API machinery's own limit would
+// reject them immediately and without a Status. Watches, health checks and the service's own calls
+// are not limited.
 //
-// A call is counted when it is known whose it is and its body is there: whoever
-// sends slowly, or nothing, holds a connection and nothing else.
+// A call counts when its caller is authenticated and its body is read: a client that sends slowly
+// or nothing holds a connection only.
 type inFlight struct {
 	codecs        serializer.CodecFactory
-	bodies        *web.Limiter // the memory of bodies
+	bodies        *web.Limiter // limits the memory of bodies
 	maxBody       int64
 	reads, writes *web.Shares
 	maxWait       time.Duration
@@ -42,7 +41,7 @@ func newInFlight(codecs serializer.CodecFactory, bodies *web.Limiter, maxBody in
 	}
 }
 
-// handle belongs behind authenticate.
+// handle must run after authenticate.
 func (l *inFlight) handle(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, counts := callerOf(r)
@@ -62,8 +61,8 @@ func (l *inFlight) handle(next http.Handler) http.Handler {
 		}
 		if _, ok := slots.Acquire(r.Context(), who, 1, l.maxWait); !ok {
 			writeStatus(l.codecs, w, r, apierrors.NewTooManyRequests(
-				fmt.Sprintf("the server is working on as many calls of yours as it does at once, or on %d of "+
-					"everybody, which is its limit; try again", slots.Most()), 1))
+				fmt.Sprintf("too many concurrent requests: your share or the server's limit of %d is in use; retry",
+					slots.Most()), 1))
 			return
 		}
 		defer slots.Release(who, 1)
@@ -71,7 +70,7 @@ func (l *inFlight) handle(next http.Handler) http.Handler {
 	})
 }
 
-// callerOf says who makes a request that counts.
+// callerOf returns the caller of a request, and whether the request counts.
 func callerOf(r *http.Request) (web.Caller, bool) {
 	response, ok := r.Context().Value(authenticatedKey{}).(*authenticator.Response)
 	if !ok || caller.IsService(response.User) {
@@ -83,7 +82,7 @@ func callerOf(r *http.Request) (web.Caller, bool) {
 	return web.Caller{}, true
 }
 
-// withBody is the request with its whole body in memory.
+// withBody returns the request with its whole body in memory.
 func (l *inFlight) withBody(r *http.Request, who web.Caller) (*http.Request, int64, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return r, 0, nil
@@ -101,7 +100,7 @@ func (l *inFlight) withBody(r *http.Request, who web.Caller) (*http.Request, int
 	return whole, held, nil
 }
 
-// bodyStatus words what is wrong with a body.
+// bodyStatus converts an error about a body.
 func bodyStatus(err error, limit int64) error {
 	var status apierrors.APIStatus
 	switch {
@@ -109,7 +108,7 @@ func bodyStatus(err error, limit int64) error {
 		return err
 	case errors.Is(err, web.ErrBodyTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("the request body is too large, and the limit is %d bytes", limit))
+			fmt.Sprintf("request body is too large; the limit is %d bytes", limit))
 	case errors.Is(err, web.ErrBodyTimeout):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout,
@@ -117,7 +116,7 @@ func bodyStatus(err error, limit int64) error {
 		}}
 	case errors.Is(err, web.ErrBusy):
 		return apierrors.NewTooManyRequests(
-			"the bodies of the requests that are under way take all the memory there is for them; try again", 1)
+			"the memory for request bodies is exhausted; retry", 1)
 	}
 	return apierrors.NewBadRequest(err.Error())
 }

@@ -55,14 +55,14 @@ func TestInFlight(t *testing.T) {
 		read := send(http.MethodGet, users)
 		watch := send(http.MethodGet, users+"?watch=true")
 		health := send(http.MethodGet, "/readyz")
-		// All but the second and the third write are being worked on.
+		// All calls except the second and the third write are being processed.
 		for range 3 {
 			reads <- struct{}{}
 		}
 		writes <- struct{}{}
 		for _, done := range []chan *httptest.ResponseRecorder{first, read, watch, health} {
 			if answer := <-done; answer.Code != http.StatusOK {
-				t.Errorf("answered %d: %s", answer.Code, answer.Body)
+				t.Errorf("got %d: %s, want 200", answer.Code, answer.Body)
 			}
 		}
 		<-time.After(maxInFlightWait) // the clock is synctest's
@@ -75,11 +75,12 @@ func TestInFlight(t *testing.T) {
 			if answer.Code == http.StatusTooManyRequests &&
 				(answer.Header().Get("Retry-After") != "1" ||
 					!strings.Contains(answer.Body.String(), `"reason":"TooManyRequests"`)) {
-				t.Errorf("turned away with %v %s", answer.Header(), answer.Body)
+				t.Errorf("rejected call: got %v %s, want Retry-After 1 and the reason TooManyRequests",
+					answer.Header(), answer.Body)
 			}
 		}
 		if codes[http.StatusOK] != 1 || codes[http.StatusTooManyRequests] != 1 {
-			t.Errorf("of two that waited, %v: want one served and one turned away", codes)
+			t.Errorf("status codes of two waiting calls: got %v, want one 200 and one 429", codes)
 		}
 	})
 }

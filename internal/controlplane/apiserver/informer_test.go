@@ -24,7 +24,7 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// seen follows an informer's events.
+// seen counts the events of an informer.
 type seen struct {
 	mu     sync.Mutex
 	events map[string]int
@@ -71,7 +71,7 @@ func (s *seen) await(t *testing.T, events ...string) {
 		select {
 		case <-s.signal:
 		case <-deadline:
-			t.Fatalf("the informer never told %q, only %q", missing, all)
+			t.Fatalf("timed out waiting for events %q, got %q", missing, all)
 		}
 	}
 }
@@ -121,12 +121,12 @@ func TestInformers(t *testing.T) {
 	}
 	cached, err := typed.Cloud().V1alpha1().Users().Lister().Users("acme").List(labels.Everything())
 	if err != nil || len(cached) != 1 || cached[0].Name != "old" {
-		t.Errorf("the cache holds %v (%v), want old", cached, err)
+		t.Errorf("cache: got %v (%v), want old", cached, err)
 	}
 }
 
-// TestRetryWatcherGoesOnOverARestart: a watch from the version that was the
-// newest before goes on after, and misses nothing.
+// TestRetryWatcherGoesOnOverARestart checks that a watch from a version of before a restart
+// continues afterwards and misses nothing.
 func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
@@ -137,7 +137,7 @@ func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Restart()
-	c = connect(t, s) // on a new port
+	c = connect(t, s) // the server has a new port
 	c.make(t, "two", "three")
 	w, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -153,23 +153,23 @@ func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 		case e := <-w.ResultChan():
 			user, ok := e.Object.(*v1alpha1.User)
 			if !ok || e.Type != watch.Added || user.Name != want {
-				t.Fatalf("the event is %s %v, want ADDED %s", e.Type, e.Object, want)
+				t.Fatalf("event: got %s %v, want ADDED %s", e.Type, e.Object, want)
 			}
 		case <-time.After(60 * time.Second):
-			t.Fatal("no event came")
+			t.Fatal("timed out waiting for an event")
 		}
 	}
 }
 
-// TestInformersGoOnOverARestart: an informer that was there before knows
-// everything after, without telling anything twice.
+// TestInformersGoOnOverARestart checks that an informer has all objects after a restart of the
+// server, without repeated events.
 func TestInformersGoOnOverARestart(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	var address atomic.Value
 	address.Store(strings.TrimPrefix(s.URL, "http://"))
 	config := s.Client()
-	config.Host = "http://freshet.test" // wherever the server is just now
+	config.Host = "http://freshet.test" // Dial connects to the current address of the server
 	config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address.Load().(string))
 	}
@@ -187,7 +187,7 @@ func TestInformersGoOnOverARestart(t *testing.T) {
 	watcher.await(t, "add one")
 
 	s.Restart()
-	connect(t, s).make(t, "two") // before the informer is back
+	connect(t, s).make(t, "two") // before the informer has reconnected
 	address.Store(strings.TrimPrefix(s.URL, "http://"))
 	watcher.await(t, "add two")
 	c.make(t, "three")
@@ -196,7 +196,7 @@ func TestInformersGoOnOverARestart(t *testing.T) {
 	defer watcher.mu.Unlock()
 	for event, times := range watcher.events {
 		if times != 1 {
-			t.Errorf("%s is told %d times", event, times)
+			t.Errorf("event %s: got %d times, want once", event, times)
 		}
 	}
 }

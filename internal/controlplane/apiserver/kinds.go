@@ -14,8 +14,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// kinds are what is served, by plural. Everything here that has to know the
-// kinds asks this list, which is that of Config.Kinds.
+// kinds contains the served kinds by plural. It is built from Config.Kinds.
 type kinds map[string]store.Definition
 
 func kindsOf(definitions []store.Definition) kinds {
@@ -28,7 +27,7 @@ func kindsOf(definitions []store.Definition) kinds {
 
 func (k kinds) serves(resource string) bool { return k[resource] != nil }
 
-// info is empty for a resource that is not served.
+// info returns the description of a kind; it is empty for a resource that is not served.
 func (k kinds) info(resource string) store.Info {
 	if definition := k[resource]; definition != nil {
 		return definition.Info()
@@ -36,7 +35,7 @@ func (k kinds) info(resource string) store.Info {
 	return store.Info{}
 }
 
-// empty makes an object of the kind that a call is about; nil for none of ours.
+// empty returns a new object of the kind that a call is about; nil for other API groups.
 func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
@@ -44,12 +43,12 @@ func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 	}
 	object, err := scheme.New(v1alpha1.SchemeGroupVersion.WithKind(k.info(info.Resource).Kind))
 	if err != nil {
-		return nil // every kind that is served is in the scheme
+		return nil // cannot happen: every served kind is in the scheme
 	}
 	return object
 }
 
-// count tells how many objects of a kind an organization has.
+// count returns the number of objects of a kind in an organization.
 func (k kinds) count(ctx context.Context, organization, plural string) (int64, error) {
 	if definition := k[plural]; definition != nil {
 		return definition.Count(ctx, organization)
@@ -57,7 +56,7 @@ func (k kinds) count(ctx context.Context, organization, plural string) (int64, e
 	return 0, nil
 }
 
-// live is the stored object that a call is about; nil when there is none.
+// live returns the stored object that a call is about; nil if there is none.
 func (k kinds) live(r *http.Request) runtime.Object {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
@@ -70,7 +69,7 @@ func (k kinds) live(r *http.Request) runtime.Object {
 	return object
 }
 
-// scopeOf is as much as a path says about where something lies.
+// scopeOf returns the scope of a call as far as its path determines it.
 func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 	if definition := k[a.GetResource()]; definition != nil {
 		return definition.ScopeOfName(a.GetNamespace(), a.GetName())
@@ -78,7 +77,7 @@ func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 	return access.Scope{Organization: a.GetNamespace()}
 }
 
-// route is the pattern of a path, for metrics: names and namespaces left out.
+// route returns the pattern of a path for metrics, without names and namespaces.
 func (k kinds) route(path string) string {
 	rest, ok := strings.CutPrefix(path, apiPrefix)
 	if !ok {
@@ -99,7 +98,7 @@ func (k kinds) route(path string) string {
 		switch i {
 		case 0:
 			if !k.serves(part) {
-				part = "other" // made-up names stay out of the metrics
+				part = "other" // keeps arbitrary names out of the metrics
 			}
 			pattern = append(pattern, part)
 		case 1:

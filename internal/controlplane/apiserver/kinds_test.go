@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// kind is one of the kinds that users write.
+// kind is one of the kinds that users can write.
 type kind struct {
 	kind, plural, short string
-	spec                string // of a good object
-	change              string // merge patch that changes the spec; empty when nothing may change
+	spec                string // of a valid object
+	change              string // merge patch that changes the spec; empty if the spec is immutable
 	finalizer           bool
-	atOnce              bool // goes with the delete call, finalizer or not
+	atOnce              bool // deleted by the delete call itself, with or without a finalizer
 }
 
 var kinds = []kind{
@@ -47,14 +47,14 @@ var kinds = []kind{
 	},
 }
 
-// readOnly are the kinds that come with the service.
+// readOnly contains the kinds that only the service writes.
 var readOnly = []kind{
 	{kind: "ClusterRole", plural: "clusterroles", short: "cr", spec: `{"permissions":["cloud.users.list"]}`},
 	{kind: "Pool", plural: "pools", short: "pool", spec: `{"type":"generic"}`},
 	{kind: "PoolMember", plural: "poolmembers", short: "pm", spec: `{"poolName":"local","type":"generic"}`},
 }
 
-// object is one of the kind; metadata is JSON to go beside the name.
+// object returns an object of the kind; metadata is JSON that is added to the metadata.
 func (k kind) object(name string, metadata ...string) string {
 	return k.with(k.spec, name, metadata...)
 }
@@ -71,8 +71,7 @@ func find(name string) kind {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.kind == name })]
 }
 
-// TestLife goes through every operation of docs/spec/resources.md#paths for
-// each kind.
+// TestLife runs every operation of docs/spec/resources.md#paths for each kind.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -84,7 +83,7 @@ func TestLife(t *testing.T) {
 				"acme", "metadata.generation", "1")
 			for _, path := range []string{"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp"} {
 				if made.at(path) == nil {
-					t.Errorf("a new object has no %s", path)
+					t.Errorf("new object has no %s", path)
 				}
 			}
 			wantFinalizer := "<nil>"
@@ -145,8 +144,8 @@ func TestKindsThatComeWithTheServiceCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestRulesOnTheWire: what the rules beside each kind find comes back as the
-// causes of a 422, whichever way the object came in.
+// TestRulesOnTheWire checks that the errors of each kind's validation are the causes of a 422, for
+// every way to write the object.
 func TestRulesOnTheWire(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -155,8 +154,8 @@ func TestRulesOnTheWire(t *testing.T) {
 	}
 	tests := map[string]struct {
 		kind, spec string
-		create     []string // causes of a create
-		update     []string // and of a replace of a good one
+		create     []string // causes of the create
+		update     []string // causes of a replace of a valid object
 	}{
 		"user without an address": {"User", `{}`, []string{"spec.email"}, []string{"spec.email"}},
 		"user with half a name": {
@@ -273,11 +272,11 @@ func TestRulesOnTheWire(t *testing.T) {
 				fresh.want(http.StatusCreated)
 			} else if got := fresh.want(http.StatusUnprocessableEntity).has("reason", "Invalid", "details.name", "bad",
 				"details.kind", tc.kind).causes(); !slices.Equal(got, tc.create) {
-				t.Errorf("a create names %q, want %q\n%s", got, tc.create, fresh.body)
+				t.Errorf("causes of the create: got %q, want %q\n%s", got, tc.create, fresh.body)
 			}
 			replaced := a.put(k.plural+"/good", k.with(tc.spec, "good"))
 			if got := replaced.want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got, tc.update) {
-				t.Errorf("a replace names %q, want %q\n%s", got, tc.update, replaced.body)
+				t.Errorf("causes of the replace: got %q, want %q\n%s", got, tc.update, replaced.body)
 			}
 		})
 	}
@@ -290,7 +289,7 @@ func TestDefaultsOnTheWire(t *testing.T) {
 		"spec.availabilityMode", "zonal", "spec.type", "standard", "spec.auth", "map[apikey:map[]]",
 		"spec.poolRef.name", "local", "spec.poolRef.namespace", "default", "status.auth", "<nil>")
 	if body := string(a.get("messaginginstances/i").body); !strings.Contains(body, `"status":{"auth":null}`) {
-		t.Errorf("status.auth of a new instance is not null: %s", body)
+		t.Errorf("status.auth of a new instance: want null: %s", body)
 	}
 	a.post("messagingclusters", `{"metadata":{"name":"c"},"spec":{"instanceName":"i","location":"local"}}`).want(
 		http.StatusCreated).has(
@@ -307,11 +306,11 @@ func TestDefaultsOnTheWire(t *testing.T) {
 		`{"metadata":{"name":"sl2"},"spec":{"instanceName":"sl","location":"local","storage":{"replicas":3}}}`).
 		want(http.StatusUnprocessableEntity).causes()
 	if !slices.Equal(got, []string{"spec.storage"}) {
-		t.Errorf("storage of a serverless cluster is refused at %q", got)
+		t.Errorf("storage of a serverless cluster: got causes %q, want spec.storage", got)
 	}
 	got = a.patch("messagingclusters/sl", mergePatch,
 		`{"spec":{"broker":{"replicas":3}}}`).want(http.StatusUnprocessableEntity).causes()
 	if !slices.Equal(got, []string{"spec.broker.replicas"}) {
-		t.Errorf("a third broker of a serverless cluster is refused at %q", got)
+		t.Errorf("third broker of a serverless cluster: got causes %q, want spec.broker.replicas", got)
 	}
 }

@@ -36,30 +36,30 @@ func TestPages(t *testing.T) {
 				http.StatusOK)
 			names := page.names()
 			if len(names) > limit {
-				t.Errorf("a page of %d holds %d", limit, len(names))
+				t.Errorf("page with limit %d: got %d items", limit, len(names))
 			}
 			got = append(got, names...)
 			if version != "" && page.version() != version {
-				t.Errorf("a later page is of version %s, the first of %s", page.version(), version)
+				t.Errorf("version of a later page: got %s, want %s like the first", page.version(), version)
 			}
 			version = page.version()
 			if token, _ = page.at("metadata.continue").(string); token == "" {
 				break
 			}
 			page.has("metadata.remainingItemCount", fmt.Sprint(len(want)-len(got)))
-			// Later pages show what was there at the first.
+			// Later pages show the state of the first page.
 			a.post(k.plural, k.object("n999")).want(http.StatusCreated, http.StatusConflict)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("pages of %d hold %q, want %q", limit, got, want)
+			t.Errorf("pages with limit %d: got %q, want %q", limit, got, want)
 		}
 		a.delete(k.plural+"/n999").want(http.StatusOK, http.StatusNotFound)
 	}
 	a.get(k.plural+"?limit=0").want(http.StatusOK).has("metadata.continue", "<nil>")
-	// The limit holds from any version, where the machinery would pass it over.
+	// The limit also applies with resourceVersion 0, for which the API machinery would ignore it.
 	for _, q := range []string{"resourceVersion=0", "resourceVersion=0&resourceVersionMatch=NotOlderThan"} {
 		if got := a.get(k.plural + "?limit=2&" + q).names(); !slices.Equal(got, want[:2]) {
-			t.Errorf("two of any version are %q", got)
+			t.Errorf("limit 2 with resourceVersion 0: got %q, want the first two", got)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func TestContinueTokens(t *testing.T) {
 	a.get("users?timeoutSeconds=2147483648&watch=true").want(http.StatusBadRequest).failure()
 }
 
-// TestExpiredContinue: after a compaction a page's token is answered with 410
-// and a fresh one, which goes on where the old one was.
+// TestExpiredContinue checks that an expired continue token gets 410 with a new token that
+// continues at the same position.
 func TestExpiredContinue(t *testing.T) {
 	t.Parallel()
 	a := &api{t, kindstest.Start(t, kindstest.Options{CompactionInterval: 50 * time.Millisecond}), kindstest.AdminToken}
@@ -108,14 +108,14 @@ func TestExpiredContinue(t *testing.T) {
 	})
 	expired.want(http.StatusGone).has("reason", "Expired")
 	if status := expired.failure(); status.ListMeta.Continue == "" {
-		t.Fatalf("there is no fresh token: %s", expired.body)
+		t.Fatalf("response has no new token: %s", expired.body)
 	} else {
 		rest := a.get("users?limit=2&continue=" + url.QueryEscape(status.ListMeta.Continue))
 		if got := append(first.names(), rest.names()...); !slices.Equal(got, want) {
-			t.Errorf("with the fresh token the list is %q, want %q", got, want)
+			t.Errorf("list with the new token: got %q, want %q", got, want)
 		}
 		if rest.version() == exact {
-			t.Error("the fresh token still shows the old version")
+			t.Error("list with the new token has the old version, want a newer one")
 		}
 	}
 	a.until("the version expires", func() bool {
@@ -123,7 +123,7 @@ func TestExpiredContinue(t *testing.T) {
 	})
 }
 
-// until asks again and again, for what happens in its own time.
+// until polls until ok returns true.
 func (a *api) until(what string, ok func() bool) {
 	a.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -133,7 +133,7 @@ func (a *api) until(what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			a.Fatalf("it never happened that %s", what)
+			a.Fatalf("timed out waiting: %s", what)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	now := a.get("users").version()
 	tests := map[string]struct {
 		query string
-		count int // -1 for a refusal
+		count int // -1 if it is rejected
 	}{
 		"newest":                       {"", 3},
 		"any":                          {"resourceVersion=0", 3},
@@ -169,7 +169,7 @@ func TestResourceVersionMatch(t *testing.T) {
 			continue
 		}
 		if got := len(res.names()); got != tc.count {
-			t.Errorf("%s: %d users, want %d", name, got, tc.count)
+			t.Errorf("%s: got %d users, want %d", name, got, tc.count)
 		}
 	}
 	a.get("users?resourceVersionMatch=Exact&resourceVersion="+old).has("metadata.resourceVersion", old)
@@ -177,8 +177,8 @@ func TestResourceVersionMatch(t *testing.T) {
 	a.get("users/new?resourceVersion=" + now).want(http.StatusOK)
 }
 
-// TestVersionsOfTheFuture are waited for, and then refused in the way that
-// client-go knows.
+// TestVersionsOfTheFuture checks that the server waits for a future version and then returns the
+// error that client-go expects.
 func TestVersionsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -219,7 +219,7 @@ func TestSelectors(t *testing.T) {
 		q := tc.query + "labelSelector=" + url.QueryEscape(tc.labels) + "&fieldSelector=" + url.QueryEscape(tc.fields)
 		for _, version := range []string{"", "&resourceVersion=0"} {
 			if got := a.get("users?" + q + version).names(); !slices.Equal(got, tc.want) {
-				t.Errorf("%s%s: %q, want %q", name, version, got, tc.want)
+				t.Errorf("%s%s: got %q, want %q", name, version, got, tc.want)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestSelectableFields of every kind.
+// TestSelectableFields checks the field selectors of every kind.
 func TestSelectableFields(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -251,10 +251,10 @@ func TestSelectableFields(t *testing.T) {
 		for field, value := range fields {
 			if got := a.get(k.plural + "?fieldSelector=" + url.QueryEscape(field+"="+value)).names(); !slices.Equal(got,
 				[]string{"one"}) {
-				t.Errorf("%s where %s=%s are %q", k.plural, field, value, got)
+				t.Errorf("%s with %s=%s: got %q, want one", k.plural, field, value, got)
 			}
 			if got := a.get(k.plural + "?fieldSelector=" + url.QueryEscape(field+"=other")).names(); len(got) != 0 {
-				t.Errorf("%s where %s=other are %q", k.plural, field, got)
+				t.Errorf("%s with %s=other: got %q, want none", k.plural, field, got)
 			}
 		}
 	}

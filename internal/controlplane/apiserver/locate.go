@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// locating names the field of what cannot be decoded where the decoder does
-// not: times and quantities read themselves, and do not know where they stand.
+// locating adds the field to decoding errors that lack it: times and quantities decode themselves
+// without access to the name of their field.
 type locating struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -31,7 +31,7 @@ func (l locating) Decode(data []byte, defaults *schema.GroupVersionKind,
 	return obj, kind, err
 }
 
-// located puts the field's path before an error of a value.
+// located prefixes an error about a value with the path of its field.
 func located(err error, data []byte) error {
 	var wrongTime *time.ParseError
 	var is func(name, text string) bool
@@ -48,7 +48,7 @@ func located(err error, data []byte) error {
 		return err
 	}
 	var tree any
-	if yaml.Unmarshal(data, &tree) != nil { // JSON is YAML
+	if yaml.Unmarshal(data, &tree) != nil { // JSON is a subset of YAML
 		return err
 	}
 	if path := find(tree, nil, "", is); path != nil {
@@ -57,7 +57,7 @@ func located(err error, data []byte) error {
 	return err
 }
 
-// find is the path of the first value that is looked for, in a steady order.
+// find returns the path of the first matching value, in a deterministic order.
 func find(value any, path *field.Path, name string, is func(name, text string) bool) *field.Path {
 	switch v := value.(type) {
 	case map[string]any:
@@ -84,9 +84,9 @@ func find(value any, path *field.Path, name string, is func(name, text string) b
 	return nil
 }
 
-// checkShape decodes a strategic merge patch as if it were the whole object: its
-// fields are the same, and its directives are passed over. The machinery would
-// find the same mistakes when it merges, and not say where.
+// checkShape decodes a strategic merge patch as if it were the whole object: it has the same
+// fields, and its directives are ignored. The API machinery would find the same errors when it
+// merges, but would not report the field.
 func checkShape(patch []byte, into runtime.Object) error {
 	if into == nil {
 		return nil
@@ -94,13 +94,13 @@ func checkShape(patch []byte, into runtime.Object) error {
 	err := json.Unmarshal(patch, into)
 	var syntax *json.SyntaxError
 	if err == nil || errors.As(err, &syntax) {
-		return nil // malformed bodies are told by the machinery
+		return nil // the API machinery reports malformed bodies
 	}
 	return shapeError{located(err, patch)}
 }
 
-// errShape is what every shapeError is.
-var errShape = errors.New("a value is of the wrong type")
+// errShape matches every shapeError.
+var errShape = errors.New("value has the wrong type")
 
 type shapeError struct{ error }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// loopback is how the service talks to its own API: HTTP over in-memory pipes,
-// so that it works before any listener is open and after they are closed.
+// loopback is the service's connection to its own API: HTTP over in-memory pipes, so that it works
+// before any listener is open and after all are closed.
 type loopback struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -22,7 +22,7 @@ type loopback struct {
 	token  string
 }
 
-var errLoopbackClosed = errors.New("the resource API is closed")
+var errLoopbackClosed = errors.New("resource API is closed")
 
 func newLoopback() *loopback {
 	return &loopback{
@@ -32,8 +32,8 @@ func newLoopback() *loopback {
 	}
 }
 
-// config is for clients of the service itself: unlimited, protobuf on the wire, and not
-// compressed: each event of a watch would be, by itself, to go nowhere.
+// config returns the configuration of the service's own clients: no rate limit, protobuf, and no
+// compression, which would compress each event of a watch separately for in-memory transport.
 func (l *loopback) config() *rest.Config {
 	return &rest.Config{
 		Host:        "http://freshet.internal",
@@ -89,7 +89,7 @@ func (l *loopback) Addr() net.Addr { return pipeAddr{} }
 func (l *loopback) shutdown() {
 	_ = l.Close()
 	if l.server != nil {
-		_ = l.server.Close() // connections are pipes of ours; nothing can be lost
+		_ = l.server.Close() // the connections are in-memory pipes; nothing is lost
 	}
 }
 

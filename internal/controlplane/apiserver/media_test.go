@@ -24,19 +24,19 @@ func TestMediaTypes(t *testing.T) {
 			for _, path := range []string{k.plural + "/m", k.plural} {
 				text := a.get(path, "Accept", yamlType).want(http.StatusOK)
 				if got := text.header.Get("Content-Type"); got != yamlType {
-					t.Errorf("YAML comes as %q", got)
+					t.Errorf("Content-Type of YAML: got %q", got)
 				}
 				var object map[string]any
 				if err := yaml.Unmarshal(text.body, &object); err != nil || bytes.HasPrefix(text.body, []byte("{")) {
-					t.Errorf("%s as YAML is %s (%v)", path, text.body, err)
+					t.Errorf("%s as YAML: got %s (%v)", path, text.body, err)
 				}
 				binary := a.get(path, "Accept", protobufType).want(http.StatusOK)
 				if got := binary.header.Get("Content-Type"); got != protobufType ||
 					!bytes.HasPrefix(binary.body, []byte("k8s\x00")) {
-					t.Errorf("protobuf comes as %q: %q", got, binary.body)
+					t.Errorf("Content-Type of protobuf: got %q: %q", got, binary.body)
 				}
 			}
-			// What came out goes in again, in any of the three.
+			// An object can be written back in any of the three formats.
 			for _, mediaType := range []string{yamlType, protobufType, jsonType} {
 				same := a.get(k.plural+"/m", "Accept", mediaType).body
 				a.put(k.plural+"/m", same, "Content-Type", mediaType).want(http.StatusOK).has("metadata.uid",
@@ -88,20 +88,20 @@ func TestAccept(t *testing.T) {
 	} {
 		if res := a.get("users/ann", "Accept", accept); res.code != http.StatusOK ||
 			res.header.Get("Content-Type") != want {
-			t.Errorf("Accept %q gets %d and %q, want %q", accept, res.code, res.header.Get("Content-Type"), want)
+			t.Errorf("Accept %q: got %d and %q, want %q", accept, res.code, res.header.Get("Content-Type"), want)
 		}
 	}
 	for _, path := range []string{"users/ann", "users", "users/absent"} {
 		a.get(path, "Accept", "text/html").want(http.StatusNotAcceptable)
 	}
-	// Errors come in what was asked for, too.
+	// Errors are also in the accepted format.
 	if body := a.get("users/absent", "Accept", yamlType).want(http.StatusNotFound).body; !strings.Contains(string(body),
 		"kind: Status") {
-		t.Errorf("a refusal as YAML is %s", body)
+		t.Errorf("error as YAML: got %s, want a Status", body)
 	}
 	if body := a.get("users/absent", "Accept", protobufType).want(http.StatusNotFound).body; !bytes.HasPrefix(body,
 		[]byte("k8s\x00")) {
-		t.Errorf("a refusal as protobuf is %q", body)
+		t.Errorf("error as protobuf: got %q, want protobuf", body)
 	}
 	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "nonsense/"} {
 		a.post("users", find("User").object("bob"), "Content-Type",
@@ -120,7 +120,7 @@ func TestPretty(t *testing.T) {
 		"replace": func(q string) reply { return a.post("users/ann?"+q, k.object("ann")) },
 		"patch":   func(q string) reply { return a.patch("users/ann?"+q, mergePatch, `{}`) },
 		"delete":  func(q string) reply { return a.delete("users/ann?dryRun=All&" + q) },
-		"refusal": func(q string) reply { return a.get("users/absent?" + q) },
+		"error":   func(q string) reply { return a.get("users/absent?" + q) },
 	}
 	a.post("users", k.object("ann")).want(http.StatusCreated)
 	for name, call := range calls {
@@ -129,13 +129,14 @@ func TestPretty(t *testing.T) {
 			"pretty=0": false, "": false,
 		} {
 			if got := bytes.Contains(bytes.TrimSpace(call(query).body), []byte("\n  ")); got != pretty {
-				t.Errorf("%s with %q is pretty: %v, want %v", name, query, got, pretty)
+				t.Errorf("%s with %q: got pretty %v, want %v", name, query, got, pretty)
 			}
 		}
 	}
 }
 
-// TestUnknownFields are dropped with a warning, or refused when asked to.
+// TestUnknownFields checks that unknown fields are dropped with a warning, or rejected with strict
+// validation.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -143,10 +144,10 @@ func TestUnknownFields(t *testing.T) {
 	body := k.with(`{"email":"a@b.c","surplus":1}`, "ann")
 	warned := a.post("users", body).want(http.StatusCreated)
 	if warning := warned.header.Get("Warning"); !strings.Contains(warning, "spec.surplus") {
-		t.Errorf("the warning is %q", warning)
+		t.Errorf("warning: got %q, want the unknown field in it", warning)
 	}
 	if strings.Contains(string(warned.body), "surplus") {
-		t.Errorf("an unknown field is kept: %s", warned.body)
+		t.Errorf("unknown field is stored: %s", warned.body)
 	}
 	for _, call := range []reply{
 		a.post("users?fieldValidation=Strict", k.with(`{"email":"a@b.c","surplus":1}`, "bob")),
@@ -157,12 +158,12 @@ func TestUnknownFields(t *testing.T) {
 	} {
 		if message := call.want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure().Message; !contains(
 			message, "field") {
-			t.Errorf("the refusal is %s", message)
+			t.Errorf("message: got %q, want the field in it", message)
 		}
 	}
 	if warning := a.put("users/ann?fieldValidation=Ignore",
 		body).want(http.StatusOK).header.Get("Warning"); warning != "" {
-		t.Errorf("there is a warning that nobody asked for: %s", warning)
+		t.Errorf("warning with fieldValidation=Ignore: got %q, want none", warning)
 	}
 	a.put("users/ann?fieldValidation=Loose", body).want(http.StatusUnprocessableEntity).failure()
 }

@@ -13,9 +13,8 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// meter counts the calls of an organization and refuses those that come too
-// fast. System administrators always come in, and the service's own calls do
-// not come here.
+// meter counts the calls of an organization and rejects those that exceed its rate. Calls of system
+// administrators are never rejected; the service's own calls are not counted.
 func meter(codecs serializer.CodecFactory, quotas *quota.Book, next http.Handler) http.Handler {
 	if quotas == nil {
 		return next

@@ -15,7 +15,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// notFound answers for paths that nothing is served at.
+// notFound serves paths without a handler.
 func notFound(codecs serializer.CodecFactory) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeStatus(codecs, w, r, apierrors.NewGenericServerResponse(
@@ -23,9 +23,9 @@ func notFound(codecs serializer.CodecFactory) http.Handler {
 	})
 }
 
-// chainPolicy is the policy of the handler chain. It lets whoever is known ask
-// for what is not served, to be told so with 404 or 405: a denial would say that
-// there is something, and that another caller may have it.
+// chainPolicy is the policy of the handler chain. It allows authenticated callers to request things
+// that are not served, so that they get 404 or 405: a denial would suggest that the thing exists
+// and that another caller may access it.
 type chainPolicy struct{ policy }
 
 func (p chainPolicy) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -35,9 +35,8 @@ func (p chainPolicy) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	return p.policy.Authorize(ctx, a)
 }
 
-// notServed knows methods that mean nothing, and groups that are not served.
-// The verbs that the machinery makes up by itself, those of impersonation among
-// them, never come from a method, and are left to the policy.
+// notServed reports whether the method or the API group is not served. The verbs that the API
+// machinery creates itself, such as those of impersonation, are left to the policy.
 func (p chainPolicy) notServed(a authorizer.Attributes) bool {
 	if a.GetVerb() == "" {
 		return true

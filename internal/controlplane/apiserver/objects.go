@@ -17,7 +17,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// objectAuthorizer asks access about single objects.
+// objectAuthorizer authorizes access to single objects.
 type objectAuthorizer struct {
 	authorizer Authorizer
 	kinds      kinds
@@ -25,7 +25,7 @@ type objectAuthorizer struct {
 
 var _ store.Authorizer = objectAuthorizer{}
 
-// Authorize implements store.Authorizer. The service itself may do anythino.
+// Authorize implements store.Authorizer. The service itself may do anything.
 func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name string, scope access.Scope) error {
 	who := caller.Principal(ctx)
 	if who == nil {
@@ -40,8 +40,8 @@ func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name st
 	return nil
 }
 
-// AuthorizeBlocking implements store.Authorizer. Whoever may change the owner may hold it
-// up. What is not of this API cannot be held up here.
+// AuthorizeBlocking implements store.Authorizer. A caller that may change the owner may block its
+// deletion. Owners of other APIs are not checked, because this server does not delete them.
 func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace string, owner metav1.OwnerReference) error {
 	who := caller.Principal(ctx)
 	plural := strings.ToLower(owner.Kind) + "s"
@@ -77,8 +77,8 @@ func (o objectAuthorizer) Filter(ctx context.Context, resource, verb, namespace 
 	return filter.Allows, true
 }
 
-// forbidden words a denial as the machinery words its own. Of a stored object it
-// tells no more than the caller knew: whose it is would be news already.
+// forbidden formats a denial like the API machinery. It reveals no more about a stored object than
+// the caller sent: even the scope of the object would be new information.
 func (o objectAuthorizer) forbidden(ctx context.Context, resource, verb, name string, denial error) error {
 	attributes, err := filters.GetAuthorizerAttributes(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"freshet/internal/controlplane/store"
 )
 
-// diary is the kind MessagingInstance that writes down what it is told.
+// diary is the kind MessagingInstance with an observer that records its calls.
 type diary struct {
 	*messaginginstance.Kind
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ func (d *diary) note(what string, o *v1alpha1.MessagingInstance) {
 	d.lines = append(d.lines, what+" "+o.Name+" "+o.Labels["v"])
 }
 
-// among replaces the kind of the name by the diary.
+// among replaces the kind MessagingInstance by the diary.
 func (d *diary) among(definitions []store.Definition) []store.Definition {
 	out := slices.Clone(definitions)
 	for i, definition := range out {
@@ -46,7 +46,7 @@ func (d *diary) among(definitions []store.Definition) []store.Definition {
 	return out
 }
 
-// since is what was written since the last call.
+// since returns the calls since the last call of since.
 func (d *diary) since() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,8 +55,8 @@ func (d *diary) since() []string {
 	return lines
 }
 
-// TestObservers are told of every write before its call is answered, and of
-// nothing that did not happen.
+// TestObservers checks that the observer is called for every write before its call returns, and not
+// for writes that did not happen.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	d := &diary{Kind: messaginginstance.New(kindstest.Plan(), "", nil, nil)}
@@ -73,11 +73,11 @@ func TestObservers(t *testing.T) {
 		want []string
 	}{
 		{"dry create", func() reply { return a.post(k.plural+"?dryRun=All", k.object("i")) }, 201, nil},
-		{"refused create", func() reply { return a.post(k.plural, k.with(`{"type":"gold"}`, "i")) }, 422, nil},
+		{"rejected create", func() reply { return a.post(k.plural, k.with(`{"type":"gold"}`, "i")) }, 422, nil},
 		{"create", func() reply { return a.post(k.plural, k.object("i")) }, 201, []string{"put i "}},
 		{"second create", func() reply { return a.post(k.plural, k.object("i")) }, 409, nil},
 		{"dry patch", func() reply { return a.patch(item+"?dryRun=All", mergePatch, label("0")) }, 200, nil},
-		{"refused patch", func() reply { return a.patch(item, mergePatch, `{"spec":{"type":"gold"}}`) }, 422, nil},
+		{"rejected patch", func() reply { return a.patch(item, mergePatch, `{"spec":{"type":"gold"}}`) }, 422, nil},
 		{"patch", func() reply { return a.patch(item, mergePatch, label("1")) }, 200, []string{"put i 1"}},
 		{"stale replace", func() reply { return a.put(item, k.object("i", `"resourceVersion":"1"`)) }, 409, nil},
 		{
@@ -101,7 +101,7 @@ func TestObservers(t *testing.T) {
 			nil,
 		},
 		{"dry delete of all", func() reply { return a.delete(k.plural + "?dryRun=All") }, 200, nil},
-		// alive until then
+		// The object stays active until then.
 		{"delete later", func() reply { return a.delete(item + "?gracePeriodSeconds=600") }, 200, nil},
 		{"delete", func() reply { return a.delete(item + "?gracePeriodSeconds=0") }, 200, []string{"removed i 3"}},
 		{
@@ -128,11 +128,11 @@ func TestObservers(t *testing.T) {
 	for _, step := range steps {
 		step.call().want(step.code)
 		got := d.since()
-		if strings.HasPrefix(step.name, "removal") { // the last update takes it away
+		if strings.HasPrefix(step.name, "removal") { // the last update deletes the object
 			got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "put") })
 		}
 		if !slices.Equal(got, step.want) {
-			t.Errorf("%s: observers are told %q, want %q", step.name, got, step.want)
+			t.Errorf("%s: observer calls: got %q, want %q", step.name, got, step.want)
 		}
 	}
 }

@@ -23,8 +23,7 @@ const (
 	replaceSummary = "replace the specified object (the same as PUT; any content type is accepted)"
 )
 
-// describe configures the OpenAPI documents, from which server-side apply also
-// builds its types.
+// describe configures the OpenAPI documents, from which server-side apply also builds its types.
 func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
 	namer := apiopenapi.NewDefinitionNamer(versioned(scheme))
 
@@ -41,7 +40,7 @@ func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version s
 	config.OpenAPIV3Config = v3
 }
 
-// definitions are those of our types and of the few of Kubernetes beside them.
+// definitions returns the definitions of our types and of the few Kubernetes types that are served.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := openapi.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, openapi.Core(ref))
@@ -51,16 +50,16 @@ func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	return all
 }
 
-// freeForm says of a type that its objects hold what they like; the generator has
-// no word for it.
+// freeForm declares that objects of a type may have arbitrary fields, which the generator cannot
+// express.
 func freeForm(all map[string]common.OpenAPIDefinition, name string) {
 	definition := all[name]
 	definition.Schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
 	all[name] = definition
 }
 
-// versioned leaves out the internal twins of our types: they are the same Go
-// types, and would show up beside the versions that users know.
+// versioned removes the internal versions of our types. They are the same Go types and would appear
+// in addition to the public versions.
 func versioned(scheme *runtime.Scheme) *runtime.Scheme {
 	public := runtime.NewScheme()
 	for kind, goType := range scheme.AllKnownTypes() {

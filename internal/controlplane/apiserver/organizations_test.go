@@ -16,33 +16,33 @@ func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	if got := a.get(namespaces).names(); len(got) != 0 {
-		t.Fatalf("of a new server: %v, want none", got)
+		t.Fatalf("organizations of a new server: got %v, want none", got)
 	}
 	user := find("User")
 	first := a.post("users", user.object("ann")).want(http.StatusCreated)
 	if got := first.header.Get("Warning"); !contains(got,
 		`organization \"acme\" did not exist and is created by this request`) {
-		t.Errorf("warning of the first object: %q", got)
+		t.Errorf("warning for the first object: got %q, want the organization in it", got)
 	}
 	if got := a.post("users", user.object("bea")).want(http.StatusCreated).header.Get("Warning"); got != "" {
-		t.Errorf("warning of the second object: %q, want none", got)
+		t.Errorf("warning for the second object: got %q, want none", got)
 	}
 	a.post(group+"/namespaces/other/users", user.object("ann")).want(http.StatusCreated)
 	if got := a.get(namespaces).names(); !slices.Equal(got, []string{"acme", "other"}) {
-		t.Errorf("organizations: %v, want acme and other", got)
+		t.Errorf("organizations: got %v, want acme and other", got)
 	}
 	a.get(namespaces+"/acme").want(http.StatusOK).has("kind", "Namespace", "apiVersion", "v1", "status.phase", "Active")
 	a.get(namespaces + "/absent").want(http.StatusNotFound).failure()
 
-	// Neither a dry run nor a refused object makes one.
+	// Neither a dry run nor a rejected object creates an organization.
 	dry := a.post(group+"/namespaces/typo/users?dryRun=All", user.object("ann")).want(http.StatusCreated)
 	if !strings.Contains(dry.header.Get("Warning"), "typo") {
-		t.Errorf("a dry run warns %q", dry.header.Get("Warning"))
+		t.Errorf("warning of a dry run: got %q, want the organization in it", dry.header.Get("Warning"))
 	}
 	a.post(group+"/namespaces/typo/users", `{"metadata":{"name":"ann"},"spec":{}}`).want(http.StatusUnprocessableEntity)
 	a.get(namespaces + "/typo").want(http.StatusNotFound)
 
-	// Apply is a way to create, too.
+	// Apply creates organizations, too.
 	a.patch(group+"/namespaces/applied/users/ann?fieldManager=me", applyPatch,
 		user.apply("ann", user.spec)).want(http.StatusCreated)
 	a.get(namespaces + "/applied").want(http.StatusOK)
@@ -57,16 +57,16 @@ func TestOrganizationsOnPurpose(t *testing.T) {
 	a.post(namespaces, `{"metadata":{"name":"not.a.label"}}`).want(http.StatusUnprocessableEntity)
 	if got := a.post(group+"/namespaces/empty/rolebindings",
 		find("RoleBinding").object("ann")).want(http.StatusCreated).header.Get("Warning"); got != "" {
-		t.Errorf("warning in an organization made on purpose: %q", got)
+		t.Errorf("warning in an explicitly created organization: got %q, want none", got)
 	}
 	a.put(namespaces+"/empty", `{"metadata":{"name":"empty"}}`).want(http.StatusMethodNotAllowed)
 	a.patch(namespaces+"/empty", mergePatch, `{}`).want(http.StatusMethodNotAllowed)
 	a.delete(namespaces).want(http.StatusMethodNotAllowed)
 
-	// One that holds something stays.
+	// An organization with objects cannot be deleted.
 	status := a.delete(namespaces + "/empty").want(http.StatusConflict).failure()
 	if !strings.Contains(status.Message, "rolebindings/ann") {
-		t.Errorf("the refusal does not say what is in it: %s", status.Message)
+		t.Errorf("message: got %q, want the object in it", status.Message)
 	}
 	a.get(namespaces + "/empty").want(http.StatusOK)
 	a.delete(group + "/namespaces/empty/rolebindings/ann").want(http.StatusOK)
@@ -74,7 +74,7 @@ func TestOrganizationsOnPurpose(t *testing.T) {
 	a.get(namespaces + "/empty").want(http.StatusNotFound)
 }
 
-// TestOrganizationsOfOthers are not told of.
+// TestOrganizationsOfOthers checks that other organizations are hidden.
 func TestOrganizationsOfOthers(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -83,16 +83,16 @@ func TestOrganizationsOfOthers(t *testing.T) {
 	}
 	boss := a.as(kindstest.AcmeToken)
 	if got := boss.get(namespaces).names(); !slices.Equal(got, []string{"acme"}) {
-		t.Errorf("an administrator of acme sees %v, want acme alone", got)
+		t.Errorf("organizations for an administrator of acme: got %v, want acme only", got)
 	}
 	if got := boss.get(namespaces + "?fieldSelector=metadata.name%3Dother").names(); len(got) != 0 {
-		t.Errorf("by name: %v, want none", got)
+		t.Errorf("by name: got %v, want none", got)
 	}
 	boss.get(namespaces + "/acme").want(http.StatusOK)
 	there := boss.get(namespaces + "/other").want(http.StatusForbidden).failure().Message
 	absent := boss.get(namespaces + "/absent").want(http.StatusForbidden).failure().Message
 	if strings.ReplaceAll(there, "other", "X") != strings.ReplaceAll(absent, "absent", "X") {
-		t.Errorf("what is there and what is not are told apart: %q, %q", there, absent)
+		t.Errorf("messages for an existing and a missing organization differ: %q, %q", there, absent)
 	}
 	boss.post(namespaces, `{"metadata":{"name":"mine"}}`).want(http.StatusForbidden)
 	boss.delete(namespaces + "/acme").want(http.StatusForbidden)
@@ -100,10 +100,10 @@ func TestOrganizationsOfOthers(t *testing.T) {
 	boss.post(group+"/namespaces/mine/users", find("User").object("ann")).want(http.StatusForbidden)
 	a.get(namespaces + "/mine").want(http.StatusNotFound)
 
-	initial := boss.get(namespaces +
-		"?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true").want(http.StatusOK)
+	initial := boss.get(namespaces + "?watch=true&timeoutSeconds=1&sendInitialEvents=true" +
+		"&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true").want(http.StatusOK)
 	if text := string(initial.body); !strings.Contains(text, `"name":"acme"`) || strings.Contains(text, "other") {
-		t.Errorf("a watch shows %s, want acme alone", text)
+		t.Errorf("watch: got %s, want acme only", text)
 	}
 }
 
@@ -114,14 +114,14 @@ func TestOrganizationsAreNotMadeBySlips(t *testing.T) {
 	status := a.post("users", user.object("ann")).want(http.StatusNotFound).failure()
 	if status.Reason != "NotFound" ||
 		!contains(status.Message, `"acme" does not exist`, "kubectl create namespace acme") {
-		t.Errorf("the refusal does not say what to do: %s", status.Message)
+		t.Errorf("message: got %q, want the command to create the organization in it", status.Message)
 	}
 	a.get("users/ann").want(http.StatusNotFound)
 	a.post(namespaces, `{"metadata":{"name":"acme"}}`).want(http.StatusCreated)
 	a.post("users", user.object("ann")).want(http.StatusCreated)
 }
 
-// TestOrganizationsOfEarlierVersions are found in what is stored.
+// TestOrganizationsOfEarlierVersions checks that organizations are found from their stored objects.
 func TestOrganizationsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -136,7 +136,7 @@ func TestOrganizationsOfEarlierVersions(t *testing.T) {
 	a.get(namespaces + "/acme").want(http.StatusOK)
 }
 
-// TestDiscoveryOfNamespaces is what kubectl get ns begins with.
+// TestDiscoveryOfNamespaces checks the discovery that kubectl get ns uses.
 func TestDiscoveryOfNamespaces(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -155,11 +155,11 @@ func TestDiscoveryOfNamespaces(t *testing.T) {
 	want := map[string]string{"namespaces": "create delete get list watch", "events": "get list watch"}
 	for name, verbs := range want {
 		if found[name] != verbs {
-			t.Errorf("%s: verbs %q, want %q", name, found[name], verbs)
+			t.Errorf("verbs of %s: got %q, want %q", name, found[name], verbs)
 		}
 	}
 	if len(found) != len(want) {
-		t.Errorf("core/v1 has %v, want %v", found, want)
+		t.Errorf("core/v1: got %v, want %v", found, want)
 	}
 	table := a.get(namespaces, "Accept", tableAccept).want(http.StatusOK)
 	table.has("kind", "Table", "columnDefinitions.1.name", "Status")

@@ -16,14 +16,14 @@ import (
 	"freshet/api/generated/clientset/versioned"
 )
 
-// apply is the body of an apply patch.
+// apply returns the body of an apply patch.
 func (k kind) apply(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":%q,"metadata":{"name":%q},"spec":%s}`,
 		k.kind, name, spec)
 }
 
-// TestApplyWithAnUnknownField is refused, naming the field, wherever it stands
-// and whether or not the object exists.
+// TestApplyWithAnUnknownField checks that the error names the unknown field, at every level and
+// whether or not the object exists.
 func TestApplyWithAnUnknownField(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -46,7 +46,7 @@ func TestApplyWithAnUnknownField(t *testing.T) {
 					status := a.patch(k.plural+"/"+name+"?fieldManager=me", applyPatch,
 						body).want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 					if !strings.Contains(status.Message, field) {
-						t.Errorf("the refusal does not name %s: %s", field, status.Message)
+						t.Errorf("message does not contain %s: %s", field, status.Message)
 					}
 				}
 			}
@@ -72,7 +72,7 @@ func TestApplyOptions(t *testing.T) {
 	conflict.has("reason", "Conflict", "details.causes.0.reason", "FieldManagerConflict", "details.causes.0.field",
 		".spec.email")
 	if !strings.Contains(conflict.failure().Message, "one") {
-		t.Errorf("the conflict does not name the other manager: %s", conflict.body)
+		t.Errorf("conflict does not contain the other manager: %s", conflict.body)
 	}
 	a.patch("users/ann?fieldManager=two&force=true", applyPatch, other).want(http.StatusOK).has("spec.email",
 		"eve@example.com", "metadata.managedFields.0.manager", "two")
@@ -102,8 +102,10 @@ func TestFieldManagers(t *testing.T) {
 		"replace": func(q string) reply { return a.put("users/ann?"+q, k.object("ann")) },
 		"post":    func(q string) reply { return a.post("users/ann?"+q, k.object("ann")) },
 		"merge":   func(q string) reply { return a.patch("users/ann?"+q, mergePatch, `{}`) },
-		"apply":   func(q string) reply { return a.patch("users/ann?force=true&"+q, applyPatch, k.apply("ann", k.spec)) },
-		"status":  func(q string) reply { return a.patch("users/ann/status?"+q, mergePatch, `{}`) },
+		"apply": func(q string) reply {
+			return a.patch("users/ann?force=true&"+q, applyPatch, k.apply("ann", k.spec))
+		},
+		"status": func(q string) reply { return a.patch("users/ann/status?"+q, mergePatch, `{}`) },
 	}
 	for name, do := range send {
 		do("fieldManager="+strings.Repeat("m", 128)).want(http.StatusOK, http.StatusCreated)
@@ -112,14 +114,14 @@ func TestFieldManagers(t *testing.T) {
 			status := do("fieldManager=" + bad).want(http.StatusUnprocessableEntity).failure()
 			if status.Details == nil || len(status.Details.Causes) == 0 ||
 				status.Details.Causes[0].Field != "fieldManager" {
-				t.Errorf("%s with manager %s is refused without saying why: %s", name, bad, status.Message)
+				t.Errorf("%s with manager %s: got message %q, want the cause fieldManager", name, bad, status.Message)
 			}
 		}
 	}
 }
 
-// TestManyWritersOfOneObject: nobody loses, and nothing is lost, when all write
-// at once and nobody names a version.
+// TestManyWritersOfOneObject checks that concurrent writes without a resourceVersion all succeed
+// and none is lost.
 func TestManyWritersOfOneObject(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -134,11 +136,12 @@ func TestManyWritersOfOneObject(t *testing.T) {
 				a.patch("users/ann", jsonPatch,
 					fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/j%d","value":"x"}]`, i)),
 				a.patch(fmt.Sprintf("users/ann?fieldManager=m%d", i), applyPatch,
-					fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"ann","labels":{"a%d":"x"}}}`, i)),
+					fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User",`+
+						`"metadata":{"name":"ann","labels":{"a%d":"x"}}}`, i)),
 				a.patch("users/ann/status", mergePatch, `{"status":`+settled+`}`),
 			} {
 				if res.code != http.StatusOK {
-					t.Errorf("%s answers %d: %s", res.request, res.code, res.body)
+					t.Errorf("%s: got %d: %s, want 200", res.request, res.code, res.body)
 				}
 			}
 		})
@@ -146,7 +149,7 @@ func TestManyWritersOfOneObject(t *testing.T) {
 	wg.Wait()
 	if labels, _ := a.get("users/ann").want(http.StatusOK).at("metadata.labels").(map[string]any); len(labels) != 1+
 		4*writers {
-		t.Errorf("%d labels are left of %d", len(labels), 1+4*writers)
+		t.Errorf("got %d labels, want %d", len(labels), 1+4*writers)
 	}
 }
 
@@ -167,7 +170,7 @@ func TestUnknownDirectives(t *testing.T) {
 	} {
 		status := a.patch("users/ann", strategic, body).want(http.StatusBadRequest).failure()
 		if !strings.Contains(status.Message, field+":") {
-			t.Errorf("%s is refused without naming %s: %s", body, field, status.Message)
+			t.Errorf("%s: message does not contain %s: %s", body, field, status.Message)
 		}
 	}
 	a.patch("users/ann", strategic, `{"metadata":{"labels":{"$patch":"replace","c":"d"}}}`).want(http.StatusOK).has(
@@ -178,7 +181,7 @@ func TestUnknownDirectives(t *testing.T) {
 		"metadata.annotations.x", "$patch")
 }
 
-// TestStrategicMergeKnowsTheLists: conditions merge by type, finalizers as a set.
+// TestStrategicMergeKnowsTheLists checks that conditions merge by type, and finalizers as a set.
 func TestStrategicMergeKnowsTheLists(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -196,18 +199,19 @@ func TestStrategicMergeKnowsTheLists(t *testing.T) {
 	}
 	slices.Sort(got)
 	if want := []string{"ActiveNotInvited", "KnownTwo", "ReadyThree"}; !slices.Equal(got, want) {
-		t.Errorf("conditions are %q, want %q", got, want)
+		t.Errorf("conditions: got %q, want %q", got, want)
 	}
 	a.patch("users/ann/status", strategic, `{"status":{"conditions":[{"type":"Known","$patch":"delete"}]}}`).want(
 		http.StatusOK).
 		has("status.conditions.0.type", "Active", "status.conditions.1.type", "Ready", "status.conditions.2", "<nil>")
 	held := a.patch("users/ann", strategic, `{"metadata":{"finalizers":["example.com/hold"]}}`).want(http.StatusOK)
 	if finalizers, _ := held.at("metadata.finalizers").([]any); len(finalizers) != 2 {
-		t.Errorf("finalizers are %v, want both", finalizers)
+		t.Errorf("finalizers: got %v, want both", finalizers)
 	}
 }
 
-// TestPatchErrorsDoNotShowTheObject: it may hold what the caller may not read.
+// TestPatchErrorsDoNotShowTheObject checks that errors do not quote the object, which may contain
+// fields that the caller may not read.
 func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -215,7 +219,7 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 	a.post(k.plural, k.object("robot")).want(http.StatusCreated)
 	secret := base64.StdEncoding.EncodeToString(
 		[]byte(`{"type":"vendor_service_account","client_id":"robot","client_secret":"secret"}`))
-	client, err := versioned.NewForConfig(a.server.Loopback()) // credentials are the service's to write
+	client, err := versioned.NewForConfig(a.server.Loopback()) // only the service may write credentials
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +243,7 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 		res := a.patch(k.plural+"/robot", contentType, body)
 		res.want(http.StatusUnprocessableEntity, http.StatusBadRequest).failure()
 		if strings.Contains(string(res.body), secret[:40]) {
-			t.Errorf("the answer to %s shows the secret: %s", body, res.body)
+			t.Errorf("response to %s contains the secret: %s", body, res.body)
 		}
 	}
 	a.patch(k.plural+"/robot", mergePatch, `{"spec":1}`).has("details.name", "robot", "details.kind", "ServiceAccount",
@@ -248,11 +252,11 @@ func TestPatchErrorsDoNotShowTheObject(t *testing.T) {
 		`{"spec":{"surplus":1}}`).want(http.StatusUnprocessableEntity)
 	if message := strict.failure().Message; !strings.Contains(message, "surplus") ||
 		strings.Contains(message, "c2VjcmV0") {
-		t.Errorf("the answer to an unknown field is %s", message)
+		t.Errorf("message for an unknown field: got %q, want the field and no secret", message)
 	}
 }
 
-// TestPatchesThatBreakTheMerge made the machinery panic.
+// TestPatchesThatBreakTheMerge sends patches that make the API machinery panic.
 func TestPatchesThatBreakTheMerge(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -270,7 +274,7 @@ func TestPatchesThatBreakTheMerge(t *testing.T) {
 	} {
 		for _, item := range []string{"users/ann", "users/ann/status"} {
 			if res := a.patch(item, strategic, body); res.code >= http.StatusInternalServerError {
-				t.Errorf("%s answers %d to %s: %s", item, res.code, body, res.body)
+				t.Errorf("%s: got %d for %s: %s", item, res.code, body, res.body)
 			}
 		}
 	}

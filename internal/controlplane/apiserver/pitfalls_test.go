@@ -14,8 +14,7 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// TestImpersonationIsRefused in every form of the headers, for every caller and
-// on every path.
+// TestImpersonationIsRefused checks every form of the headers, for every caller and on every path.
 func TestImpersonationIsRefused(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -28,16 +27,16 @@ func TestImpersonationIsRefused(t *testing.T) {
 		for _, token := range []string{kindstest.AdminToken, kindstest.AcmeToken} {
 			for _, line := range []string{"GET " + acme + "/users", "POST " + acme + "/users", "GET /healthz"} {
 				if got := a.raw(line, "Authorization: bearer "+token, header); got != http.StatusForbidden {
-					t.Errorf("%s with %q answers %d, want 403", line, header, got)
+					t.Errorf("%s with %q: got %d, want 403", line, header, got)
 				}
 			}
 		}
 	}
 	a.get("users", "Impersonate-User", "x").want(http.StatusForbidden).failure()
-	a.get("users", "X-Impersonate-User", "x").want(http.StatusOK) // means nothing to anyone
+	a.get("users", "X-Impersonate-User", "x").want(http.StatusOK) // a header without meaning
 }
 
-// raw sends header lines as they are and returns the code of the answer.
+// raw sends header lines unchanged and returns the status code.
 func (a *api) raw(line string, headers ...string) int {
 	a.Helper()
 	conn, err := (&net.Dialer{}).DialContext(a.Context(), "tcp", strings.TrimPrefix(a.server.URL, "http://"))
@@ -70,10 +69,10 @@ func TestNames(t *testing.T) {
 			for _, name := range bad {
 				if got := a.post(k.plural, k.object(name)).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(
 					got, []string{"metadata.name"}) {
-					t.Errorf("name %q is refused at %q", name, got)
+					t.Errorf("name %q: got causes %q, want metadata.name", name, got)
 				}
 			}
-			if k.kind == "MessagingCluster" { // its name is a label of its host name
+			if k.kind == "MessagingCluster" { // the name is a label of the host name
 				a.post(k.plural, k.object("a.b-c.0")).want(http.StatusUnprocessableEntity)
 				a.post(k.plural, k.object(strings.Repeat("x", 64))).want(http.StatusUnprocessableEntity)
 				a.post(k.plural, k.object(strings.Repeat("x", 63))).want(http.StatusCreated)
@@ -84,18 +83,18 @@ func TestNames(t *testing.T) {
 			made := a.post(k.plural, strings.Replace(k.object(""), `"name":""`, `"generateName":"made-"`, 1)).want(
 				http.StatusCreated)
 			if name, _ := made.at("metadata.name").(string); !strings.HasPrefix(name, "made-") || len(name) < 9 {
-				t.Errorf("the name made from made- is %q", name)
+				t.Errorf("name generated from made-: got %q", name)
 			}
 			nameless := a.post(k.plural, k.object(""))
 			if k.kind == "MessagingCluster" {
 				if name, _ := nameless.want(http.StatusCreated).at("metadata.name").(string); name == "" {
-					t.Errorf("a cluster without a name got none: %s", nameless.body)
+					t.Errorf("cluster without a name: want a generated name: %s", nameless.body)
 				}
 				return
 			}
 			if got := nameless.want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
 				[]string{"metadata.name"}) {
-				t.Errorf("an empty name is refused at %q", got)
+				t.Errorf("empty name: got causes %q, want metadata.name", got)
 			}
 		})
 	}
@@ -124,21 +123,21 @@ func TestOrganizations(t *testing.T) {
 		if got := a.post(group+"/namespaces/"+namespace+"/users",
 			k.object("x")).want(http.StatusUnprocessableEntity).causes(); !slices.Equal(got,
 			[]string{"metadata.namespace"}) {
-			t.Errorf("organization %q is refused at %q", namespace, got)
+			t.Errorf("organization %q: got causes %q, want metadata.namespace", namespace, got)
 		}
 	}
 	a.post("users", k.object("x", `"namespace":"other"`)).want(http.StatusBadRequest).failure()
 	a.post("users", k.object("x", `"namespace":"acme"`)).want(http.StatusCreated)
 
-	// An organization is there by being used.
+	// The first object creates its organization.
 	a.post(group+"/namespaces/brand-new/users", k.object("first")).want(http.StatusCreated)
 	if got := a.get(group + "/namespaces/never-used/users").names(); len(got) != 0 {
-		t.Errorf("an organization that nobody used holds %q", got)
+		t.Errorf("users of an unused organization: got %q, want none", got)
 	}
 }
 
-// TestEmptyNamespace: what lies across organizations is for the system
-// administrator alone, on the legacy watch paths too.
+// TestEmptyNamespace checks that only the system administrator can access objects across
+// organizations, on the deprecated watch paths too.
 func TestEmptyNamespace(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -147,7 +146,7 @@ func TestEmptyNamespace(t *testing.T) {
 		a.post(k.plural, k.object("mine")).want(http.StatusCreated)
 		a.post(group+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated)
 		if got, want := a.get(group+"/"+k.plural).names(), []string{"mine", "theirs"}; !slices.Equal(got, want) {
-			t.Errorf("all %s are %q, want %q", k.plural, got, want)
+			t.Errorf("all %s: got %q, want %q", k.plural, got, want)
 		}
 		for _, path := range []string{
 			group + "/" + k.plural, group + "/" + k.plural + "?watch=true", group + "/watch/" + k.plural,
@@ -160,10 +159,10 @@ func TestEmptyNamespace(t *testing.T) {
 		a.post(group+"/"+k.plural, k.object("nowhere")).want(http.StatusMethodNotAllowed)
 		a.delete(group+"/"+k.plural).want(http.StatusMethodNotAllowed, http.StatusForbidden)
 		if code := boss.get(group + "/namespaces//" + k.plural).code; code == http.StatusOK {
-			t.Errorf("%s of the organization without a name are listed", k.plural)
+			t.Errorf("%s with an empty organization: got 200, want an error", k.plural)
 		}
 		if got, want := boss.get(k.plural).names(), []string{"mine"}; !slices.Equal(got, want) {
-			t.Errorf("an organization's administrator sees %q, want %q", got, want)
+			t.Errorf("objects for an organization's administrator: got %q, want %q", got, want)
 		}
 	}
 }
@@ -171,7 +170,7 @@ func TestEmptyNamespace(t *testing.T) {
 func TestPublicPaths(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.until("what it does after its start is done", func() bool { return a.get("/readyz").code == http.StatusOK })
+	a.until("the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	tests := map[string]struct{ nobody, stranger, boss int }{
 		"/healthz":              {200, 200, 200},
 		"/healthz/etcd":         {200, 200, 200},
@@ -207,10 +206,10 @@ func TestPublicPaths(t *testing.T) {
 		} {
 			res := a.as(token).get(path)
 			if code == http.StatusForbidden && res.code == http.StatusNotFound {
-				continue // as good an answer to one who may know
+				continue // also correct for an authenticated caller
 			}
 			if res.code != code {
-				t.Errorf("%s with token %q answers %d, want %d", path, token, res.code, code)
+				t.Errorf("%s with token %q: got %d, want %d", path, token, res.code, code)
 			}
 			if code == http.StatusUnauthorized && res.code == code {
 				res.failure()
@@ -222,13 +221,13 @@ func TestPublicPaths(t *testing.T) {
 		"/livez/%2e%2e/apis", "/healthz%2f..%2fapis",
 	} {
 		if res := a.as("").get(path); res.code == http.StatusOK {
-			t.Errorf("%s answers %d to nobody: %s", path, res.code, res.body)
+			t.Errorf("%s without a token: got %d: %s, want an error", path, res.code, res.body)
 		}
 	}
 }
 
-// TestNothingIsThere: where nothing is served, whoever is known is told so in a
-// Status; others learn nothing.
+// TestNothingIsThere checks that authenticated callers get 404 or 405 with a Status for things that
+// are not served, and that others get 401.
 func TestNothingIsThere(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -262,7 +261,7 @@ func TestNothingIsThere(t *testing.T) {
 			403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound,
 			405: metav1.StatusReasonMethodNotAllowed,
 		}[tc.want]; got.Reason != reason {
-			t.Errorf("%s %s has reason %q, want %q", tc.method, tc.path, got.Reason, reason)
+			t.Errorf("reason of %s %s: got %q, want %q", tc.method, tc.path, got.Reason, reason)
 		}
 		a.as("").call(tc.method, tc.path, nil).want(http.StatusUnauthorized).failure()
 	}
@@ -278,13 +277,14 @@ func TestGeneration(t *testing.T) {
 			item := k.plural + "/g"
 			written := "status.conditions.0.type"
 			if k.kind == "APIKey" {
-				written = "status.conditions.3.type" // behind its own
+				written = "status.conditions.3.type" // after its own conditions
 			}
 			a.post(k.plural, k.object("g", `"generation":7`)).want(http.StatusCreated).has("metadata.generation", "1")
 			a.patch(item, mergePatch, `{"metadata":{"labels":{"a":"b"},"generation":9}}`).want(http.StatusOK).has(
 				"metadata.generation", "1")
 			a.patch(item+"/status", mergePatch,
-				`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`).
+				`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"",`+
+					`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`).
 				want(http.StatusOK).has("metadata.generation", "1", written, "Ready")
 			a.put(item, k.object("g")).want(http.StatusOK).has("metadata.generation", "1")
 			if k.change == "" {
@@ -304,7 +304,8 @@ func TestCreateWithAResourceVersion(t *testing.T) {
 			got := a.post(k.plural, k.object("rv", `"resourceVersion":"`+version+`"`)).want(
 				http.StatusUnprocessableEntity).causes()
 			if !slices.Equal(got, []string{"metadata.resourceVersion"}) {
-				t.Errorf("%s with resourceVersion %s is refused at %q", k.kind, version, got)
+				t.Errorf("%s with resourceVersion %s: got causes %q, want metadata.resourceVersion", k.kind,
+					version, got)
 			}
 		}
 		a.patch(k.plural+"/rv?fieldManager=me", applyPatch, k.object("rv", `"resourceVersion":"1"`)).want(

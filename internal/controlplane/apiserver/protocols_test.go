@@ -19,7 +19,7 @@ func withProtocols(protocols string) string {
 	return `{"instanceName":"i","location":"local","config":{"protocols":` + protocols + `}}`
 }
 
-// TestProtocolGivenAsNullIsOff, whichever way it is written.
+// TestProtocolGivenAsNullIsOff checks that null disables a protocol, for every way to write it.
 func TestProtocolGivenAsNullIsOff(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -40,7 +40,7 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 			a.post(k.plural, k.with(withProtocols(off), "yaml"), "Content-Type", yamlType)
 			return "yaml"
 		},
-		"apply anew": func() string {
+		"apply, creating": func() string {
 			a.patch(item("applied")+"?fieldManager=me", applyPatch, k.apply("applied", withProtocols(off)))
 			return "applied"
 		},
@@ -81,18 +81,18 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 	} {
 		a.get(item(write())).want(http.StatusOK).has("spec.config.protocols", "map[mqtt:map[a:1]]")
 		if a.Failed() {
-			t.Fatalf("%s left a protocol on that was given as null", way)
+			t.Fatalf("%s: protocol set to null is still enabled", way)
 		}
 	}
-	// Nothing but null: no protocols at all.
+	// A spec with null only has no protocols.
 	a.post(k.plural, k.with(withProtocols(`{"stream":null}`), "none")).want(http.StatusCreated).has("spec.config",
 		"map[]")
-	// Off stays off when the same manifest is applied again.
+	// A disabled protocol stays disabled when the same manifest is applied again.
 	for _, name := range []string{"twice", "applied"} {
 		before := a.get(item(name)).version()
 		a.patch(item(name)+"?fieldManager=me", applyPatch, k.apply(name, withProtocols(off))).want(http.StatusOK).has(
 			"metadata.resourceVersion", before)
-		// Another may want it off as well, and on is another's only by force or by none.
+		// Another manager may disable it as well, and a third one may enable it without a conflict.
 		a.patch(item(name)+"?fieldManager=other", applyPatch,
 			k.apply(name, withProtocols(off))).want(http.StatusOK).has("spec.config.protocols", "map[mqtt:map[a:1]]")
 		a.patch(item(name)+"?fieldManager=third", applyPatch,
@@ -101,12 +101,14 @@ func TestProtocolGivenAsNullIsOff(t *testing.T) {
 	}
 }
 
-// TestProtocolSettingsAreKept through every form of a body, and through storage.
+// TestProtocolSettingsAreKept checks that settings are unchanged in every format of a body, and by
+// storage.
 func TestProtocolSettingsAreKept(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("MessagingCluster")
-	const settings = `{"stream":{"listener":{"port":9093,"ratio":1.5,"names":["b","a",null]},"enabled":true,"<note>":"1e999"}}`
+	const settings = `{"stream":{"listener":{"port":9093,"ratio":1.5,"names":["b","a",null]},` +
+		`"enabled":true,"<note>":"1e999"}}`
 	const want = "map[stream:map[<note>:1e999 enabled:true listener:map[names:[b a <nil>] port:9093 ratio:1.5]]]"
 	for name, contentType := range map[string]string{"json": jsonType, "yaml": yamlType} {
 		a.post(k.plural+"?fieldValidation=Strict", k.with(withProtocols(settings), name), "Content-Type", contentType).
@@ -119,9 +121,9 @@ func TestProtocolSettingsAreKept(t *testing.T) {
 	applied := a.patch(k.plural+"/json?fieldManager=me&fieldValidation=Strict", applyPatch,
 		k.apply("json", withProtocols(settings))).want(http.StatusOK)
 	if warning := applied.header.Get("Warning"); warning != "" {
-		t.Errorf("an apply is warned of %q", warning)
+		t.Errorf("warning of an apply: got %q, want none", warning)
 	}
-	// Managers own single settings.
+	// Managers own individual settings.
 	a.patch(k.plural+"/json?fieldManager=other", applyPatch,
 		k.apply("json", withProtocols(`{"stream":{"listener":{"backlog":7}}}`))).
 		want(http.StatusOK).has("spec.config.protocols.stream.listener",
@@ -139,19 +141,21 @@ func TestProtocolSettingsAreKept(t *testing.T) {
 	a.patch(k.plural+"/yaml", strategic, `{"spec":{"config":{"protocols":{"mqtt":{"listener":{"port":2}}}}}}`).
 		want(http.StatusOK).has("spec.config.protocols.mqtt.listener.port", "2",
 		"spec.config.protocols.stream.listener.ratio", "1.5")
-	// It has no rules for what is inside, and says what to send instead.
+	// A strategic merge patch has no rules for the settings, and the error says what to send
+	// instead.
 	refused := a.patch(k.plural+"/yaml", strategic,
 		`{"spec":{"config":{"protocols":{"mqtt":{"listener":{"port":3}}}}}}`)
 	if message := refused.want(http.StatusBadRequest).failure().Message; !contains(message,
 		"spec.config.protocols", mergePatch) {
-		t.Errorf("a strategic merge patch of settings is refused with %q", message)
+		t.Errorf("strategic merge patch of settings: got message %q, want the field and the media type in it", message)
 	}
 	a.patch(k.plural+"/yaml", jsonPatch,
 		`[{"op":"add","path":"/spec/config/protocols/stream/listener/port","value":3}]`).
 		want(http.StatusOK).has("spec.config.protocols.stream.listener.port", "3")
 }
 
-// TestProtocolSettingsInProtobuf: as in JSON, and what old clients send is on.
+// TestProtocolSettingsInProtobuf checks that protobuf behaves like JSON, and that empty settings of
+// old clients enable a protocol.
 func TestProtocolSettingsInProtobuf(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
@@ -184,7 +188,7 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 		}
 		if protocols := got.Spec.Config.Protocols; len(protocols) != 2 || string(protocols["on"].Raw) != `{}` ||
 			string(protocols["set"].Raw) != `{"a":[],"b":1}` {
-			t.Errorf("protocols by %s are %v", name, protocols)
+			t.Errorf("protocols with %s: got %v, want on and set", name, protocols)
 		}
 	}
 	_, err := c.binary.CloudV1alpha1().MessagingClusters("acme").Create(t.Context(), &v1alpha1.MessagingCluster{
@@ -194,7 +198,7 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 		}},
 	}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "not JSON") {
-		t.Errorf("settings that are not JSON are answered %v", err)
+		t.Errorf("settings that are not JSON: got %v, want an error", err)
 	}
 	typed := apply.MessagingCluster("json", "acme").WithSpec(apply.MessagingClusterSpec().WithInstanceName("i").
 		WithConfig(apply.ClusterConfig().WithProtocols(
@@ -205,11 +209,12 @@ func TestProtocolSettingsInProtobuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := string(after.Spec.Config.Protocols["more"].Raw); got != `{"a":{"b":true}}` {
-		t.Errorf("settings that were applied are %s", got)
+		t.Errorf("applied settings: got %s", got)
 	}
 }
 
-// TestProtocolSettingsAreBounded in size and depth, and are objects.
+// TestProtocolSettingsAreBounded checks the limits of size and depth, and that settings are
+// objects.
 func TestProtocolSettingsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -225,17 +230,20 @@ func TestProtocolSettingsAreBounded(t *testing.T) {
 	for name, tc := range map[string]struct{ protocols, field string }{
 		"too deep":   {nested(17), "spec.config.protocols[stream]"},
 		"far deeper": {nested(5000), ""},
-		"too long":   {fmt.Sprintf(`{"stream":{"a":%q}}`, strings.Repeat("x", 16<<10)), "spec.config.protocols[stream]"},
-		"too much":   {"{" + strings.Join(many, ",") + "}", "spec.config.protocols"},
-		"a text":     {`{"stream":"on"}`, "spec.config.protocols[stream]"},
-		"a number":   {`{"stream":1}`, "spec.config.protocols[stream]"},
-		"true":       {`{"stream":true}`, "spec.config.protocols[stream]"},
-		"a list":     {`{"stream":[]}`, "spec.config.protocols[stream]"},
+		"too long": {
+			fmt.Sprintf(`{"stream":{"a":%q}}`, strings.Repeat("x", 16<<10)),
+			"spec.config.protocols[stream]",
+		},
+		"too much": {"{" + strings.Join(many, ",") + "}", "spec.config.protocols"},
+		"a text":   {`{"stream":"on"}`, "spec.config.protocols[stream]"},
+		"a number": {`{"stream":1}`, "spec.config.protocols[stream]"},
+		"true":     {`{"stream":true}`, "spec.config.protocols[stream]"},
+		"a list":   {`{"stream":[]}`, "spec.config.protocols[stream]"},
 	} {
 		spec := withProtocols(tc.protocols)
 		refused := a.post(k.plural, k.with(spec, "bad")).want(http.StatusBadRequest, http.StatusUnprocessableEntity)
 		if got := refused.failure().Message; !strings.Contains(got, tc.field) {
-			t.Errorf("%s is refused with %.300q, which does not name %s", name, got, tc.field)
+			t.Errorf("%s: got message %.300q, want %s in it", name, got, tc.field)
 		}
 		for _, answer := range []reply{
 			a.patch(k.plural+"/deep", mergePatch, `{"spec":`+spec+`}`),
@@ -248,7 +256,7 @@ func TestProtocolSettingsAreBounded(t *testing.T) {
 	}
 }
 
-// TestProtocolSettingsAreDocumented for those who generate clients.
+// TestProtocolSettingsAreDocumented checks the schema of settings in the OpenAPI documents.
 func TestProtocolSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -259,7 +267,7 @@ func TestProtocolSettingsAreDocumented(t *testing.T) {
 		schemas, _ := a.get(document).want(http.StatusOK).at(path).(map[string]any)
 		settings, _ := schemas["io.vendor.cloud.v1alpha1.ProtocolSettings"].(map[string]any)
 		if settings["x-kubernetes-preserve-unknown-fields"] != true || settings["type"] != "object" {
-			t.Errorf("%s describes settings as %v", document, settings)
+			t.Errorf("schema of settings in %s: got %v", document, settings)
 		}
 	}
 }

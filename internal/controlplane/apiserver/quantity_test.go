@@ -30,27 +30,28 @@ func TestQuantitiesAreCanonical(t *testing.T) {
 	for i, tc := range tests {
 		resources := fmt.Sprintf(`{"cpu":%s,"memory":%s}`, tc.cpu, tc.memory)
 		item := fmt.Sprint("messagingclusters/q", i)
-		a.post("messagingclusters",
-			fmt.Sprintf(`{"metadata":{"name":"q%d"},"spec":{"instanceName":"i","location":"local","broker":{"resources":%s},"storage":{"resources":%[2]s}}}`, i, resources)).want(http.StatusCreated)
+		a.post("messagingclusters", fmt.Sprintf(`{"metadata":{"name":"q%d"},"spec":{"instanceName":"i",`+
+			`"location":"local","broker":{"resources":%s},"storage":{"resources":%[2]s}}}`,
+			i, resources)).want(http.StatusCreated)
 		for _, part := range []string{"broker", "storage"} {
 			a.get(item).want(http.StatusOK).has("spec."+part+".resources.cpu", tc.wantCPU,
 				"spec."+part+".resources.memory", tc.wantMemory)
 		}
-		// What was sent and what came back are the same: writing either changes nothing.
+		// The sent and the returned quantity are equal: writing either changes nothing.
 		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":%s}}}`, resources)).want(
 			http.StatusOK).has("metadata.generation", "1")
 		a.patch(item, mergePatch, fmt.Sprintf(`{"spec":{"broker":{"resources":{"cpu":%q,"memory":%q}}}}`, tc.wantCPU,
 			tc.wantMemory)).want(http.StatusOK).has("metadata.generation", "1")
 	}
 	for _, bad := range []string{`"lots"`, `"1.6GB"`, `""`, `"1e"`, `{}`, `[]`, `true`, `"1 Gi"`} {
-		a.post("messagingclusters",
-			`{"metadata":{"name":"bad"},"spec":{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":`+bad+`}}}}`).
+		a.post("messagingclusters", `{"metadata":{"name":"bad"},"spec":{"instanceName":"i","location":"local",`+
+			`"broker":{"resources":{"cpu":"1","memory":`+bad+`}}}}`).
 			want(http.StatusBadRequest, http.StatusUnprocessableEntity).failure()
 	}
 }
 
-// TestImpossibleQuantities are refused before anyone tries to read them, in
-// every form that they can come in.
+// TestImpossibleQuantities checks that oversized quantities are rejected before they are parsed, in
+// every format.
 func TestImpossibleQuantities(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -76,14 +77,14 @@ func TestImpossibleQuantities(t *testing.T) {
 		} {
 			if message := answer.want(http.StatusBadRequest,
 				http.StatusUnprocessableEntity).failure().Message; !strings.Contains(message, "quantity") {
-				t.Errorf("%s is refused without saying why: %.300s", name, message)
+				t.Errorf("%s: message does not mention the quantity: %.300s", name, message)
 			}
 		}
 	}
 }
 
-// TestQuantitiesRoundTrip: whatever form a size is given in, it survives JSON
-// and protobuf, and its canonical form is the same size and its own canonical form.
+// TestQuantitiesRoundTrip checks that a quantity survives JSON and protobuf, and that its canonical
+// form is equal to it and stable.
 func TestQuantitiesRoundTrip(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
@@ -100,7 +101,9 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 		}
 		in := &v1alpha1.MessagingCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: "c"},
-			Spec:       v1alpha1.MessagingClusterSpec{Broker: v1alpha1.Broker{Resources: &v1alpha1.BrokerResources{CPU: given, Memory: given}}},
+			Spec: v1alpha1.MessagingClusterSpec{
+				Broker: v1alpha1.Broker{Resources: &v1alpha1.BrokerResources{CPU: given, Memory: given}},
+			},
 		}
 		asJSON, err := json.Marshal(in)
 		if err != nil {
@@ -124,7 +127,7 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 			canonical := out.String()
 			again, err := resource.ParseQuantity(canonical)
 			if err != nil || again.String() != canonical || out.Cmp(given) != 0 || again.Cmp(given) != 0 {
-				t.Errorf("%s through %s is %s, and that %s (%v)", text, name, canonical, again.String(), err)
+				t.Errorf("%s through %s: got %s, and from that %s (%v)", text, name, canonical, again.String(), err)
 			}
 		}
 	}

@@ -13,20 +13,20 @@ import (
 	"freshet/internal/base/web"
 )
 
-// statusCodecs know a Status and nothing else, and need no server.
+// statusCodecs can encode a Status only, and need no server.
 var statusCodecs = sync.OnceValue(func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme)
 })
 
-// Refuse answers a request that the API cannot serve yet, in the form that the
-// caller asked for.
+// Refuse responds to a request that the API cannot serve yet, in the format that the client
+// accepts.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	web.Discard(r)
 	status := apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", schema.GroupResource{},
 		"", "", 1, false)
 	status.ErrStatus.Reason, status.ErrStatus.Message = metav1.StatusReasonServiceUnavailable, err.Error()
 	writeStatus(statusCodecs(), w, r, status)
-	web.RecordOf(r.Context()).Fail(err) // the caller's words for it are not for the log
+	web.RecordOf(r.Context()).Fail(err) // log the cause instead of the text of the response
 }

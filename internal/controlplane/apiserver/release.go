@@ -11,15 +11,14 @@ import (
 	own "freshet/internal/base/version"
 )
 
-// release is the version at /version: that of the Kubernetes interface, as clients
-// want it, with ours behind a plus sign, as others who serve that interface have it. A
-// build without the Makefile's flags carries placeholders, at which kubectl fails; this
-// fills in what is known.
+// release is the version at /version: that of the Kubernetes API, as clients expect, with ours
+// after a plus sign, as other servers of that API have it. A build without the Makefile's flags has
+// placeholders, with which kubectl fails; release replaces them.
 type release struct {
 	compatibility.EffectiveVersion
 }
 
-// notBuild is what may not be behind the plus sign of a semantic version.
+// notBuild matches characters that are not allowed after the plus sign of a semantic version.
 var notBuild = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
 
 // Info implements compatibility.EffectiveVersion.

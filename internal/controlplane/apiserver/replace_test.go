@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReplaceWithAnyContentType: docs/spec/resources.md#r2 takes any on the
-// item, by POST.
+// TestReplaceWithAnyContentType checks that a POST on an item accepts any content type
+// (docs/spec/resources.md#r2).
 func TestReplaceWithAnyContentType(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -34,7 +34,7 @@ func TestReplaceWithAnyContentType(t *testing.T) {
 			contentType).want(http.StatusOK).has("spec.email", "j"+email)
 		if contentType != jsonType && contentType != yamlType &&
 			!strings.Contains(strings.ToLower(contentType), "json;") && contentType != "APPLICATION/JSON" {
-			// it carries its old version
+			// The body contains an old resourceVersion.
 			a.post("users/ann", binary, "Content-Type", contentType).want(http.StatusConflict).has("reason", "Conflict")
 		}
 	}
@@ -81,7 +81,7 @@ func TestReplaceVersions(t *testing.T) {
 	same := a.put("users/ann", k.object("ann", `"labels":{"n":"3"}`, `"resourceVersion":"`+third.version()+`"`)).want(
 		http.StatusOK)
 	if same.version() != third.version() {
-		t.Errorf("a replace that changes nothing makes version %s of %s", same.version(), third.version())
+		t.Errorf("replace without a change: got version %s, want %s", same.version(), third.version())
 	}
 	a.put("users/ann", k.object("bob")).want(http.StatusBadRequest).failure()
 	a.put("users/ann", k.object("ann", `"uid":"00000000-0000-0000-0000-000000000000"`)).want(http.StatusConflict)
@@ -89,8 +89,8 @@ func TestReplaceVersions(t *testing.T) {
 	a.put("users/ann", strings.Replace(k.object("ann"), `v1alpha1`, `v1`, 1)).want(http.StatusBadRequest).failure()
 }
 
-// TestReplaceKeepsTheFinalizer: a body without finalizers must not let the
-// object go later without its teardown.
+// TestReplaceKeepsTheFinalizer checks that a body without finalizers does not remove the kind's
+// finalizer, without which the object would later be deleted without its teardown.
 func TestReplaceKeepsTheFinalizer(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -123,17 +123,18 @@ func TestImmutableMetadata(t *testing.T) {
 	k := find("User")
 	made := a.post("users", k.object("ann")).want(http.StatusCreated)
 	after := a.patch("users/ann", mergePatch,
-		`{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","generation":99,"deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":3}}`)
+		`{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","generation":99,`+
+			`"deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":3}}`)
 	switch after.code {
 	case http.StatusOK:
 		after.has("metadata.creationTimestamp", made.at("metadata.creationTimestamp").(string),
 			"metadata.deletionTimestamp", "<nil>", "metadata.generation", "1")
 	case http.StatusUnprocessableEntity:
 		if causes := after.causes(); slices.Contains(causes, "spec.email") {
-			t.Errorf("refused at %q", causes)
+			t.Errorf("got causes %q, want only metadata", causes)
 		}
 	default:
-		t.Errorf("answers %d: %s", after.code, after.body)
+		t.Errorf("got %d: %s, want 200 or 422", after.code, after.body)
 	}
 	for _, namespace := range []string{"other", "ACME"} {
 		a.patch("users/ann", mergePatch, `{"metadata":{"namespace":"`+namespace+
@@ -146,7 +147,7 @@ func TestImmutableMetadata(t *testing.T) {
 		refused := a.patch("users/ann", mergePatch, `{"metadata":{"labels":`+labels+
 			`}}`).want(http.StatusUnprocessableEntity)
 		if got := slices.Compact(refused.causes()); !slices.Equal(got, []string{"metadata.labels"}) {
-			t.Errorf("labels %s are refused at %q", labels, got)
+			t.Errorf("labels %s: got causes %q, want metadata.labels", labels, got)
 		}
 	}
 }

@@ -27,8 +27,8 @@ import (
 	"freshet/internal/controlplane/store"
 )
 
-// checkRequests wraps the API itself: what stands here is behind authentication,
-// so that strangers cannot make us read bodies.
+// checkRequests wraps the API itself. It runs after authentication, so that unauthenticated clients
+// cannot make the server read bodies.
 func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64,
 	api http.Handler,
 ) http.Handler {
@@ -51,11 +51,11 @@ func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds
 	})
 }
 
-// booleans are the query parameters that are true or false.
+// booleans are the boolean query parameters.
 var booleans = []string{"watch", "allowWatchBookmarks", "sendInitialEvents", "force", "orphanDependents", "pretty"}
 
-// checkBooleans refuses other values of them, most of which the machinery takes
-// for true. A parameter without a value is true.
+// checkBooleans rejects other values of these parameters, most of which the API machinery would
+// treat as true. A parameter without a value is true.
 func checkBooleans(r *http.Request) *apierrors.StatusError {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -64,7 +64,7 @@ func checkBooleans(r *http.Request) *apierrors.StatusError {
 	for _, name := range booleans {
 		for _, value := range query[name] {
 			if _, err := strconv.ParseBool(strings.ToLower(value)); err != nil && value != "" {
-				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean: use true or false",
+				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean; use true or false",
 					name, value))
 			}
 		}
@@ -72,10 +72,9 @@ func checkBooleans(r *http.Request) *apierrors.StatusError {
 	return nil
 }
 
-// strictFields has strict kinds written without unknown fields, whatever the
-// caller says about those. Elsewhere such a field is passed over with a warning;
-// in a role binding it may be a restriction, and what passes one over grants more
-// than was meant.
+// strictFields rejects unknown fields of strict kinds, whatever fieldValidation the caller sets.
+// For other kinds an unknown field is ignored with a warning; in a role binding it may be a
+// restriction, and ignoring it would grant more than intended.
 func strictFields(kinds kinds, r *http.Request) *http.Request {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || !kinds.info(info.Resource).Strict ||
@@ -89,10 +88,9 @@ func strictFields(kinds kinds, r *http.Request) *http.Request {
 	return strict
 }
 
-// checkPatches refuses what the machinery passes over or chokes on: strategic
-// merge patches with a directive that does not exist
-// (docs/spec/resources.md#r11), and impossible quantities in patches that are
-// not decoded by a serializer.
+// checkPatches rejects patches that the API machinery would ignore or process slowly: strategic
+// merge patches with an unknown directive (docs/spec/resources.md#r11), and oversized quantities in
+// patches that no serializer decodes.
 func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limit int64,
 	next http.Handler,
 ) http.Handler {
@@ -113,26 +111,26 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				head = canonical(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
 			}
 		}
-		// What cannot be read, or is too long, is told by the machinery.
+		// The API machinery reports a body that cannot be read or is too long.
 		r.Body = readCloser{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// badPatch is 422 for values of a wrong type, as the machinery answers to other
-// patches, and 400 for what cannot be a patch at all.
+// badPatch returns 422 for values of a wrong type, as the API machinery does for other patches, and
+// 400 for a body that is not a patch.
 func badPatch(kinds kinds, r *http.Request, err error) error {
 	text := web.DecodeText(err.Error())
 	info, known := request.RequestInfoFrom(r.Context())
 	if !errors.Is(err, errShape) || !known {
-		return apierrors.NewBadRequest("the patch is invalid: " + text)
+		return apierrors.NewBadRequest("patch is invalid: " + text)
 	}
 	kind := v1alpha1.SchemeGroupVersion.WithKind(kinds.info(info.Resource).Kind).GroupKind()
 	return apierrors.NewInvalid(kind, info.Name,
 		field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, text)})
 }
 
-// patchChecks look at a patch before it is applied to an object of the kind.
+// patchChecks contains the checks of a patch before it is applied to an object of the kind.
 var patchChecks = map[types.PatchType]func(patch []byte, empty runtime.Object) error{
 	types.ApplyYAMLPatchType:      func(patch []byte, _ runtime.Object) error { return quantities.CheckYAML(patch) },
 	types.JSONPatchType:           func(patch []byte, _ runtime.Object) error { return checkDepth(patch) },
@@ -147,13 +145,13 @@ func checkStrategic(patch []byte, empty runtime.Object) error {
 	return checkShape(patch, empty)
 }
 
-// maxNesting is far more than any of our kinds has. Merging takes time with the
-// square of it: a few kilobytes of brackets would keep a core busy for seconds.
+// maxNesting is much more than any of our kinds needs. The cost of merging grows with its square: a
+// few kilobytes of brackets would keep a core busy for seconds.
 const maxNesting = 100
 
-var errNesting = fmt.Errorf("it is nested deeper than %d levels", maxNesting)
+var errNesting = fmt.Errorf("nested deeper than %d levels", maxNesting)
 
-// checkDepth counts the brackets of JSON that are open at once.
+// checkDepth rejects JSON with more than maxNesting open brackets.
 func checkDepth(patch []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(patch); i++ {
@@ -182,7 +180,7 @@ func checkDirectives(patch []byte) error {
 	}
 	var value any
 	if json.Unmarshal(patch, &value) != nil {
-		return nil //nolint:nilerr // malformed bodies are told by the machinery
+		return nil //nolint:nilerr // the API machinery reports malformed bodies
 	}
 	if err := findUnknown(value, nil); err != nil {
 		return err
@@ -190,8 +188,7 @@ func checkDirectives(patch []byte) error {
 	return nil
 }
 
-// findUnknown walks a patch in a steady order and returns its first unknown
-// directive.
+// findUnknown walks a patch in a deterministic order and returns its first unknown directive.
 func findUnknown(value any, path *field.Path) *field.Error {
 	switch v := value.(type) {
 	case []any:

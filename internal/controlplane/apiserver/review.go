@@ -19,9 +19,9 @@ import (
 	"freshet/internal/identity"
 )
 
-// reviewKinds are the questions that callers ask about themselves. They are
-// answered to the create call and never stored. Our own group tells permissions;
-// the two groups of Kubernetes are for kubectl auth can-i and whoami.
+// reviewKinds are the reviews that callers create about themselves. The create response contains
+// the result, and nothing is stored. Our own API group returns permissions; the two API groups of
+// Kubernetes are for kubectl auth can-i and whoami.
 var reviewKinds = []struct {
 	version schema.GroupVersion
 	plural  string
@@ -51,7 +51,7 @@ var reviewKinds = []struct {
 
 // addReviews registers the kinds, each as its own internal version too.
 func addReviews(scheme *runtime.Scheme) error {
-	// What kubectl create token sends; tokens issues them.
+	// kubectl create token sends a TokenRequest; package tokens serves it.
 	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
 	scheme.AddKnownTypes(internalVersion(authenticationv1.GroupName), &authenticationv1.TokenRequest{})
 	for _, r := range reviewKinds {
@@ -66,7 +66,7 @@ func addReviews(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// reviewGroups makes one API group per group of questions.
+// reviewGroups creates one API group per group of reviews.
 func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory,
 	answers *reviewer,
 ) []*genericapiserver.APIGroupInfo {
@@ -98,7 +98,7 @@ func reviewGroupNames() []string {
 	return names
 }
 
-// question is a resource that can only be created.
+// question is the resource of a review, which can only be created.
 type question struct {
 	kind     func() runtime.Object
 	plural   string
@@ -114,7 +114,7 @@ var (
 // New implements rest.Storage.
 func (q *question) New() runtime.Object { return q.kind() }
 
-// Destroy implements rest.Storage; there is nothing to let go of.
+// Destroy implements rest.Storage; it has nothing to release.
 func (q *question) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
@@ -123,13 +123,13 @@ func (q *question) NamespaceScoped() bool { return false }
 // GetSingularName implements rest.SingularNameProvider.
 func (q *question) GetSingularName() string { return q.plural[:len(q.plural)-1] }
 
-// Create answers.
+// Create returns the result of the review.
 func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc,
 	_ *metav1.CreateOptions,
 ) (runtime.Object, error) {
 	who := caller.Principal(ctx)
 	if who == nil {
-		return nil, apierrors.NewBadRequest("the service does not ask about itself")
+		return nil, apierrors.NewBadRequest("reviews are not available to the service itself")
 	}
 	return obj, q.reviewer.answer(ctx, who, obj)
 }
@@ -148,7 +148,7 @@ func (r *reviewer) answer(ctx context.Context, who *identity.Principal, obj runt
 	case *authenticationv1.SelfSubjectReview:
 		review.Status.UserInfo = userInfo(who)
 	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("no answer to a %T is known", obj))
+		return apierrors.NewBadRequest(fmt.Sprintf("review of type %T is not supported", obj))
 	}
 	return nil
 }

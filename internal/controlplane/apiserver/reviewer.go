@@ -21,7 +21,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// reviewer answers questions by asking what real calls ask.
+// reviewer evaluates reviews with the same policy as real calls.
 type reviewer struct{ policy policy }
 
 func whoIs(who *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
@@ -92,7 +92,7 @@ func (r *reviewer) rules(who *identity.Principal,
 	return status
 }
 
-const incomplete = "some rules hold only where a restriction or condition says so, which names cannot tell"
+const incomplete = "some rules have restrictions or conditions that cannot be expressed as resource names"
 
 func permissionRule(rule access.Rule) reviewv1alpha1.PermissionRule {
 	out := reviewv1alpha1.PermissionRule{By: string(rule.By), Role: rule.Role, Binding: rule.Binding, CEL: rule.CEL}
@@ -147,21 +147,21 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 	return status
 }
 
-// verbsOn is what may be done to one resource of the API.
+// verbsOn contains the allowed verbs on one resource of the API.
 type verbsOn struct {
 	resource string
 	verbs    []string
 	names    []string
 }
 
-// machineVerbs are the verbs of the API that a permission's verb stands for.
+// machineVerbs maps the verb of a permission to the verbs of the API.
 var machineVerbs = map[string][]string{
 	"describe": {"get"}, "list": {"list", "watch"}, "create": {"create"},
 	"update": {"update", "patch"}, "delete": {"delete", "deletecollection"},
 }
 
-// resourceRules puts a rule into the words of the API. whole is false when its
-// restrictions cannot be told by names.
+// resourceRules converts a rule to verbs on resources. whole is false if its restrictions cannot be
+// expressed as names.
 func (r *reviewer) resourceRules(rule access.Rule) (list []verbsOn, whole bool) {
 	byResource := map[string]int{}
 	whole = true
@@ -184,7 +184,7 @@ func (r *reviewer) resourceRules(rule access.Rule) (list []verbsOn, whole bool) 
 	return list, whole
 }
 
-// namesOf turns restrictions into names of one resource, where they are that.
+// namesOf converts restrictions to names of one resource. exact is false if that is not possible.
 func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 	if rule.CEL != "" {
 		return nil, false
@@ -206,14 +206,14 @@ func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 		case r != (access.Restriction{}) || strings.ContainsAny(name, "*("):
 			return nil, false
 		case name == "":
-			return nil, true // nothing left that restricts
+			return nil, true // no restriction is left
 		}
 		names = append(names, name)
 	}
 	return names, true
 }
 
-// access answers whether one call would be let through.
+// access decides whether one call would be allowed.
 func (r *reviewer) access(ctx context.Context, who *identity.Principal,
 	review *authorizationv1.SelfSubjectAccessReview,
 ) error {
@@ -225,7 +225,7 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal,
 					"exactly one of resourceAttributes and nonResourceAttributes must be set"),
 			})
 	}
-	// What is asked here must not end up in the audit record of the asking.
+	// The decisions about the reviewed call must not appear in the audit record of the review.
 	ctx = context.WithValue(ctx, auditNotesKey{}, &auditNotes{})
 	record := authorizer.AttributesRecord{User: caller.Caller{Principal: who}}
 	if path != nil {
@@ -251,7 +251,7 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal,
 	return nil
 }
 
-// object asks about one thing, which a path may not tell enough of.
+// object authorizes one object, whose scope the path alone may not determine.
 func (r *reviewer) object(ctx context.Context, who *identity.Principal,
 	at *authorizationv1.ResourceAttributes,
 ) (allowed bool, reason string) {
@@ -267,7 +267,7 @@ func (r *reviewer) object(ctx context.Context, who *identity.Principal,
 	return true, ""
 }
 
-// everything answers questions with a star in them.
+// everything decides reviews with a wildcard.
 func (r *reviewer) everything(who *identity.Principal, namespace string) (allowed bool, reason string) {
 	switch {
 	case who.System, who.Admin && who.Organization == namespace && namespace != "":
@@ -278,5 +278,5 @@ func (r *reviewer) everything(who *identity.Principal, namespace string) (allowe
 			return true, ""
 		}
 	}
-	return false, who.Name + " may not do everything there"
+	return false, who.Name + " does not have all permissions in this organization"
 }

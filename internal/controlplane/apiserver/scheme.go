@@ -40,7 +40,7 @@ func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 	return scheme, scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion)
 }
 
-// storageCodec stores protobuf and reads whatever is there.
+// storageCodec stores protobuf and reads every supported format.
 func storageCodec(scheme *runtime.Scheme, codecs serializer.CodecFactory, version schema.GroupVersion) runtime.Codec {
 	encoder := protobuf.NewSerializer(scheme, scheme)
 	decoder := recognizer.NewDecoder(encoder, codecs.UniversalDeserializer())

@@ -43,57 +43,54 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Config is what the resource API is made of.
+// Config configures the resource API.
 type Config struct {
 	Etcd   etcd.Endpoints
-	Prefix string // of every key; /freshet when empty
+	Prefix string // prefix of every key; /freshet when empty
 	Kinds  []store.Definition
-	// Authenticator says who holds a token that is good for one of the Audiences.
+	// Authenticator authenticates tokens for one of the Audiences.
 	Authenticator pipeline.Authenticator
 	Audiences     []string
 	Authorizer    Authorizer
-	// Auditor is given the record of every write and every denial; nil: nothing
-	// is recorded.
+	// Auditor receives the record of every write and every denial; nothing is recorded when nil.
 	Auditor pipeline.Auditor
 	// Transformers encrypt resources at rest, by resource name.
 	Transformers storagevalue.ResourceTransformers
-	// Store tells how full etcd is, for early refusals; nil: nothing is refused.
+	// Store reports how full etcd is, to reject writes early; nothing is rejected when nil.
 	Store etcd.Store
-	// Budget is what one organization may have stored.
+	// Budget limits the objects and bytes of one organization.
 	Budget budget.Limits
-	// Ready are checks that /readyz and /healthz ask besides the library's own.
+	// Ready contains the checks of /readyz and /healthz in addition to those of the API machinery.
 	Ready []Check
-	// Address is what discovery tells clients, host:port.
+	// Address is the host:port that discovery returns to clients.
 	Address string
 	// Version of the product, shown in the OpenAPI documents.
 	Version string
-	// CompactionInterval decides how long continue tokens and watch positions
-	// live; five minutes when zero.
+	// CompactionInterval determines how long continue tokens and resource versions of watches stay
+	// valid; five minutes when zero.
 	CompactionInterval time.Duration
-	// MaxBody bounds a request body; 2 MiB when zero.
+	// MaxBody limits the size of a request body; 2 MiB when zero.
 	MaxBody int64
-	// Bodies bounds the memory of request bodies; nil: it is not bounded.
+	// Bodies limits the memory of request bodies; no limit when nil.
 	Bodies *web.Limiter
-	// MaxReads and MaxWrites bound what is worked on at once; 400 and 200 when zero.
+	// MaxReads and MaxWrites limit the concurrent calls; 400 and 200 when zero.
 	MaxReads  int
 	MaxWrites int
-	// RefuseNewOrganizations has organizations made on purpose only, not by the
-	// first object in one.
+	// RefuseNewOrganizations disables the creation of an organization by its first object.
 	RefuseNewOrganizations bool
-	// Quotas limits what organizations have and how fast they call; nil: nothing
-	// is limited.
+	// Quotas limits the objects and the call rate of organizations; no limits when nil.
 	Quotas *quota.Book
-	// Tokens issues tokens for service accounts; nil: none are.
+	// Tokens issues tokens for service accounts; disabled when nil.
 	Tokens *tokens.Options
-	// Rotation gives service accounts new credentials; nil: nobody does.
+	// Rotation rotates the credentials of service accounts; disabled when nil.
 	Rotation *rotation.Options
-	// Invite lets people in; nil: nobody does.
+	// Invite creates invitation links for users; disabled when nil.
 	Invite *invite.Options
-	// Log is for what happens beside calls; nil: nothing is logged.
+	// Log receives records that belong to no call; nothing is logged when nil.
 	Log *slog.Logger
 }
 
-// Check is something that readiness depends on.
+// Check is a condition of readiness.
 type Check struct {
 	Name    string
 	Healthy func() error
@@ -126,11 +123,11 @@ type Server struct {
 	log      *slog.Logger
 }
 
-// New builds the API over etcd. Nothing is served before Start.
+// New builds the API over etcd. It serves nothing before Start.
 func New(cfg Config) (*Server, error) {
-	// The library ends the process over such an address instead of saying no.
+	// The API machinery would end the process for an invalid address.
 	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
-		return nil, fmt.Errorf("the address of the resource API is not host:port: %w", err)
+		return nil, fmt.Errorf("parsing the address of the resource API, which must be host:port: %w", err)
 	}
 	scheme, err := newScheme(cfg.Kinds)
 	if err != nil {
@@ -224,12 +221,12 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 	return storages, nil
 }
 
-// install serves every group.
+// install installs every API group.
 func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory,
 	cfg Config, storages map[string]rest.Storage, beside core,
 ) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	// The group's own serializers write lists item by item, ours look at what is read.
+	// The API group's own serializers stream lists; ours check the decoded bodies.
 	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
@@ -243,13 +240,13 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 	return beside.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
 }
 
-// tune sets what experience with the library recommends.
+// tune changes defaults of the API machinery.
 func tune(config *genericapiserver.Config, cfg Config) {
 	config.ExternalAddress = cfg.Address
-	config.EnableProfiling = false // the ops listener has it
+	config.EnableProfiling = false // served by the ops listener
 	config.EnableMetrics = false
 	config.EnableIndex = false
-	// priority and fairness wants objects of a core cluster
+	// Priority and fairness requires objects of a Kubernetes cluster.
 	config.FlowControl = nil
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = 0, 0 // inFlight limits them
 	config.RequestTimeout = requestTimeout
@@ -263,24 +260,23 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	}
 }
 
-// liveAlone takes from /livez what depends on others: etcd needs a majority of its
-// members, and a process that waits for them is alive; whoever restarts it for that
-// makes it worse. /readyz has these checks.
+// liveAlone removes the checks from /livez that depend on other processes. etcd needs a majority of
+// its members, and a process that waits for them is alive; restarting it would make things worse.
+// /readyz has these checks.
 func liveAlone(config *genericapiserver.Config) {
 	config.LivezChecks = slices.DeleteFunc(config.LivezChecks,
 		func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
 	config.LivezGracePeriod = startPatience
 }
 
-// startPatience is how long hooks that read from etcd may take after the start before
-// the process is called dead.
+// startPatience is how long hooks that read from etcd may take after the start until /livez fails.
 const startPatience = 10 * time.Minute
 
 func newPolicy(cfg Config) policy {
 	return policy{authorizer: cfg.Authorizer, kinds: kindsOf(cfg.Kinds), reviews: reviewGroupNames()}
 }
 
-// Start serves the handler's API until Stop: hooks run, watches are cached.
+// Start runs the hooks, fills the caches and serves the API until Stop.
 func (s *Server) Start() {
 	prepared := s.generic.PrepareRun()
 	s.handler = prepared.Handler
@@ -291,27 +287,27 @@ func (s *Server) Start() {
 	go s.guard.Follow(ctx, s.client, s.log)
 	go func() {
 		defer close(s.stopped)
-		// Without a listener of its own the library's Run does not return; its
-		// drained signal says when the last request was answered.
-		go func() { _ = prepared.RunWithContext(ctx) }() //nolint:contextcheck // its life is Stop's to end
+		// Without its own listener the API machinery's Run does not return; DrainedNotify reports
+		// when the last request has ended.
+		go func() { _ = prepared.RunWithContext(ctx) }() //nolint:contextcheck // Stop ends it
 		<-s.config.DrainedNotify()
 	}()
 }
 
-// Handler serves /apis, /openapi, /version and the health pages.
+// Handler serves /api, /apis, /openapi, /version and the health pages.
 func (s *Server) Handler() http.Handler {
 	return tellDegraded(s.guard.Degraded, s.drain.handle(s.handler))
 }
 
-// Loopback is how the service itself uses the API, with every right.
+// Loopback returns the configuration of the service's own client, which has all permissions.
 func (s *Server) Loopback() *clientrest.Config {
 	return clientrest.CopyConfig(s.generic.LoopbackClientConfig)
 }
 
-// Recorder tells of the controllers' steps, as Events.
+// Recorder returns the recorder that writes the controllers' steps as Events.
 func (s *Server) Recorder() *events.Recorder { return s.recorder }
 
-// Stop refuses new requests, lets the running ones end, and closes the store.
+// Stop rejects new requests, waits for running ones, and closes the store.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	var err error
@@ -322,15 +318,15 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.loopback.shutdown()
 	s.generic.Destroy()
-	_ = s.client.Close() // nobody uses it any more, and it may be closed already
+	_ = s.client.Close() // no longer used, and possibly closed already
 	s.stores.close()
 	return err
 }
 
-// Usage is what every organization has stored.
+// Usage returns the stored objects and bytes of every organization.
 func (s *Server) Usage() map[string]budget.Usage { return s.guard.Usage() }
 
-// resourcePrefix is that of the keys of all resources.
+// resourcePrefix returns the key prefix of all resources.
 func resourcePrefix(cfg Config) string { return cmp.Or(cfg.Prefix, defaultPrefix) + "/resources" }
 
 func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
@@ -348,6 +344,6 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
-	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember has its own
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember adds its own checks
 	return opts
 }

@@ -11,8 +11,8 @@ import (
 	"freshet/api/generated/clientset/versioned"
 )
 
-// TestShutdown ends watches, answers calls that have begun, and gives back
-// everything; a second stop does no harm.
+// TestShutdown checks that Stop ends watches, completes running calls and closes everything, and
+// that a second Stop does no harm.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -25,7 +25,7 @@ func TestShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := loop.CloudV1alpha1().Users("acme").Get(t.Context(), "ann", metav1.GetOptions{}); err != nil {
-		t.Fatalf("the service cannot use its own API: %v", err)
+		t.Fatalf("call over the loopback: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -36,7 +36,7 @@ func TestShutdown(t *testing.T) {
 	t.Logf("stopped after %s", time.Since(began))
 	w.rest()
 	if _, err := loop.CloudV1alpha1().Users("acme").Get(t.Context(), "ann", metav1.GetOptions{}); err == nil {
-		t.Error("the service can still use its API after it has stopped")
+		t.Error("call over the loopback after Stop: got no error, want one")
 	}
 	a.server.Restart()
 	a.get("users/ann").want(http.StatusOK)

@@ -18,7 +18,7 @@ import (
 	"freshet/test/tally"
 )
 
-// dial begins a request and sends only the first bytes of its body.
+// dial starts a request and sends only the first bytes of its body.
 func (a *api) dial(address, method, path, contentType, begin string) (net.Conn, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -30,8 +30,8 @@ func (a *api) dial(address, method, path, contentType, begin string) (net.Conn, 
 	return conn, err
 }
 
-// TestAttackSlowBodies: calls that send nothing, or a little, keep nobody from
-// being served, and end with 408.
+// TestAttackSlowBodies checks that calls that send nothing or little do not delay others, and end
+// with 408.
 func TestAttackSlowBodies(t *testing.T) {
 	t.Parallel()
 	const callers, limit = 200, 8 * time.Second
@@ -67,7 +67,7 @@ func TestAttackSlowBodies(t *testing.T) {
 	for i := range 20 {
 		if answer := a.post("users", padded(fmt.Sprintf("v-%d", i), 1)); answer.code != http.StatusCreated {
 			kept++
-			t.Errorf("while others send nothing: %d %s", answer.code, answer.body)
+			t.Errorf("create while others send nothing: got %d %s, want 201", answer.code, answer.body)
 		}
 	}
 	for i, conn := range conns {
@@ -81,14 +81,14 @@ func TestAttackSlowBodies(t *testing.T) {
 		body, _ := io.ReadAll(res.Body)
 		if res.StatusCode != http.StatusRequestTimeout || !strings.Contains(string(body), `"reason":"Timeout"`) {
 			kept++
-			t.Errorf("a body that never comes: got %d %s, want 408", res.StatusCode, body)
+			t.Errorf("body that is never sent: got %d %s, want 408", res.StatusCode, body)
 		}
 	}
 	tally.Attack(t, "slow bodies at the resource API", callers, kept)
 }
 
-// TestAttackManyCallers: a principal with 500 calls at the same time does not have
-// others wait for all of them.
+// TestAttackManyCallers checks that a principal with 500 concurrent calls does not make others wait
+// for all of them.
 func TestAttackManyCallers(t *testing.T) {
 	t.Parallel()
 	const callers, slots, victims = 500, 8, 10
@@ -126,14 +126,14 @@ func TestAttackManyCallers(t *testing.T) {
 	}
 	late := 0
 	for i := range victims {
-		for start := served.Load(); served.Load() < start+slots; { // they are at it
+		for start := served.Load(); served.Load() < start+slots; { // until the attacker's calls are being served
 			a.get("users?limit=1").want(http.StatusOK)
 		}
 		before := served.Load()
 		a.post(organizationPath("other")+"/users", padded(fmt.Sprintf("v-%d", i), 1)).want(http.StatusCreated)
 		if n := served.Load() - before; n > 8*slots {
 			late++
-			t.Errorf("%d calls of the attacker were served before one of the victim, want at most %d", n, 8*slots)
+			t.Errorf("calls of the attacker served before one of the victim: got %d, want at most %d", n, 8*slots)
 		}
 	}
 	close(stop)
@@ -143,7 +143,8 @@ func TestAttackManyCallers(t *testing.T) {
 
 func organizationPath(namespace string) string { return group + "/namespaces/" + namespace }
 
-// TestAttackYAML: bodies in YAML that would take long to read, or become very large.
+// TestAttackYAML sends YAML bodies that would take long to decode or expand to a very large
+// document.
 func TestAttackYAML(t *testing.T) {
 	t.Parallel()
 	a := start(t)

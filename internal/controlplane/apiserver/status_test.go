@@ -9,10 +9,11 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-const settled = `{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
+const settled = `{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"",` +
+	`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
 
-// TestStatus: status is written on its own path and nowhere else, and on that
-// path nothing else is.
+// TestStatus checks that the status can be written on its own path only, and that this path changes
+// nothing else.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -23,10 +24,10 @@ func TestStatus(t *testing.T) {
 			withStatus := strings.TrimSuffix(k.object("s", `"labels":{"a":"b"}`), "}") + `,"status":` + settled + `}`
 			first, at := "<nil>", "status.conditions.0.reason"
 			if k.kind == "User" {
-				first = "NotInvited" // said at creation
+				first = "NotInvited" // written at creation
 			}
 			if k.kind == "APIKey" {
-				// Its own three are written with it, and stay as they are.
+				// Its own three conditions are written at creation, and stay unchanged.
 				first, at = "Issued", "status.conditions.3.reason"
 			}
 			a.post(k.plural, withStatus).want(http.StatusCreated).has("status.conditions.0.reason", first)
@@ -41,7 +42,7 @@ func TestStatus(t *testing.T) {
 			changed.has(at, "Test", "metadata.labels.a", "b", "metadata.annotations", "<nil>",
 				"metadata.generation", "1")
 			if k.finalizer && changed.at("metadata.finalizers") == nil {
-				t.Error("a write of the status took the finalizer away")
+				t.Error("write of the status removed the finalizer")
 			}
 			if k.change != "" {
 				a.patch(item+"/status", mergePatch, k.change).want(http.StatusOK).has("metadata.generation", "1")
@@ -59,7 +60,7 @@ func TestStatus(t *testing.T) {
 				got := a.patch(item+"/status", mergePatch, `{"status":{"conditions":[`+condition+
 					`]}}`).want(http.StatusUnprocessableEntity).causes()
 				if !slices.Equal(got, []string{where}) {
-					t.Errorf("condition %s is refused at %q, want %s", condition, got, where)
+					t.Errorf("condition %s: got causes %q, want %s", condition, got, where)
 				}
 			}
 			a.put(k.plural+"/absent/status", k.object("absent")).want(http.StatusNotFound)

@@ -12,9 +12,8 @@ import (
 	"freshet/internal/base/web"
 )
 
-// plainStatuses words what the machinery says of bodies that it cannot decode.
-// Its handlers make those texts in many places; all of them leave through an
-// encoder.
+// plainStatuses rewrites the API machinery's errors about bodies that cannot be decoded. Its
+// handlers create these texts in many places, but all of them pass through an encoder.
 type plainStatuses struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -33,8 +32,8 @@ func (s plainStatuses) SupportedMediaTypes() []runtime.SerializerInfo {
 	return out
 }
 
-// EncoderForVersion implements runtime.NegotiatedSerializer. Encoders can do more
-// than the wrappers of their decoders show.
+// EncoderForVersion implements runtime.NegotiatedSerializer. It unwraps the encoder, because
+// encoders implement more interfaces than the decoder's wrapper.
 func (s plainStatuses) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
 	if wrapped, ok := encoder.(locating); ok {
 		encoder = wrapped.Serializer
@@ -67,11 +66,11 @@ func (e plainAllocating) EncodeWithAllocator(obj runtime.Object, w io.Writer, me
 	})
 }
 
-// pieces are buffers for lists.
+// pieces contains buffers for lists.
 var pieces = sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, 64<<10) }}
 
-// inLargePieces has a list written in pieces of 64 KiB: the machinery writes it item
-// by item, and every write of a kilobyte is a message to the kernel.
+// inLargePieces writes a list in chunks of 64 KiB: the API machinery writes it item by item, and
+// every small write would be a system call.
 func inLargePieces(obj runtime.Object, w io.Writer, encode func(io.Writer) error) error {
 	if !meta.IsListType(obj) {
 		return encode(w)

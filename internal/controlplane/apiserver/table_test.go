@@ -13,8 +13,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// seedReadOnly writes one of each kind that comes with the service, as the
-// service does.
+// seedReadOnly creates one object of each kind that only the service writes.
 func (a *api) seedReadOnly() {
 	a.Helper()
 	client, err := versioned.NewForConfig(a.server.Loopback())
@@ -115,17 +114,17 @@ func TestTables(t *testing.T) {
 					}
 					columns = append(columns, column)
 					if at(c, "description") == "" {
-						t.Errorf("column %s says nothing of itself", column)
+						t.Errorf("column %s has no description", column)
 					}
 				}
 				for _, c := range table.at("rows.0.cells").([]any) {
 					cells = append(cells, fmt.Sprint(c))
 				}
 				if !slices.Equal(columns, tc.columns) {
-					t.Errorf("columns of %s are %q, want %q", path, columns, tc.columns)
+					t.Errorf("columns of %s: got %q, want %q", path, columns, tc.columns)
 				}
 				if !slices.Equal(cells[:len(cells)-1], tc.cells) {
-					t.Errorf("cells of %s are %q, want %q and the age", path, cells, tc.cells)
+					t.Errorf("cells of %s: got %q, want %q and the age", path, cells, tc.cells)
 				}
 			}
 		})
@@ -152,7 +151,7 @@ func TestTableOptions(t *testing.T) {
 	} {
 		res := a.get("users", "Accept", accept).want(http.StatusOK)
 		if strings.Contains(string(res.body), "ada@example.com") {
-			t.Errorf("metadata alone holds the spec: %s", res.body)
+			t.Errorf("partial metadata contains the spec: %s", res.body)
 		}
 	}
 	a.get("users/n000", "Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").want(
@@ -165,11 +164,12 @@ func TestTableShowsConditions(t *testing.T) {
 	a := start(t)
 	for _, k := range kinds {
 		if k.kind == "APIKey" {
-			continue // has three conditions of its own; apikey.State sums them up
+			continue // it has three conditions of its own; apikey.State summarizes them
 		}
 		a.post(k.plural, k.object("one")).want(http.StatusCreated)
 		a.patch(k.plural+"/one/status", mergePatch,
-			`{"status":{"conditions":[{"type":"Other","status":"False"},{"type":"Ready","status":"True","reason":"Settled"}]}}`).want(http.StatusOK)
+			`{"status":{"conditions":[{"type":"Other","status":"False"},`+
+				`{"type":"Ready","status":"True","reason":"Settled"}]}}`).want(http.StatusOK)
 		a.get(k.plural+"/one", "Accept", tableAccept).has("rows.0.cells.1", "True", "rows.0.cells.2", "Settled")
 	}
 }

@@ -39,7 +39,7 @@ func (a *api) watch(path string) *stream {
 		a.Fatal(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		a.Fatalf("%s answers %d", path, res.StatusCode)
+		a.Fatalf("%s: got %d, want 200", path, res.StatusCode)
 	}
 	s := &stream{a.T, res, make(chan event, 1000), cancel}
 	go func() {
@@ -64,16 +64,16 @@ func (s *stream) next() event {
 	select {
 	case e, ok := <-s.events:
 		if !ok {
-			s.Fatal("the watch has ended")
+			s.Fatal("watch has ended, want an event")
 		}
 		return e
 	case <-time.After(30 * time.Second):
-		s.Fatal("no event came")
+		s.Fatal("timed out waiting for an event")
 	}
 	return event{}
 }
 
-// want waits for events in this order; bookmarks are passed over.
+// want waits for events in this order; it skips bookmarks.
 func (s *stream) want(events ...string) {
 	s.Helper()
 	for _, want := range events {
@@ -82,12 +82,12 @@ func (s *stream) want(events ...string) {
 			e = s.next()
 		}
 		if e.String() != want {
-			s.Fatalf("the event is %s, want %s", e, want)
+			s.Fatalf("event: got %s, want %s", e, want)
 		}
 	}
 }
 
-// rest reads to the end of the watch.
+// rest reads until the watch ends.
 func (s *stream) rest() (events []event) {
 	s.Helper()
 	deadline := time.After(30 * time.Second)
@@ -99,7 +99,7 @@ func (s *stream) rest() (events []event) {
 			}
 			events = append(events, e)
 		case <-deadline:
-			s.Fatal("the watch does not end")
+			s.Fatal("timed out waiting for the end of the watch")
 		}
 	}
 }
@@ -152,12 +152,12 @@ func TestWatchOfDeletions(t *testing.T) {
 	a.patch("users/ann", mergePatch, `{"metadata":{"finalizers":null}}`).want(http.StatusOK)
 	last := w.next()
 	if last.String() != "DELETED ann" || at(last.Object, "metadata.deletionTimestamp") == nil {
-		t.Errorf("the last event is %s of %v", last, last.Object)
+		t.Errorf("last event: got %s of %v, want DELETED with a deletionTimestamp", last, last.Object)
 	}
 }
 
-// TestWatchBySelector: an object that begins to match is ADDED, one that no
-// longer does is DELETED.
+// TestWatchBySelector checks that an object that begins to match is ADDED, and one that no longer
+// matches is DELETED.
 func TestWatchBySelector(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -182,20 +182,20 @@ func TestWatchTimeout(t *testing.T) {
 	plain := a.watch("users?watch=true&timeoutSeconds=1")
 	marked := a.watch("users?watch=true&timeoutSeconds=2&allowWatchBookmarks=true")
 	if got := fmt.Sprint(plain.rest()); got != "[ADDED ann]" {
-		t.Errorf("the watch held %s", got)
+		t.Errorf("events: got %s, want ADDED ann", got)
 	}
 	if took := time.Since(began); took < time.Second {
-		t.Errorf("the watch lasted %s, want a second", took)
+		t.Errorf("watch ended after %s, want at least a second", took)
 	}
-	// A bookmark tells a watcher how far it has got before it is sent away.
+	// A bookmark at the end gives the watcher its position before the watch is closed.
 	events := marked.rest()
 	if len(events) < 2 || events[len(events)-1].Type != "BOOKMARK" {
-		t.Fatalf("the events are %v, want a bookmark at the end", events)
+		t.Fatalf("events: got %v, want a bookmark at the end", events)
 	}
 	last := events[len(events)-1].Object
 	if got, want := fmt.Sprint(at(last, "kind"), at(last, "metadata.resourceVersion")),
 		"User"+a.get("users").version(); got != want {
-		t.Errorf("the bookmark is of %s, want %s", got, want)
+		t.Errorf("bookmark: got %s, want %s", got, want)
 	}
 }
 
@@ -211,11 +211,11 @@ func TestSendInitialEvents(t *testing.T) {
 		e := w.next()
 		got = append(got, e.Type)
 		if e.Type == "BOOKMARK" && at(e.Object, "metadata.annotations") == nil {
-			t.Errorf("the bookmark does not say that the initial events have ended: %v", e.Object)
+			t.Errorf("bookmark lacks the annotation for the end of the initial events: %v", e.Object)
 		}
 	}
 	if want := []string{"ADDED", "ADDED", "ADDED", "BOOKMARK"}; !slices.Equal(got, want) {
-		t.Errorf("it begins with %q, want %q", got, want)
+		t.Errorf("first events: got %q, want %q", got, want)
 	}
 	a.post("users", k.object("later")).want(http.StatusCreated)
 	w.want("ADDED later")
@@ -233,8 +233,8 @@ func TestSendInitialEvents(t *testing.T) {
 	}
 }
 
-// TestWatchGoesOnAfterARestart: a version that was given out before is good for
-// a watch after, and nothing in between is lost.
+// TestWatchGoesOnAfterARestart checks that a watch can continue from a version of before the
+// restart without losing events.
 func TestWatchGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	a := start(t)
@@ -246,17 +246,17 @@ func TestWatchGoesOnAfterARestart(t *testing.T) {
 	w := a.watch("users?watch=true&resourceVersion=" + version)
 	first := w.next()
 	if first.Type == "ERROR" {
-		// Allowed: the cache began anew. Then the way is a fresh list and watch.
+		// Allowed: the cache was rebuilt. The client then lists and watches again.
 		if at(first.Object, "code") != float64(http.StatusGone) {
-			t.Fatalf("the watch is refused with %v, want 410", first.Object)
+			t.Fatalf("watch: got error %v, want 410", first.Object)
 		}
 		list := a.get("users")
 		if got, want := list.names(), []string{"before", "between"}; !slices.Equal(got, want) {
-			t.Errorf("after the restart there are %q, want %q", got, want)
+			t.Errorf("after the restart: got %q, want %q", got, want)
 		}
 		w = a.watch("users?watch=true&resourceVersion=" + list.version())
 	} else if first.String() != "ADDED between" {
-		t.Fatalf("the first event is %s, want ADDED between", first)
+		t.Fatalf("first event: got %s, want ADDED between", first)
 	}
 	a.post("users", k.object("after")).want(http.StatusCreated)
 	w.want("ADDED after")
@@ -270,7 +270,7 @@ func TestWatchFromTooLongAgo(t *testing.T) {
 	first := a.watch("users?watch=true&timeoutSeconds=30&resourceVersion=1").next()
 	if first.Type != "ERROR" || at(first.Object, "reason") != "Expired" ||
 		at(first.Object, "code") != float64(http.StatusGone) {
-		t.Errorf("the event is %s %v, want ERROR with 410 Expired", first.Type, first.Object)
+		t.Errorf("event: got %s %v, want ERROR with 410 Expired", first.Type, first.Object)
 	}
 }
 
@@ -291,10 +291,10 @@ func TestWatchMediaTypes(t *testing.T) {
 	} {
 		res := a.get(query, "Accept", accept).want(http.StatusOK)
 		if got := strings.ReplaceAll(res.header.Get("Content-Type"), " ", ""); got != want {
-			t.Errorf("Accept %q gets %q, want %q", accept, got, want)
+			t.Errorf("Accept %q: got %q, want %q", accept, got, want)
 		}
 		if len(res.body) == 0 {
-			t.Errorf("Accept %q gets no event", accept)
+			t.Errorf("Accept %q: got no event, want one", accept)
 		}
 	}
 	for _, accept := range []string{yamlType, "text/html", "application/yaml;stream=watch"} {
@@ -305,6 +305,6 @@ func TestWatchMediaTypes(t *testing.T) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || at(e.Object, "kind") != "Table" ||
 		at(e.Object, "rows.0.cells.0") != "ann" {
-		t.Errorf("a watch of tables begins with %s (%v)", line, err)
+		t.Errorf("first event of a watch of tables: got %s (%v), want a Table", line, err)
 	}
 }

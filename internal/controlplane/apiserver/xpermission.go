@@ -10,11 +10,10 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// permissionKey is where an operation of the OpenAPI documents says which
-// permission a caller needs.
+// permissionKey is the extension of an OpenAPI operation that contains the required permission.
 const permissionKey = "x-permission"
 
-// permissionOf is the permission that a call of a described path needs.
+// permissionOf returns the permission that a call of a documented path requires.
 func permissionOf(path, method string) (access.Permission, bool) {
 	rest, ok := strings.CutPrefix(path, apiPrefix)
 	if !ok {

@@ -30,7 +30,7 @@ func TestPermissionOf(t *testing.T) {
 				got = ""
 			}
 			if string(got) != tc.want {
-				t.Errorf("%s %s: %q, want %q", tc.method, tc.path, got, tc.want)
+				t.Errorf("%s %s: got %q, want %q", tc.method, tc.path, got, tc.want)
 			}
 		})
 	}

@@ -12,42 +12,42 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bounds of a body in YAML. To read YAML takes about fifty times as long as JSON,
-// and aliases let a small body stand for a very large one.
+// Limits of a YAML body. Decoding YAML takes about fifty times as long as JSON, and aliases let a
+// small body expand to a very large one.
 const (
 	maxYAML      = 512 << 10
-	maxYAMLNodes = 50_000 // with what aliases stand for
+	maxYAMLNodes = 50_000 // with aliases expanded
 	maxYAMLText  = 4 << 20
 )
 
-// checkYAML refuses a body in YAML that would take long to read, or become large.
-// Clients of Kubernetes send JSON, also where they say YAML; that is bounded by
-// the size of every body.
+// checkYAML rejects a YAML body that would take long to decode or expand too much. Kubernetes
+// clients send JSON, even with a YAML content type; the size limit of every body is enough for
+// that.
 func checkYAML(r *http.Request, body []byte) error {
-	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what is no type is refused later
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // invalid media types are rejected later
 	if mediaType != runtime.ContentTypeYAML && mediaType != string(types.ApplyYAMLPatchType) {
 		return nil
 	}
 	if len(body) > maxYAML {
 		return apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("a body in YAML has %d bytes, and the limit is %d; send JSON instead", len(body), maxYAML))
+			fmt.Sprintf("YAML body has %d bytes; the limit is %d; send JSON instead", len(body), maxYAML))
 	}
 	if isPlain(body) {
 		return nil
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(body, &document); err != nil {
-		return apierrors.NewBadRequest("the body is not valid YAML: " + err.Error())
+		return apierrors.NewBadRequest("body is not valid YAML: " + err.Error())
 	}
 	size := &yamlSize{known: map[*yaml.Node]yamlCost{}}
 	if _, err := size.of(&document, 0); err != nil {
-		return apierrors.NewBadRequest("the body in YAML " + err.Error())
+		return apierrors.NewBadRequest("YAML body is too complex: " + err.Error())
 	}
 	return nil
 }
 
-// isPlain says that a body holds no alias and is nested little, at a glance: a
-// closer look costs as much as reading it.
+// isPlain reports whether a body has no aliases and little nesting. It is a quick scan; the exact
+// check costs as much as decoding.
 func isPlain(body []byte) bool {
 	depth := 0
 	for _, c := range body {
@@ -65,10 +65,10 @@ func isPlain(body []byte) bool {
 	return !bytes.Contains(body, []byte("- - - ")) && !bytes.Contains(body, []byte("? ? ? "))
 }
 
-// yamlCost is what a part of a document becomes when aliases are written out.
+// yamlCost is the size of a part of a document with aliases expanded.
 type yamlCost struct{ nodes, text int64 }
 
-// yamlSize adds costs up, of each part once.
+// yamlSize computes the cost of each node once.
 type yamlSize struct {
 	known map[*yaml.Node]yamlCost
 }
@@ -100,5 +100,5 @@ func (s *yamlSize) of(node *yaml.Node, depth int) (yamlCost, error) {
 	return cost, nil
 }
 
-var errAliases = fmt.Errorf("stands for more than %d values or %d bytes of text, with its aliases written out",
+var errAliases = fmt.Errorf("more than %d values or %d bytes of text with aliases expanded",
 	maxYAMLNodes, maxYAMLText)

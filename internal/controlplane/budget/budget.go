@@ -1,15 +1,24 @@
-// Package budget decides whether there is room in the store for what is about to
-// be written: for an object of this size at all, in the organization's budget,
-// and in etcd.
+// Package budget decides whether the store has space for a write: for an object of this size at
+// all, in the organization's budget, and in etcd.
 //
-// A Guard stands around the storage of every kind (storage.go), where the size of
-// an object is known exactly, encrypted and encoded, and where no way of writing
-// one leads around. What organizations use is counted in memory (usage.go): read
-// once at the start, and followed from then on (follow.go).
+// A Guard wraps the storage of every kind (storage.go). There the exact size of an object is known,
+// encrypted and encoded, and every write passes through. The usage of organizations is counted in
+// memory (usage.go): it is read once at the start and followed from then on (follow.go).
+// internal/controlplane/etcd owns the store itself and its free space.
 //
-// What callers add is refused early. What takes something away (deletions,
-// revocations, the removal of a finalizer) and what the service itself writes is
-// never refused here; internal/controlplane/etcd keeps room for it.
+// Writes of callers that add bytes are rejected early. Writes that remove something (deletions,
+// revocations, the removal of a finalizer) and writes of the service itself are never rejected
+// here; internal/controlplane/etcd reserves space for them.
+//
+// Locks:
+//
+//	Guard.mu  protects recent and window
+//	usage.mu  protects objects and organizations, with all accounts
+//
+// The two are never held at the same time, and neither is held during I/O.
+//
+// Invariant: an organization's counted usage is the sum of its stored objects and of the holds of
+// its current writes. Every hold ends in settle or release.
 package budget
 
 import (
@@ -31,20 +40,20 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// MaxObject is how large an object may be that a caller writes, as it is stored.
-// etcd takes requests of 1.5 MiB at least; the rest is for what the service adds
-// to an object later.
+// MaxObject is the largest object that a caller may write, in bytes as stored. etcd accepts
+// requests of at least 1.5 MiB; the difference is for fields that the service adds to an object
+// later.
 const MaxObject = 1 << 20
 
-// retryAfter is when a caller may try again who was refused for want of room, in
-// seconds. Compaction takes less.
+// retryAfter is the Retry-After value, in seconds, of a write that was rejected for lack of space.
+// Compaction takes less time.
 const retryAfter = 2
 
-// essentialGrowth is how much larger an object may become by a change that takes
-// something away: a time, a condition, who did it.
+// essentialGrowth is the number of bytes that an object may grow by a change that removes
+// something: a time, a condition, the name of the caller.
 const essentialGrowth = 16 << 10
 
-// Limits bound what one organization may have stored; 0 is no limit.
+// Limits bound the objects and bytes that one organization may store; 0 is no limit.
 type Limits struct {
 	Objects int64
 	Bytes   int64
@@ -53,27 +62,27 @@ type Limits struct {
 // Guard decides about every write.
 type Guard struct {
 	limits Limits
-	store  etcd.Store // nil: nobody knows how full the store is
+	store  etcd.Store // nil: the free space of the store is not known
 	prefix string     // of the keys of resources
 	usage  *usage
 
-	mu     sync.Mutex // guards what follows
-	recent [2]int64   // bytes let in within this and the last window
-	window time.Time  // when this one began
+	mu     sync.Mutex // protects the fields below
+	recent [2]int64   // bytes admitted within this and the previous window
+	window time.Time  // start of the current window
 }
 
-// New makes a guard of the keys under a root.
+// New creates a guard for the keys under a root.
 func New(root string, limits Limits, store etcd.Store) *Guard {
 	return &Guard{limits: limits, store: store, prefix: path.Join("/", root) + "/", usage: newUsage()}
 }
 
-// Usage is what one organization has stored.
+// Usage is the number of objects and bytes that one organization has stored.
 type Usage struct{ Objects, Bytes int64 }
 
-// Usage returns that of every organization.
+// Usage returns the usage of every organization.
 func (g *Guard) Usage() map[string]Usage { return g.usage.all() }
 
-// Degraded says in one sentence that growth is being refused, or "".
+// Degraded returns why growth is being rejected, or "".
 func (g *Guard) Degraded() string {
 	if g.store == nil {
 		return ""
@@ -86,50 +95,48 @@ func (g *Guard) Degraded() string {
 }
 
 func noRoom(room etcd.Room) string {
-	return fmt.Sprintf("the resource store is nearly full (%d of %d bytes are used): nothing that adds to it is "+
-		"stored until something is deleted; "+
-		"deleting, revoking and reading work as usual", room.Used, room.Quota)
+	return fmt.Sprintf("resource store is nearly full (%d of %d bytes are used): new and growing objects are rejected "+
+		"until something is deleted; deleting, revoking and reading work as usual", room.Used, room.Quota)
 }
 
-// write is one call's way through the store. It is made by Begin, or by the
-// storage for what does not come through a call.
+// write is the state of one write. Begin creates it, or the storage for writes that do not come
+// from a call.
 type write struct {
 	essential bool
-	refusal   error // why the last attempt was refused
+	refusal   error // why the last attempt was rejected
 	held      hold
 }
 
 type writeKey struct{}
 
-// Begin makes a context for one write, about which Essential can tell more.
+// Begin returns a context for one write. Essential can change its classification later.
 func Begin(ctx context.Context, essential bool) context.Context {
 	return context.WithValue(ctx, writeKey{}, &write{essential: essential})
 }
 
-// Essential says whether the change that is about to be stored takes something
-// away, so that it must not be refused for want of room.
+// Essential sets whether the change that is about to be stored removes something, so that it must
+// not be rejected for lack of space.
 func Essential(ctx context.Context, essential bool) {
 	if w, ok := ctx.Value(writeKey{}).(*write); ok {
 		w.essential = essential
 	}
 }
 
-// admit decides about an object of a size, and holds room for it until the write
-// is settled.
+// admit decides about an object of a size, and holds space for it until the write is settled.
 func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) error {
-	g.usage.release(&w.held) // of an earlier attempt
+	g.usage.release(&w.held) // the hold of an earlier attempt
 	place := g.placeOf(key)
 	service := caller.ByService(ctx)
 	if place.counted() && !service {
 		if err := g.usage.wait(ctx); err != nil {
-			return unavailable("what organizations have stored is not counted yet; try again")
+			return unavailable("usage of organizations is not counted yet; retry")
 		}
 	}
 	growth := g.usage.growth(key, size)
 	essential := w.essential && growth <= essentialGrowth
 	if !service && !essential && size > MaxObject && growth > 0 {
 		return apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("the object would take %d bytes in the store, and the limit is %d", size, MaxObject))
+			fmt.Sprintf("object would take %d bytes in the store; the limit is %d", size, MaxObject))
 	}
 	free := essential || service && place.resource != "events"
 	limits := g.limits
@@ -146,8 +153,8 @@ func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) err
 	return nil
 }
 
-// checkRoom looks at the store as a whole. What was let in within the last
-// moments may not show there yet.
+// checkRoom checks the free space of the store as a whole. Recently admitted writes may not be
+// visible there yet, so it adds them.
 func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
 	if g.store == nil {
 		return nil
@@ -164,7 +171,7 @@ func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
 	room := g.store.Room()
 	soon := g.recent[0] + g.recent[1] + size
 	if events {
-		soon += room.Quota / 2 // they never crowd out what they are about
+		soon += room.Quota / 2 // events may use half of the quota only, so that they leave space for objects
 	}
 	if !free && (growth > 0 && !room.TakesGrowth(soon) || !room.TakesChanges(soon)) {
 		if !events {
@@ -176,11 +183,10 @@ func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
 	return nil
 }
 
-// recentWindow is longer than etcd takes to count what it was given.
+// recentWindow is longer than etcd takes to count a write.
 const recentWindow = 250 * time.Millisecond
 
-// unavailable is 503 with Retry-After, at which the clients of the API machinery
-// try again by themselves.
+// unavailable returns 503 with Retry-After; clients of the API machinery retry it automatically.
 func unavailable(text string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable,
@@ -189,13 +195,13 @@ func unavailable(text string) error {
 	}}
 }
 
-// place is what a key says about an object.
+// place is the information about an object that its key contains.
 type place struct {
 	group, resource, organization, name string
 }
 
-// placeOf reads a key: <prefix><group>/<resource>/<organization>/<name>, without
-// a group for core/v1 and without an organization for what lies in none.
+// placeOf parses a key: <prefix><group>/<resource>/<organization>/<name>. The group is missing for
+// core/v1, the organization for objects without one.
 func (g *Guard) placeOf(key string) place {
 	parts := strings.Split(strings.TrimLeft(strings.TrimPrefix(key, g.prefix), "/"), "/")
 	p := place{name: parts[len(parts)-1]}
@@ -209,16 +215,17 @@ func (g *Guard) placeOf(key string) place {
 	return p
 }
 
-// keyOf is the key in etcd of what a store calls by this name.
+// keyOf returns the etcd key of an object that a store calls name.
 func (g *Guard) keyOf(name string) string { return g.prefix + strings.TrimPrefix(name, "/") }
 
-// counted says whether an object counts against the budget of its organization:
-// those of our kinds do, what the service tells about them does not.
+// counted reports whether an object counts against the budget of its organization: objects of our
+// kinds do, events do not.
 func (p place) counted() bool { return p.group != "" && p.organization != "" }
 
-// exceeded words a refusal as the API machinery words those of its own quotas.
+// exceeded returns an error in the form that Kubernetes uses for its own quotas.
 func (p place) exceeded(what string, requested, used, limit int64) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: p.group, Resource: p.resource}, p.name, fmt.Errorf(
-		"exceeded quota: resources.%s of organization %s, requested: %d, used: %d, limited: %d; delete what is not needed, or ask the operator to raise quotas.resources.%s",
+		"exceeded quota: resources.%s of organization %s, requested: %d, used: %d, limited: %d; "+
+			"delete objects that are not needed, or ask the operator to raise quotas.resources.%s",
 		what, cmp.Or(p.organization, "(none)"), requested, used, limit, what))
 }

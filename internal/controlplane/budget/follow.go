@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	page        = 100 // keys that are read at once, with their values
+	page        = 100 // keys per read, with their values
 	followRetry = time.Second
 )
 
-var errWatchEnded = errors.New("following what is stored: the watch ended")
+var errWatchEnded = errors.New("following the stored objects: etcd ended the watch")
 
-// Follow counts what is stored, and keeps counting until the context ends: also
-// what expires, and what other replicas write.
+// Follow counts the stored objects until the context ends, including objects that expire and writes
+// of other replicas.
 func (g *Guard) Follow(ctx context.Context, client *clientv3.Client, log *slog.Logger) {
 	for ctx.Err() == nil {
 		err := g.follow(ctx, client)
 		if ctx.Err() != nil {
 			return
 		}
-		log.Warn("counting what organizations have stored begins anew", slog.String("error", err.Error()))
+		log.Warn("following the usage of organizations failed; counting again", slog.Any("error", err))
 		select {
 		case <-time.After(followRetry):
 		case <-ctx.Done():
@@ -36,14 +36,14 @@ func (g *Guard) Follow(ctx context.Context, client *clientv3.Client, log *slog.L
 func (g *Guard) follow(ctx context.Context, client *clientv3.Client) error {
 	objects, revision, err := g.load(ctx, client)
 	if err != nil {
-		return fmt.Errorf("reading what is stored: %w", err)
+		return fmt.Errorf("reading the stored objects: %w", err)
 	}
 	g.usage.replace(objects, revision)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for response := range client.Watch(ctx, g.prefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1)) {
 		if err := response.Err(); err != nil {
-			return fmt.Errorf("following what is stored: %w", err)
+			return fmt.Errorf("following the stored objects: %w", err)
 		}
 		for _, event := range response.Events {
 			key := string(event.Kv.Key)
@@ -57,7 +57,7 @@ func (g *Guard) follow(ctx context.Context, client *clientv3.Client) error {
 	return errWatchEnded
 }
 
-// load reads everything, page by page, as it was at one revision.
+// load reads all keys, page by page, at one revision.
 func (g *Guard) load(ctx context.Context, client *clientv3.Client) (map[string]stored, int64, error) {
 	objects := map[string]stored{}
 	key, end, revision := g.prefix, clientv3.GetPrefixRangeEnd(g.prefix), int64(0)
@@ -82,5 +82,5 @@ func (g *Guard) load(ctx context.Context, client *clientv3.Client) (map[string]s
 	}
 }
 
-// sizeOf is what an object takes.
+// sizeOf returns the bytes that an object takes in the store.
 func sizeOf(key, value []byte) int64 { return int64(len(key) + len(value)) }

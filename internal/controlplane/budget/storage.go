@@ -18,8 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Transformers measures what other transformers make of an object: what comes
-// out of them is what etcd stores.
+// Transformers wraps other transformers and measures their output, which is what etcd stores.
 func (g *Guard) Transformers(next value.ResourceTransformers) value.ResourceTransformers {
 	return transformers{g, next}
 }
@@ -55,7 +54,7 @@ func (m measuring) TransformToStorage(ctx context.Context, data []byte, at value
 	return out, w.refusal
 }
 
-// plain transforms nothing.
+// plain returns the data unchanged.
 type plain struct{}
 
 func (plain) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
@@ -66,7 +65,7 @@ func (plain) TransformToStorage(_ context.Context, data []byte, _ value.Context)
 	return data, nil
 }
 
-// RESTOptions has every store opened with these options guarded.
+// RESTOptions makes the guard check every store that is opened with these options.
 func (g *Guard) RESTOptions(next generic.RESTOptionsGetter) generic.RESTOptionsGetter {
 	return restOptions{next, g}
 }
@@ -95,8 +94,7 @@ func (o restOptions) GetRESTOptions(resource schema.GroupResource,
 	return options, nil
 }
 
-// guarded is a store whose writes the guard decides about. The decision itself is
-// made by measuring, further down.
+// guarded is a store whose writes the guard checks. The transformer measuring makes the decision.
 type guarded struct {
 	storage.Interface
 	guard *Guard
@@ -117,7 +115,7 @@ func (s *guarded) GuaranteedUpdate(ctx context.Context, key string, destination 
 		tryUpdate, cached))
 }
 
-// begun finds the write of a context, or makes one.
+// begun returns the write of a context, or creates one.
 func begun(ctx context.Context) (context.Context, *write) {
 	w, ok := ctx.Value(writeKey{}).(*write)
 	if !ok {
@@ -128,8 +126,8 @@ func begun(ctx context.Context) (context.Context, *write) {
 	return ctx, w
 }
 
-// settle ends a write: what it held is stored now, or was not needed. What etcd
-// itself refuses is told in the same words.
+// settle ends a write: its hold becomes stored usage, or is released. Errors of a full etcd get the
+// same text as those of the guard.
 func (s *guarded) settle(w *write, out runtime.Object, err error) error {
 	refusal := w.refusal
 	if err == nil && w.held.key != "" {
@@ -148,16 +146,16 @@ func (s *guarded) settle(w *write, out runtime.Object, err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrGRPCNoSpace):
 		return s.guard.exhausted()
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrGRPCRequestTooLarge):
-		return apierrors.NewRequestEntityTooLargeError("the object would take " + strconv.FormatInt(size, 10) +
-			" bytes in the store, which etcd does not take")
+		return apierrors.NewRequestEntityTooLargeError("object would take " + strconv.FormatInt(size, 10) +
+			" bytes in the store, which is more than etcd accepts")
 	}
 	return err
 }
 
-// exhausted is the answer when etcd itself has run out of room.
+// exhausted returns the error for an etcd that has no space left.
 func (g *Guard) exhausted() error {
 	if g.store == nil {
-		return unavailable("etcd is full and stores nothing; see docs/howto/operate.md")
+		return unavailable("etcd is full and rejects writes; see docs/howto/operate.md")
 	}
 	g.store.Relieve()
 	return unavailable(noRoom(g.store.Room()))

@@ -5,32 +5,31 @@ import (
 	"sync"
 )
 
-// usage counts what every organization has stored. It is the sum of what is known
-// to be stored and of what is being written, so that no number of callers at the
-// same time gets past a limit.
+// usage counts the stored objects of every organization. The count includes writes in progress, so
+// that concurrent callers cannot exceed a limit together.
 type usage struct {
 	loaded chan struct{} // closed when everything stored was counted once
 	once   sync.Once
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // protects the fields below
 	objects       map[string]stored
 	organizations map[string]*account
 }
 
-// stored is what is known of one object.
+// stored is the counted state of one object.
 type stored struct {
 	organization string
 	size         int64
 	revision     int64
 }
 
-// account is what one organization has, and what it is about to have on top.
+// account is the usage of one organization, and the additional usage that its current writes hold.
 type account struct {
 	Usage
 	held Usage
 }
 
-// hold is what one write is about to add.
+// hold is the usage that one write will add.
 type hold struct {
 	key          string
 	organization string
@@ -42,7 +41,7 @@ func newUsage() *usage {
 	return &usage{loaded: make(chan struct{}), objects: map[string]stored{}, organizations: map[string]*account{}}
 }
 
-// wait returns when usage is known.
+// wait returns when the usage is known.
 func (u *usage) wait(ctx context.Context) error {
 	select {
 	case <-u.loaded:
@@ -57,15 +56,14 @@ func (u *usage) wait(ctx context.Context) error {
 	}
 }
 
-// growth is by how many bytes an object becomes larger.
+// growth returns by how many bytes a write makes an object larger.
 func (u *usage) growth(key string, size int64) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return size - u.objects[key].size
 }
 
-// hold takes what an object of this size adds to what is stored, unless that is
-// more than the limits allow.
+// hold reserves the usage that a write of this size adds, unless the limits would be exceeded.
 func (u *usage) hold(h *hold, key string, p place, size int64, limits Limits) (err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -97,7 +95,7 @@ func (u *usage) hold(h *hold, key string, p place, size int64, limits Limits) (e
 	return nil
 }
 
-// release gives back what a write held.
+// release returns the reserved usage of a write.
 func (u *usage) release(h *hold) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,7 +112,7 @@ func (u *usage) releaseLocked(h *hold) {
 	*h = hold{}
 }
 
-// settle turns what a write held into what is stored.
+// settle converts the reserved usage of a write into stored usage.
 func (u *usage) settle(h *hold, p place, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -123,7 +121,7 @@ func (u *usage) settle(h *hold, p place, revision int64) {
 	u.putLocked(key, p, size, revision)
 }
 
-// put notes that an object was stored; older news are passed over.
+// put records that an object was stored; older revisions are ignored.
 func (u *usage) put(key string, p place, size, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -143,7 +141,7 @@ func (u *usage) putLocked(key string, p place, size, revision int64) {
 	u.objects[key] = stored{p.organization, size, revision}
 }
 
-// remove notes that an object is gone, unless it was stored again since.
+// remove records that an object was deleted, unless it was stored again since.
 func (u *usage) remove(key string, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,8 +156,8 @@ func (u *usage) remove(key string, revision int64) {
 	u.forget(before.organization)
 }
 
-// replace puts what was read at a revision in the place of all that was known
-// before, except for what is newer.
+// replace sets the objects that were read at a revision, and keeps only newer ones of the previous
+// state.
 func (u *usage) replace(objects map[string]stored, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -181,7 +179,8 @@ func (u *usage) replace(objects map[string]stored, revision int64) {
 	u.once.Do(func() { close(u.loaded) })
 }
 
-// account finds that of an organization, or makes one. It is called with mu held.
+// account returns the account of an organization, and creates it if necessary. It is called with mu
+// held.
 func (u *usage) account(organization string) *account {
 	a, ok := u.organizations[organization]
 	if !ok {
@@ -191,8 +190,7 @@ func (u *usage) account(organization string) *account {
 	return a
 }
 
-// forget drops the account of an organization that has nothing. It is called with
-// mu held.
+// forget drops the account of an organization that has no usage. It is called with mu held.
 func (u *usage) forget(organization string) {
 	if a := u.organizations[organization]; a != nil && *a == (account{}) {
 		delete(u.organizations, organization)

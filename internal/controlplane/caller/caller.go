@@ -1,6 +1,6 @@
-// Package caller tells who makes a request of the resource API. The handler
-// chain in .. puts the caller into the request's context; the store and the
-// kinds ask for them here, without knowing the chain.
+// Package caller identifies the caller of a resource API request. The handler chain in ../apiserver
+// puts the caller into the request's context; the store and the kinds read it from there and do not
+// depend on the chain.
 package caller
 
 import (
@@ -13,7 +13,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// Caller is an authenticated principal as the machinery's user.
+// Caller is an authenticated principal in the form that the API machinery uses.
 type Caller struct{ *identity.Principal }
 
 var _ user.Info = Caller{}
@@ -40,16 +40,16 @@ func Principal(ctx context.Context) *identity.Principal {
 	return nil
 }
 
-// IsService says that the service itself is calling, over its loopback client:
-// the library gives this group to the holder of the loopback token, and our
-// authentication to nobody.
+// IsService reports whether the service itself is calling over its loopback client. The API
+// machinery gives this group to the holder of the loopback token, and our authenticator gives it to
+// no caller.
 func IsService(info user.Info) bool {
 	_, outsider := info.(Caller)
 	return !outsider && slices.Contains(info.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// ByService says so of the request of ctx. What carries no user at all did not
-// come through the chain, and is the service's own.
+// ByService reports whether the service itself made the request of ctx. A context without a user
+// did not come through the handler chain and belongs to the service.
 func ByService(ctx context.Context) bool {
 	info, ok := request.UserFrom(ctx)
 	return !ok || IsService(info)

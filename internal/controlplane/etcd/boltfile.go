@@ -10,16 +10,17 @@ import (
 	"os"
 )
 
-// The member keeps everything in one B+ tree in one file of pages:
+// The member stores everything in one B+ tree in one file of pages (numbers are sizes in bytes):
 //
 //	page:    id (8) | kind (2) | elements (2) | further pages (4) | ...
-//	meta:    magic, version, page size, flags (4 each) | root, sequence, free list, pages, transaction, checksum (8 each)
+//	meta:    magic, version, page size, flags (4 each) |
+//	         root, sequence, free list, pages, transaction, checksum (8 each)
 //	branch:  elements of key position, key size (4 each) | page (8)
 //	leaf:    elements of flags, key position, key size, value size (4 each)
 //
-// The library maps the file into memory and follows what it finds there; damage
-// ends the process, with a trace of its insides. checkTree reads the file like any
-// other and believes nothing, so that damage can be told before the member starts.
+// bbolt maps the file into memory and follows its pointers without checking them; damage crashes
+// the process. checkTree reads the file with ordinary reads and checks every value, so that damage
+// is reported before the member starts.
 const (
 	pageHeader  = 16
 	element     = 16
@@ -33,31 +34,31 @@ const (
 	kindFreeList = 0x10
 	leafIsBucket = 0x01
 
-	keyBucket = "key" // etcd's, with everything that is stored
+	keyBucket = "key" // etcd's bucket that contains all keys
 
 	maxDepth    = 64
 	maxProblems = 20
 )
 
-// tree is a file that is being checked.
+// tree is the state of checking one file.
 type tree struct {
 	file     io.ReaderAt
 	size     int64
 	pageSize int64
-	pages    uint64 // in use or free
+	pages    uint64 // used and free pages together
 	seen     map[uint64]bool
-	keys     bool // something is stored
+	keys     bool // at least one key is stored
 	problems []error
 }
 
-// checkTree returns what is damaged in a file of the library, nil when nothing is,
-// and whether there is anything in it.
+// checkTree returns the damage in a bbolt file, nil if there is none, and whether anything is
+// stored in the file.
 func checkTree(path string) (used bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	info, err := file.Stat()
 	if err != nil || info.Size() == 0 {
 		return false, err
@@ -68,7 +69,7 @@ func checkTree(path string) (used bool, err error) {
 		return false, err
 	}
 	if int64(t.pages) > t.size/t.pageSize {
-		return false, fmt.Errorf("it has %d bytes, and its %d pages need %d: it was cut short", t.size, t.pages,
+		return false, fmt.Errorf("file has %d bytes, but its %d pages need %d: it is truncated", t.size, t.pages,
 			int64(t.pages)*t.pageSize)
 	}
 	t.walk(root, 0, keyRange{})
@@ -82,7 +83,7 @@ func (t *tree) problem(format string, args ...any) {
 	}
 }
 
-// readMeta finds the newer of the two meta pages that is whole.
+// readMeta reads the newer of the two meta pages, or the one that is intact.
 func (t *tree) readMeta() (root, free uint64, err error) {
 	var newest uint64
 	found := false
@@ -112,15 +113,15 @@ func (t *tree) readMeta() (root, free uint64, err error) {
 		}
 	}
 	if !found {
-		return 0, 0, errors.New("both of its meta pages are damaged")
+		return 0, 0, errors.New("both meta pages are damaged")
 	}
 	return root, free, nil
 }
 
-// page reads a page with those that continue it, and marks them as seen.
+// page reads a page with its continuation pages, and records them as seen.
 func (t *tree) page(id uint64) (kind uint16, count int, data []byte, ok bool) {
 	if id >= t.pages {
-		t.problem("page %d is named and does not exist", id)
+		t.problem("page %d is referenced but does not exist", id)
 		return 0, 0, nil, false
 	}
 	head := make([]byte, pageHeader)
@@ -130,7 +131,7 @@ func (t *tree) page(id uint64) (kind uint16, count int, data []byte, ok bool) {
 	}
 	more := uint64(binary.LittleEndian.Uint32(head[12:]))
 	if binary.LittleEndian.Uint64(head) != id || id+more >= t.pages {
-		t.problem("page %d does not begin as a page", id)
+		t.problem("page %d has an invalid header", id)
 		return 0, 0, nil, false
 	}
 	for i := id; i <= id+more; i++ {
@@ -148,15 +149,15 @@ func (t *tree) page(id uint64) (kind uint16, count int, data []byte, ok bool) {
 	return binary.LittleEndian.Uint16(head[8:]), int(binary.LittleEndian.Uint16(head[10:])), data, true
 }
 
-// keyRange is where the keys of a page have to be: from low on, and before high
-// unless that is nil.
+// keyRange is the range in which the keys of a page must lie: from low on, and before high unless
+// that is nil.
 type keyRange struct{ low, high []byte }
 
 func (r keyRange) has(key []byte) bool {
 	return bytes.Compare(key, r.low) >= 0 && (r.high == nil || bytes.Compare(key, r.high) < 0)
 }
 
-// walk checks a page and what is below it.
+// walk checks a page and the pages below it.
 func (t *tree) walk(id uint64, depth int, within keyRange) {
 	if depth > maxDepth || len(t.problems) >= maxProblems {
 		t.problem("page %d is too deep in the tree", id)
@@ -171,7 +172,7 @@ func (t *tree) walk(id uint64, depth int, within keyRange) {
 		return
 	}
 	if kind == kindBranch && count == 0 {
-		t.problem("page %d is a branch without leaves", id)
+		t.problem("page %d is a branch without elements", id)
 	}
 	keys, ok := t.keysOf(id, kind, count, data, within)
 	if !ok {
@@ -191,7 +192,7 @@ func (t *tree) walk(id uint64, depth int, within keyRange) {
 	}
 }
 
-// keysOf returns the keys of a page, once they are where they should be.
+// keysOf returns the keys of a page after checking their positions and their order.
 func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within keyRange) (keys [][]byte, ok bool) {
 	for i := range count {
 		at := pageHeader + i*element
@@ -202,7 +203,7 @@ func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within key
 		}
 		start := at + pos
 		if start < pageHeader+count*element || start+size+value > len(data) {
-			t.problem("page %d: element %d points outside of it", id, i)
+			t.problem("page %d: element %d points outside the page", id, i)
 			return nil, false
 		}
 		key := data[start : start+size]
@@ -215,7 +216,7 @@ func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within key
 	return keys, true
 }
 
-// leaf checks an element of a leaf, from its place in the page on.
+// leaf checks an element of a leaf; data begins at the element.
 func (t *tree) leaf(id uint64, data, key []byte, depth int) {
 	if binary.LittleEndian.Uint32(data)&leafIsBucket == 0 {
 		return
@@ -230,7 +231,7 @@ func (t *tree) leaf(id uint64, data, key []byte, depth int) {
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
 		t.keys = t.keys || isKeys
 		t.walk(root, depth+1, keyRange{})
-	} else if isKeys && len(value) >= 2*element { // it is small, and within the leaf
+	} else if isKeys && len(value) >= 2*element { // an inline bucket, stored in the leaf itself
 		t.keys = binary.LittleEndian.Uint16(value[element+10:]) > 0
 	}
 }
@@ -256,7 +257,7 @@ func (t *tree) checkFree(id uint64) {
 	}
 	for i := range count {
 		if free := binary.LittleEndian.Uint64(ids[8*i:]); free < 2 || free >= t.pages || t.seen[free] {
-			t.problem("page %d is called free, and is in use or does not exist", free)
+			t.problem("page %d is listed as free, but is in use or does not exist", free)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 const damageKeys = 40
 
-// TestFaultDamagedEtcd damages the files of a member: it starts and has
-// everything, or says in a sentence that it is damaged. It never ends the process.
+// TestFaultDamagedEtcd damages the files of a member. The member must start with all its data, or
+// return an error that reports the damage. It must never end the process.
 func TestFaultDamagedEtcd(t *testing.T) {
 	t.Parallel()
 	closed, crashed := filledMember(t)
@@ -28,7 +28,7 @@ func TestFaultDamagedEtcd(t *testing.T) {
 		return data
 	}
 	cut := func(data []byte) []byte { return data[:rng.IntN(used(data))] }
-	head := func(data []byte) []byte { // of a page, where the library would run into it
+	head := func(data []byte) []byte { // flips a bit in a page header, where the library would crash on it
 		page := rng.IntN(used(data)/4096 + 1)
 		data[min(page*4096+rng.IntN(64), len(data)-1)] ^= 1 << rng.IntN(8)
 		return data
@@ -45,7 +45,7 @@ func TestFaultDamagedEtcd(t *testing.T) {
 		"after an orderly stop": {closed, []func([]byte) []byte{flip, cut, gone}},
 		"after a crash":         {crashed, []func([]byte) []byte{head, gone}},
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: they share the random numbers
+		t.Run(name, func(t *testing.T) { // sequential: the cases share the random numbers
 			fault := tally.Fault{Name: "damaged etcd file, " + name}
 			refused := 0
 			for _, file := range filesOf(t, tc.dir) {
@@ -67,14 +67,14 @@ func TestFaultDamagedEtcd(t *testing.T) {
 				}
 			}
 			if refused == 0 {
-				t.Error("got no refusal, want some")
+				t.Error("every damaged member started, want some to fail")
 			}
 			fault.Record(t)
 		})
 	}
 }
 
-// judge starts a member from damaged files and says whether it did.
+// judge starts a member from damaged files, checks its data, and reports whether it started.
 func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	t.Helper()
 	fault.Checked += damageKeys
@@ -83,11 +83,11 @@ func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
 		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") ||
 			strings.Contains(err.Error(), "goroutine") {
 			fault.Wrong++
-			t.Logf("%s: got %v, want a sentence with a remedy", file, err)
+			t.Logf("%s: got %v, want an error that says what to do", file, err)
 		}
 		return false
 	}
-	defer func() { _ = m.Close() }() // a damaged one may not like it
+	defer func() { _ = m.Close() }() // closing a damaged member may fail
 	client, err := m.Endpoints().Client(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
 			t.Fatalf("%s: get: %v", file, err)
 		case len(got.Kvs) == 0:
 			fault.Lost++
-			t.Logf("%s: key %d is missing without a word", file, i)
+			t.Logf("%s: key %d is missing, but the member started", file, i)
 		case string(got.Kvs[0].Value) != value(i):
 			fault.Wrong++
 			t.Logf("%s: key %d has another value", file, i)
@@ -111,8 +111,8 @@ func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
 
 func value(i int) string { return strings.Repeat(fmt.Sprint("value ", i, ";"), 100) }
 
-// filledMember makes the folder of a member that was stopped, and of one that was
-// not.
+// filledMember returns the directory of a member that was stopped in order, and a copy taken while
+// it ran.
 func filledMember(t *testing.T) (closed, crashed string) {
 	t.Helper()
 	closed, crashed = t.TempDir(), t.TempDir()
@@ -149,7 +149,7 @@ func filesOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// used is how much of a file is more than the zeros at its end.
+// used returns the length of data without the zeros at its end.
 func used(data []byte) int {
 	n := len(data)
 	for n > 1 && data[n-1] == 0 {
@@ -158,7 +158,7 @@ func used(data []byte) int {
 	return n
 }
 
-// change rewrites a file; nil removes it.
+// change rewrites a file; a nil result of harm removes it.
 func change(t *testing.T, path string, harm func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)

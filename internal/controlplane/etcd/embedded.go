@@ -1,20 +1,21 @@
-// Package etcd starts the embedded etcd member that keeps the resources, and
-// describes how to reach an external one.
+// Package etcd starts the embedded etcd member that stores the resources, and describes how to
+// reach an external etcd.
 //
-// It owns the member's life: open, ready, close. What is stored in it is the
-// business of internal/controlplane/apiserver; nobody above asks whether the member is
-// embedded or remote.
+// It owns the member's life cycle (open, ready, close), its space (compaction, defragmentation,
+// quota) and its files (snapshot, restore, seed, damage check). internal/controlplane/apiserver
+// owns the stored objects. Packages above this one do not distinguish an embedded member from a
+// remote one.
 //
-// The embedded member has no listener for clients. etcd trusts whoever reaches it,
-// so it is reached from inside the process only. The store calls it
-// (Endpoints.Call); what can only dial does so over pipes. A member that is alone
-// listens nowhere; one of a group (group.go) listens for the other members, who show
-// certificates (port.go).
+// The embedded member has no listener for clients. etcd trusts every client that can connect, so
+// clients connect from inside the process only: the store calls it directly (Endpoints.Call), and
+// code that must dial uses in-process pipes. A single member opens no port; a member of an ensemble
+// (ensemble.go) opens one for its peers, which authenticate with certificates (peerserver.go).
 //
-// It never stays full: it is compacted and defragmented when that is worthwhile
-// (maintain.go), and whoever writes for callers asks first how much room there is
-// (room.go) and refuses early, so that what the service itself writes always
-// finds some.
+// The member does not stay full. It compacts and defragments its store when that is worthwhile
+// (maintain.go). Code that writes on behalf of callers checks the free space first (space.go) and
+// rejects early, so that the service's own writes always succeed.
+//
+// The package has no mutexes: members and observers share state through atomics and channels.
 package etcd
 
 import (
@@ -45,38 +46,38 @@ import (
 type Options struct {
 	// Logger of the member; nothing is logged when nil.
 	Logger *zap.Logger
-	// Log is for what the member does by itself; nil: nothing is logged.
+	// Log receives the records about maintenance and joining; nothing is logged when nil.
 	Log *slog.Logger
-	// QuotaBytes bounds what callers may have stored; 8 GiB when zero. The
-	// service itself may go a little further (reserve).
+	// QuotaBytes limits the bytes that callers may store; 8 GiB when zero. The service itself may
+	// exceed it by reserve.
 	QuotaBytes int64
-	// Unsafe leaves out fsync. For tests that do not look at durability.
+	// Unsafe skips fsync. For tests that do not check durability.
 	Unsafe bool
-	// Group has the member run with others; nil: alone.
+	// Group makes the member join others; nil starts a single member.
 	Group *Group
 }
 
 const (
 	defaultQuota = 8 << 30
-	// snapshotEvery is after how many changes etcd takes a snapshot; a member that starts
-	// applies what came since its last one, and takes no changes while more than 5,000
-	// are left, which etcd's own 10,000 allow.
+	// snapshotEvery is the number of changes between two etcd snapshots. A starting member applies
+	// the changes since its last snapshot and rejects new ones while more than 5,000 are left;
+	// etcd's default of 10,000 would allow that.
 	snapshotEvery   = 4000
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
-	// slow is what etcd warns about. Its own tenth of a second is meant for members
-	// that others wait for; here it is a busy moment of the machine.
+	// slow is the duration from which etcd warns about a request. etcd's default of 100 ms suits
+	// members on which others wait; here it would only report a busy machine.
 	slow = 2 * time.Second
-	// oftenPings is how often clients may ping. They are of this process, and the API
-	// machinery pings every half minute; by itself gRPC would take that for abuse, and
-	// close the connection with all its watches after the third.
+	// oftenPings is the minimum interval between client pings. The clients run in this process and
+	// the API machinery pings every 30 s; with gRPC's default policy the server would close the
+	// connection with all its watches after the third ping.
 	oftenPings = time.Second
-	// embeddedHost stands for the member in its own records; nobody resolves it.
+	// embeddedHost stands for the member in its own records; it is never resolved.
 	embeddedHost = "embedded:2379"
 )
 
-// started counts members: clients tell them apart by URL, and the API machinery
-// keeps one compaction loop per URL and process.
+// started counts members. Each gets a URL of its own, because clients identify members by URL and
+// the API machinery runs one compaction loop per URL and process.
 var started atomic.Int64
 
 // Member is a running embedded etcd.
@@ -84,27 +85,27 @@ type Member struct {
 	etcd   *embed.Etcd
 	server *grpc.Server
 	pipes  *pipes
-	port   *port // nil when it is alone
+	port   *port // nil for a single member
 	url    string
 	dir    string
 	failed chan error
 	closed chan struct{}
-	lost   atomic.Bool // part of it has ended without the rest
+	lost   atomic.Bool // a goroutine of etcd has ended without the rest
 
-	quota      int64 // of callers
-	hard       int64 // of etcd
+	quota      int64 // bytes that callers may store
+	hard       int64 // bytes after which etcd itself rejects writes
 	log        *slog.Logger
-	relieve    chan struct{} // asks maintain for compaction
+	relieve    chan struct{} // requests compaction from maintain
 	maintained chan struct{} // closed when maintain has ended
 }
 
-// Start runs a member that keeps its data in dir. One of a group is ready when there
-// is a majority, however long that takes.
+// Start starts a member that stores its data in dir. A member of an ensemble is ready when a
+// majority exists; Start waits for that until ctx ends.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	opts.QuotaBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the etcd directory: %w", err)
+		return nil, fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	if err := Intact(dir); err != nil {
 		return nil, damaged(dir, err)
@@ -136,7 +137,7 @@ func startAlone(ctx context.Context, dir string, opts Options) (*Member, error) 
 	select {
 	case <-e.Server.ReadyNotify():
 		return serve(e, cfg, dir, words, opts), nil
-	case err := <-words.said: // nothing of it can be closed in good order
+	case err := <-words.said: // the goroutine has ended, so etcd cannot be closed in order
 		return nil, startError(dir, err)
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
@@ -149,8 +150,8 @@ func startAlone(ctx context.Context, dir string, opts Options) (*Member, error) 
 	return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 }
 
-// startError says what kept the member from starting. With a disk that works, that
-// is what the files hold.
+// startError wraps an error that kept the member from starting. Unless the disk is full or
+// unreadable, damaged files are the cause.
 func startError(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
@@ -164,12 +165,11 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	cfg.Dir = dir
 	cfg.ListenClientUrls, cfg.ListenPeerUrls = nil, nil
 	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: embeddedHost}}
-	// The advertised peer URL is part of the member's stored identity; nobody
-	// ever dials it.
+	// The advertised peer URL is part of the member's stored identity; it is never dialed.
 	advertised := url.URL{Scheme: "http", Host: "localhost:2380"}
 	cfg.AdvertisePeerUrls = []url.URL{advertised}
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
-	// One member elects itself: short ticks make that quick.
+	// A single member elects itself; short ticks make that fast.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
 	if opts.Group != nil {
 		opts.Group.configure(cfg)
@@ -191,13 +191,13 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	return cfg, nil
 }
 
-// reserve is what the service itself may store beyond the quota of callers:
-// deletions, revocations, conditions, signing keys. A store that is larger than
-// its quota when it is opened gets it on top of what it has, so that a server can
-// always start and let its callers delete.
+// reserve returns the bytes that the service itself may store beyond the quota of callers:
+// deletions, revocations, conditions, signing keys. A store that is larger than its quota when it
+// is opened gets the reserve on top of its size, so that a server can always start and let its
+// callers delete.
 func reserve(quota int64) int64 { return max(quota/4, 32<<20) }
 
-// fileSize is that of a member's store, 0 for a new one.
+// fileSize returns the size of a member's store, 0 for a new one.
 func fileSize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
 	if err != nil {
@@ -206,7 +206,7 @@ func fileSize(dir string) int64 {
 	return info.Size()
 }
 
-// serve answers clients inside the process.
+// serve serves clients inside the process.
 func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts Options) *Member {
 	pings := grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 		MinTime:             oftenPings,
@@ -231,7 +231,7 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts 
 			m.lost.Store(true)
 			m.fail(err)
 		case <-e.Server.StopNotify():
-			m.fail(errors.New("the member stopped"))
+			m.fail(errors.New("etcd member stopped"))
 		}
 	}()
 	m.recoverSpace()
@@ -239,7 +239,7 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts 
 	return m
 }
 
-// fail reports what ended the member, unless that was Close.
+// fail reports the error that ended the member, unless Close ended it.
 func (m *Member) fail(err error) {
 	select {
 	case <-m.closed:
@@ -248,7 +248,7 @@ func (m *Member) fail(err error) {
 	}
 }
 
-// Endpoints says how to reach the member: only from inside this process.
+// Endpoints returns how to reach the member, which works from inside this process only.
 func (m *Member) Endpoints() Endpoints {
 	return Endpoints{
 		URLs: []string{m.url}, Dial: m.pipes.dial,
@@ -256,14 +256,14 @@ func (m *Member) Endpoints() Endpoints {
 	}
 }
 
-// Failed delivers the error that ended the member, if one ever does.
+// Failed delivers the error that ended the member, if one occurs.
 func (m *Member) Failed() <-chan error { return m.failed }
 
-// stepDownPatience is how long a leader waits for another member to take its place.
-// When all members end at the same time there is none.
+// stepDownPatience bounds the wait for another member to become leader. When all members stop at
+// the same time, none does.
 const stepDownPatience = 2 * time.Second
 
-// stop stops the server; a leader makes another member the leader first, if it can.
+// stop stops the server. A leader first tries to transfer leadership to another member.
 func (m *Member) stop() {
 	stopped := make(chan struct{})
 	go func() {
@@ -290,9 +290,9 @@ func (m *Member) Close() error {
 	}
 	m.stop()
 	if m.lost.Load() {
-		return nil // it would wait for what has ended already
+		return nil // Close would wait for the goroutine that has ended
 	}
 	m.etcd.Close()
-	_ = noteClose(m.dir) // as after a crash then: the next start looks at everything
+	_ = noteClose(m.dir) // without the record the next start checks every file, as after a crash
 	return nil
 }

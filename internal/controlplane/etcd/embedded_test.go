@@ -27,7 +27,7 @@ func TestMemberKeepsItsDataOverARestart(t *testing.T) {
 	}
 }
 
-// TestSnapshotsComeOften: a member that starts has few changes to apply again.
+// TestSnapshotsComeOften checks that a starting member has few changes to apply again.
 func TestSnapshotsComeOften(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestSnapshotsComeOften(t *testing.T) {
 		if err := writers.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		// Before it ends: then it would take one in any case.
+		// Count before Close, which takes a snapshot in any case.
 		if snapshots, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(snapshots) == 0 ||
 			err != nil {
 			t.Errorf("after 5,000 changes: got snapshots %v with error %v, want one", snapshots, err)
@@ -55,9 +55,9 @@ func TestSnapshotsComeOften(t *testing.T) {
 	})
 }
 
-// TestRestoredSnapshot takes a snapshot of a member, changes what it holds, and
-// starts another one from the snapshot: it holds what there was, takes writes and
-// keeps them over a restart, and tells those who saw what was lost.
+// TestRestoredSnapshot takes a snapshot of a member, changes the data, and starts another member
+// from the snapshot. The restored member must have the data of the snapshot, accept writes, keep
+// them over a restart, and reject watches from the lost revisions.
 func TestRestoredSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func TestRestoredSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := written.Header.Revision; got <= revision {
-			t.Errorf("the first write after restoring has revision %d, want more than %d, which somebody may have seen",
+			t.Errorf("first write after restoring: got revision %d, want more than %d, which clients may have seen",
 				got, revision)
 		}
 		watch := <-client.Watch(t.Context(), "spring", clientv3.WithRev(revision))
@@ -105,7 +105,8 @@ func TestRestoredSnapshot(t *testing.T) {
 	}
 }
 
-// A client that pings now and then, as the API machinery does, keeps its connection.
+// TestPingsAreNoAbuse checks that a client that pings regularly, as the API machinery does, keeps
+// its connection.
 func TestPingsAreNoAbuse(t *testing.T) {
 	t.Parallel()
 	with(t, t.TempDir(), func(m *etcd.Member) {
@@ -148,7 +149,7 @@ func TestPingsAreNoAbuse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-answered; err != nil {
-				t.Fatalf("ping %d: got %v, want an answer", i, err)
+				t.Fatalf("ping %d: got %v, want a response", i, err)
 			}
 			<-pause.C
 		}
@@ -179,7 +180,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := etcd.Restore(damaged, filepath.Join(dir, name+" restored")); err == nil {
-			t.Errorf("a snapshot that is %s: restored, want an error", name)
+			t.Errorf("snapshot that is %s: got no error, want one", name)
 		}
 	}
 }

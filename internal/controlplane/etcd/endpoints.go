@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Endpoints says how to reach etcd.
+// Endpoints describes how to reach etcd.
 type Endpoints struct {
 	URLs     []string
 	CAFile   string
@@ -20,9 +20,8 @@ type Endpoints struct {
 	KeyFile  string
 	// Dial connects to a host of the URLs; nil means over the network.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Call makes a client that calls a member in this process as functions are
-	// called, without connections and messages between; nil when there is none.
-	// Whoever asks for a client closes it.
+	// Call creates a client that calls a member in this process directly, without connections and
+	// encoded messages; nil if there is no such member. The caller closes the client.
 	Call func() *clientv3.Client
 }
 

@@ -14,9 +14,9 @@ import (
 	"freshet/test/tally"
 )
 
-// TestFaultMemberRunsFull writes past every bound, as nobody should: the member
-// takes deletions, stores again by itself once there is room, and a member that is
-// full when it starts has room for a little more.
+// TestFaultMemberRunsFull ignores the quota and writes until etcd rejects writes. The member must
+// accept deletions, accept writes again once there is space, and have space for small writes when
+// it starts full.
 func TestFaultMemberRunsFull(t *testing.T) {
 	t.Parallel()
 	const quota = 8 << 20
@@ -48,11 +48,11 @@ func TestFaultMemberRunsFull(t *testing.T) {
 		}
 	}
 	if room := m.Room(); room.TakesChanges(0) || room.Used < quota {
-		t.Errorf("a full member says %+v", room)
+		t.Errorf("full member: got %+v, want no space for changes", room)
 	}
 	fault.Checked = stored
 
-	// A restart does not clear it up, but has room for what the service writes.
+	// A restart does not free space, but leaves some for the service's own writes.
 	_ = client.Close()
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
@@ -64,13 +64,13 @@ func TestFaultMemberRunsFull(t *testing.T) {
 		t.Errorf("a small write after the restart of a full member: %v", err)
 	}
 	if room := m.Room(); room.TakesGrowth(0) || room.Exhausted {
-		t.Errorf("after the restart it says %+v, want one without room for callers that stores", room)
+		t.Errorf("after the restart: got %+v, want no space for callers and no alarm", room)
 	}
 	res, err := client.Get(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fault.Lost = max(0, stored-int(res.Count)) // what was refused may be there
+	fault.Lost = max(0, stored-int(res.Count)) // rejected writes may have been stored
 
 	if _, err := client.Delete(t.Context(), "key-", clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestFaultMemberRunsFull(t *testing.T) {
 	defer tick.Stop()
 	for room := m.Room(); !room.TakesGrowth(1<<20) || room.File > quota; room = m.Room() {
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("nothing was given back: %+v", room)
+			t.Fatalf("no space was freed: %+v", room)
 		}
 		m.Relieve()
 		<-tick.C

@@ -18,40 +18,40 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Peer is a member of a group and where the others reach it.
+// Peer is the name of an ensemble member and the address at which the other members reach it.
 type Peer struct{ Name, Address string }
 
-// Group has a member run with others. It listens for them and for nobody else: each
-// side shows a certificate of the group's authority. Clients reach it from inside
-// the process only, as without a group.
+// Group configures a member that runs in an ensemble. The member listens for its peers only, and
+// both ends of a connection authenticate with a certificate of the ensemble's authority. Clients
+// connect from inside the process only, as with a single member.
 type Group struct {
-	// Self is the name of this member, Peers all of them with it.
+	// Self is the name of this member. Peers contains all members, this one included.
 	Self  string
 	Peers []Peer
 	// Listen is the IP address and port that peers connect to.
 	Listen string
-	// ID is the same on all members, and unlike that of every other group.
+	// ID is the same on all members and different for every other ensemble.
 	ID string
-	// Existing says that a member without data joins a group that runs, in place of
-	// one that is lost.
+	// Existing is set when a member without data joins a running ensemble in place of a lost
+	// member.
 	Existing                  bool
 	CAFile, CertFile, KeyFile string
-	// Waiting is told why the member is not ready yet, every now and then.
+	// Waiting is called from time to time with the reason why the member is not ready yet.
 	Waiting func(why string)
 }
 
 const (
-	// groupTick and groupElection are etcd's own for members in one place: a leader
-	// that is silent for a second is replaced.
+	// groupTick and groupElection, in milliseconds, are etcd's defaults for members in one data
+	// center: a leader that sends nothing for a second is replaced.
 	groupTick     = 100
 	groupElection = 1000
-	// waitingEvery is how often a member that waits says so.
+	// waitingEvery is the interval at which a waiting member logs that it waits.
 	waitingEvery = 10 * time.Second
-	// joinAgain is how long a member waits that found nobody to join.
+	// joinAgain is the retry interval of a member that has found no other member to join.
 	joinAgain = time.Second
 )
 
-// configure makes the member one of the group. etcd itself listens nowhere: port does.
+// configure adds the ensemble's settings to cfg. The peer server opens the listener, not etcd.
 func (g *Group) configure(cfg *embed.Config) {
 	cfg.Name = g.Self
 	for _, p := range g.Peers {
@@ -67,12 +67,12 @@ func (g *Group) configure(cfg *embed.Config) {
 	cfg.TickMs, cfg.ElectionMs = groupTick, groupElection
 }
 
-// tls is how members show each other who they are.
+// tls returns the certificates with which members authenticate each other.
 func (g *Group) tls() transport.TLSInfo {
 	info := transport.TLSInfo{
 		CertFile: g.CertFile, KeyFile: g.KeyFile, TrustedCAFile: g.CAFile, ClientCertAuth: true,
-		// Who has a certificate of the authority that names a member is one, wherever it
-		// comes from.
+		// A certificate of the authority that names a member is sufficient, whatever address the
+		// connection comes from.
 		SkipClientSANVerify: true,
 	}
 	for _, p := range g.Peers {
@@ -83,7 +83,7 @@ func (g *Group) tls() transport.TLSInfo {
 
 func secured(address string) url.URL { return url.URL{Scheme: "https", Host: address} }
 
-// initialCluster lists the members in the words of etcd.
+// initialCluster lists the members in etcd's syntax.
 func (g *Group) initialCluster() string {
 	list := make([]string, len(g.Peers))
 	for i, p := range g.Peers {
@@ -93,13 +93,12 @@ func (g *Group) initialCluster() string {
 	return strings.Join(list, ",")
 }
 
-// ErrReplaced says that the member has lost its data and cannot come back by itself.
+// ErrReplaced reports that the member has lost its data and cannot rejoin under its old identity.
 var ErrReplaced = errs.New(errs.Precondition,
-	"its data directory is empty and the group knows it already: it would vote twice; "+
-		"make it a new member with freshet cluster replace, and join with the new bundle")
+	"data directory is empty, but the ensemble already has a member of this name, and a second one would vote twice; "+
+		"create a new member with freshet ensemble replace, and join with the new bundle")
 
-// groupError says what keeps a member of a group from starting; again says that it
-// is worth another try.
+// groupError returns why a member of an ensemble cannot start, and whether a retry may succeed.
 func groupError(dir string, err error) (again bool, _ error) {
 	text := err.Error()
 	switch {
@@ -107,18 +106,18 @@ func groupError(dir string, err error) (again bool, _ error) {
 		return false, ErrReplaced
 	case strings.Contains(text, "could not retrieve cluster information"):
 		return true, errors.New("no other member can be reached")
-	case strings.Contains(text, "incompatible with current running cluster"): // also when nobody says what it runs
-		return true, errors.New("a member of the group was reached, and then none said that it runs a version of " +
-			"etcd that goes with this one; see that they run, all with the same version of freshet")
+	case strings.Contains(text, "incompatible with current running cluster"): // also if no member returns its version
+		return true, errors.New("a member was reached, but no member returned an etcd version that is compatible " +
+			"with this one; check that the members run, all with the same version of freshet")
 	case strings.Contains(text, "member count is unequal"),
 		strings.Contains(text, "unmatched member while checking PeerURLs"):
-		return false, errs.New(errs.Precondition, "the group has other members than members.list says, or has not "+
-			"been told of this one: see freshet cluster status, and freshet cluster replace for a machine that is lost")
+		return false, errs.New(errs.Precondition, "members of the ensemble differ from members.list, or this member "+
+			"is not one of them; see freshet ensemble status, and freshet ensemble replace for a lost machine")
 	}
 	return false, startError(dir, err)
 }
 
-// start starts a member and returns when it belongs to a majority.
+// start starts a member and returns when the member belongs to a majority.
 func (g *Group) start(ctx context.Context, dir string, opts Options) (_ *Member, err error) {
 	p, err := g.open()
 	if err != nil {
@@ -147,7 +146,7 @@ func (g *Group) start(ctx context.Context, dir string, opts Options) (_ *Member,
 	return m, nil
 }
 
-// join starts a member's etcd, and tries again while it finds nobody to join.
+// join starts the member's etcd, and retries while it finds no other member to join.
 func (g *Group) join(ctx context.Context, dir string, opts Options) (*embed.Etcd, *embed.Config, *lastWords, error) {
 	tell := time.NewTicker(waitingEvery)
 	defer tell.Stop()
@@ -168,9 +167,9 @@ func (g *Group) join(ctx context.Context, dir string, opts Options) (*embed.Etcd
 		g.Waiting(err.Error())
 		select {
 		case <-tell.C:
-			opts.Log.Warn("this member has no data yet and waits for one that has; see that the others run and that "+
+			opts.Log.Warn("member has no data yet and waits for one with data; check that the others run and that "+
 				"their etcd addresses can be reached",
-				slog.String("member", g.Self), slog.String("error", err.Error()))
+				slog.String("member", g.Self), slog.Any("error", err))
 		case <-time.After(joinAgain):
 		case <-ctx.Done():
 			return nil, nil, nil, context.Cause(ctx)
@@ -190,10 +189,10 @@ func (g *Group) await(ctx context.Context, dir string, e *embed.Etcd, words *las
 		case err := <-words.said:
 			return startError(dir, err)
 		case <-e.Server.StopNotify():
-			return fmt.Errorf("starting embedded etcd as member %s: it was removed from the group: make it a new "+
-				"member with freshet cluster replace", g.Self)
+			return fmt.Errorf("starting embedded etcd as member %s: the member was removed from the ensemble; create "+
+				"a new member with freshet ensemble replace", g.Self)
 		case <-tick.C:
-			log.Warn("this member waits for a majority of the group; see that the others run and that their etcd "+
+			log.Warn("member waits for a majority of the ensemble; check that the others run and that their etcd "+
 				"addresses can be reached",
 				slog.String("member", g.Self), slog.String("needs", g.majority()))
 		case <-ctx.Done():
@@ -207,7 +206,7 @@ func (g *Group) majority() string {
 	return fmt.Sprintf("%d of %d members", len(g.Peers)/2+1, len(g.Peers))
 }
 
-// Leader names the member that leads; "" while there is none.
+// Leader returns the name of the leader, or "" if there is none.
 func (m *Member) Leader() string {
 	leader := m.etcd.Server.Leader()
 	for _, member := range m.etcd.Server.Cluster().Members() {
@@ -218,7 +217,7 @@ func (m *Member) Leader() string {
 	return ""
 }
 
-// StepDown makes another member the leader when this one is, and says whether it was.
+// StepDown transfers leadership to another member if this one leads, and reports whether it led.
 func (m *Member) StepDown(ctx context.Context) (led bool, err error) {
 	server := m.etcd.Server
 	self := server.MemberID()
@@ -237,34 +236,34 @@ func (m *Member) StepDown(ctx context.Context) (led bool, err error) {
 		}
 	}
 	return true, errs.Newf(errs.Unavailable,
-		"no other member takes the lead of etcd, ask again when the others are ready: %w", err)
+		"no other member became the leader of etcd; retry when the others are ready: %w", err)
 }
 
-// Replace takes a lost member out of the group and puts a new one, without data, in
-// its place.
+// Replace removes a lost member from the ensemble and adds a new one, without data, at its
+// address.
 func Replace(ctx context.Context, client *clientv3.Client, lost Peer) error {
 	list, err := client.MemberList(ctx)
 	if err != nil {
-		return fmt.Errorf("asking etcd for its members: %w", err)
+		return fmt.Errorf("listing the members of etcd: %w", err)
 	}
 	at := "https://" + lost.Address
 	for _, member := range list.Members {
 		if member.Name == "" && len(member.PeerURLs) == 1 && member.PeerURLs[0] == at {
-			return nil // it is expected already
+			return nil // an earlier call has added it
 		}
 		if member.Name == lost.Name {
 			if _, err := client.MemberRemove(ctx, member.ID); err != nil {
-				return fmt.Errorf("taking member %s out of etcd: %w", lost.Name, err)
+				return fmt.Errorf("removing member %s from etcd: %w", lost.Name, err)
 			}
 		}
 	}
-	// etcd wants the others to have been connected for some seconds.
+	// etcd requires the other members to have been connected for some seconds.
 	for {
 		_, err := client.MemberAdd(ctx, []string{at})
 		if err == nil {
 			return nil
 		}
-		// To who is in its own process etcd says it in another way.
+		// A client in the same process gets the server's error value.
 		again := errors.Is(err, rpctypes.ErrUnhealthy) || errors.Is(err, serrors.ErrUnhealthy)
 		if !again || ctx.Err() != nil {
 			return fmt.Errorf("adding the new member %s to etcd: %w", lost.Name, err)

@@ -14,13 +14,13 @@ import (
 	"freshet/test/tally"
 )
 
-// trio is three members of a group in this process.
+// trio is an ensemble of three members in this process.
 type trio struct {
 	names   []string
 	options map[string]etcd.Group
 	dirs    map[string]string
 	members map[string]*etcd.Member
-	waits   map[string]chan struct{} // has one when the member has said that it waits
+	waits   map[string]chan struct{} // receives a value when the member reports that it waits
 }
 
 func newTrio(t *testing.T) *trio {
@@ -84,13 +84,13 @@ func freeAddress(t *testing.T) string {
 	return addresses[0]
 }
 
-// start starts members at once and returns when all are ready.
+// start starts members at the same time and returns when all are ready.
 func (g *trio) start(t *testing.T, names ...string) {
 	t.Helper()
 	g.begin(t, names...)()
 }
 
-// begin starts members at once; what it returns waits until all are ready.
+// begin starts members at the same time; the function that it returns waits until all are ready.
 func (g *trio) begin(t *testing.T, names ...string) (ready func()) {
 	t.Helper()
 	type result struct {
@@ -130,7 +130,7 @@ func (g *trio) stop(t *testing.T, names ...string) {
 	}
 }
 
-// put and get go through one member.
+// put writes a key through one member.
 func (g *trio) put(t *testing.T, at, key string) error {
 	t.Helper()
 	client := g.members[at].Endpoints().Call()
@@ -154,12 +154,12 @@ func (g *trio) has(t *testing.T, at, key string) bool {
 	return len(got.Kvs) == 1
 }
 
-// TestFaultGroup stops members of a group, one and two, and replaces one by an empty
-// one: what was acknowledged is at every member.
+// TestFaultGroup stops one and two members of an ensemble, and replaces one by an empty member.
+// Every acknowledged write must be readable at every member.
 func TestFaultGroup(t *testing.T) {
 	t.Parallel()
 	g := newTrio(t)
-	fault := tally.Fault{Name: "etcd member of a group stopped, lost and replaced"}
+	fault := tally.Fault{Name: "etcd member of an ensemble stopped, lost and replaced"}
 	check := func(at string, keys ...string) {
 		for _, key := range keys {
 			fault.Checked++
@@ -176,7 +176,7 @@ func TestFaultGroup(t *testing.T) {
 	}
 	g.start(t, g.names...)
 	if len(g.waits["a"]) == 0 {
-		t.Error("a member did not say that it waits for a majority")
+		t.Error("member a did not report that it waits for a majority")
 	}
 	write("a", "one")
 	check("b", "one")
@@ -191,18 +191,18 @@ func TestFaultGroup(t *testing.T) {
 	fault.Injected++
 	if err := g.put(t, "c", "never"); err == nil {
 		fault.Wrong++
-		t.Error("a member without a majority has stored something")
+		t.Error("member without a majority accepted a write")
 	}
 	began := time.Now()
 	g.start(t, "a")
 	check("a", "one", "two")
 	fault.Recovery = time.Since(began)
 
-	if !tally.Long() { // the rest waits for etcd, which wants members to be connected for a while
+	if !tally.Long() { // etcd requires members to be connected for some seconds before it adds one
 		fault.Record(t)
 		return
 	}
-	// b has lost its disk: it may not come back as itself.
+	// b has lost its disk and must not rejoin under its old identity.
 	g.dirs["b"] = filepath.Join(t.TempDir(), "etcd")
 	options := g.options["b"]
 	if m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Group: &options}); !errors.Is(err,
@@ -210,11 +210,11 @@ func TestFaultGroup(t *testing.T) {
 		if m != nil {
 			_ = m.Close()
 		}
-		t.Fatalf("an empty member under an old name: got %v, want %v", err, etcd.ErrReplaced)
+		t.Fatalf("empty member under an old name: got %v, want %v", err, etcd.ErrReplaced)
 	}
 	client := g.members["a"].Endpoints().Call()
 	defer client.Close()
-	for range 2 { // it may be repeated
+	for range 2 { // Replace is idempotent
 		if err := etcd.Replace(t.Context(), client, etcd.Peer{Name: "b", Address: options.Listen}); err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestFaultGroup(t *testing.T) {
 	write("b", "three")
 	check("a", "three")
 	if leader := g.members["b"].Leader(); leader == "" {
-		t.Error("b knows no leader")
+		t.Error("b reports no leader")
 	}
 	g.stop(t, g.names...)
 	g.start(t, g.names...)
@@ -236,8 +236,8 @@ func TestFaultGroup(t *testing.T) {
 	fault.Record(t)
 }
 
-// TestStepDown: a leader that is asked to makes another member the leader, and what is
-// written before and after is there.
+// TestStepDown checks that a leader transfers leadership on request, and that writes before and
+// after it are kept.
 func TestStepDown(t *testing.T) {
 	t.Parallel()
 	g := newTrio(t)
@@ -251,7 +251,7 @@ func TestStepDown(t *testing.T) {
 			continue
 		}
 		if led, err := g.members[name].StepDown(t.Context()); led || err != nil {
-			t.Errorf("%s, which does not lead: got %t and error %v, want nothing done", name, led, err)
+			t.Errorf("%s, which does not lead: got %t and error %v, want false and no error", name, led, err)
 		}
 	}
 	if led, err := g.members[leader].StepDown(t.Context()); !led || err != nil {
@@ -270,8 +270,8 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
-// TestAllStop: when all members stop at the same moment, the leader finds nobody to take
-// its place, and does not wait for that as long as etcd would.
+// TestAllStop checks that a leader does not wait for etcd's full timeout when all members stop at
+// the same time and none can become leader.
 func TestAllStop(t *testing.T) {
 	t.Parallel()
 	g := newTrio(t)
@@ -279,11 +279,11 @@ func TestAllStop(t *testing.T) {
 	began := time.Now()
 	g.stopAll(t)
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("they stopped after %s, want a moment after the two seconds that a leader waits for others", took)
+		t.Errorf("members stopped after %s, want little more than the 2s that a leader waits for others", took)
 	}
 }
 
-// stopAll stops all members at once.
+// stopAll stops all members at the same time.
 func (g *trio) stopAll(t *testing.T) {
 	t.Helper()
 	var stopping sync.WaitGroup

@@ -10,17 +10,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// lastWords catches what the library logs before it would panic or end the
-// process, on whichever goroutine. That goroutine ends instead, and the member is
-// lost: whoever waits for it is told why.
+// lastWords receives the records that etcd logs before it would panic or exit the process, on any
+// goroutine. The hook ends that goroutine instead and delivers the record as an error, because the
+// member is unusable then.
 type lastWords struct {
 	once sync.Once
-	said chan error // closed behind the first word
+	said chan error // the first fatal record; closed afterwards
 }
 
 func newLastWords() *lastWords { return &lastWords{said: make(chan error, 1)} }
 
-// guard makes a logger whose fatal records end up here.
+// guard returns a logger whose fatal and panic records are passed to OnWrite.
 func (l *lastWords) guard(log *zap.Logger) *zap.Logger {
 	return log.WithOptions(zap.WithFatalHook(l), zap.WithPanicHook(l))
 }
@@ -44,7 +44,7 @@ func (l *lastWords) say(err error) {
 	})
 }
 
-// start is embed.StartEtcd without its panics.
+// start calls embed.StartEtcd and returns its panics as errors.
 func (l *lastWords) start(cfg *embed.Config) (*embed.Etcd, error) {
 	type result struct {
 		member *embed.Etcd

@@ -15,19 +15,18 @@ import (
 	"freshet/internal/base/cleanclose"
 )
 
-// ErrDamaged says that the member cannot be started from its files.
-var ErrDamaged = errors.New("the store of resources (etcd) is damaged")
+// ErrDamaged reports that the member cannot start from its files.
+var ErrDamaged = errors.New("resource store (etcd) is damaged")
 
-// damaged tells an operator what is wrong and what to do.
+// damaged wraps err with what the operator should do.
 func damaged(dir string, err error) error {
-	return fmt.Errorf("%w: %w: keep a copy of %s, then restore the data directory from a backup; freshet check "+
-		"lists what is damaged", ErrDamaged, err, dir)
+	return fmt.Errorf("%w: %w; keep a copy of %s, then restore the data directory from a backup; freshet check "+
+		"lists the damaged files", ErrDamaged, err, dir)
 }
 
-// Intact returns nil when the files of a stopped member are whole, as far as can be
-// told without starting it. After an orderly stop they must be exactly what that
-// left. After a crash every record of the log and every page of the tree is looked
-// at; values have no checksum there.
+// Intact returns nil when the files of a stopped member are intact, as far as can be determined
+// without starting it. After an orderly stop they must match the close record. After a crash every
+// record of the log and every page of the tree is checked; values in the tree have no checksum.
 func Intact(dir string) error {
 	known, err := cleanclose.Verify(cleanclose.Dir(dir))
 	if err != nil {
@@ -43,7 +42,7 @@ func Intact(dir string) error {
 func Check(dir string) error {
 	member := filepath.Join(dir, "member")
 	if _, err := os.Stat(member); errors.Is(err, os.ErrNotExist) {
-		return nil // a new one
+		return nil // a new member
 	}
 	log := filepath.Join(member, "wal")
 	used, err := checkTree(filepath.Join(member, "snap", "db"))
@@ -56,7 +55,7 @@ func Check(dir string) error {
 		}
 		return errors.New("member/wal: the log is missing")
 	case !wal.Exist(log):
-		return nil // its first start was cut short
+		return nil // the first start of the member was interrupted
 	}
 	if err := checkLog(log); err != nil {
 		return fmt.Errorf("member/wal: %w", err)
@@ -66,11 +65,11 @@ func Check(dir string) error {
 
 // checkLog reads the write-ahead log from its last snapshot on.
 func checkLog(dir string) (err error) {
-	// The library panics, or ends the process, about what it does not like.
+	// The library panics or exits the process on invalid input.
 	log := zap.NewNop().WithOptions(zap.WithFatalHook(zapcore.WriteThenPanic))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("reading it: %v", r)
+			err = fmt.Errorf("reading the log: %v", r)
 		}
 	}()
 	snapshots, err := wal.ValidSnapshotEntries(log, dir)
@@ -78,13 +77,13 @@ func checkLog(dir string) (err error) {
 		return err
 	}
 	if len(snapshots) == 0 {
-		return errors.New("it does not say where it begins")
+		return errors.New("log has no snapshot record to start from")
 	}
 	_, err = wal.Verify(log, dir, snapshots[len(snapshots)-1])
 	return err
 }
 
-// noteClose writes down the files of the stopped member.
+// noteClose records the files of the stopped member, for Intact.
 func noteClose(dir string) error {
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

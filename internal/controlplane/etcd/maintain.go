@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// maintainEvery is how often the member looks after itself.
+	// maintainEvery is the interval between two maintenance rounds.
 	maintainEvery = 5 * time.Second
-	// maintainPause is the least time between two looks that callers ask for.
+	// maintainPause is the minimum interval between two rounds that callers request.
 	maintainPause = 200 * time.Millisecond
 	// maintainTimeout bounds one compaction.
 	maintainTimeout = time.Minute
-	// defragPause is the least time between two defragmentations, and longPause
-	// between two that nothing depends on.
+	// defragPause is the minimum interval between two defragmentations that are necessary,
+	// longPause between two that only free disk space.
 	defragPause = 10 * time.Second
 	longPause   = 10 * time.Minute
-	// pressed is where history is compacted before its time, in percent of the
-	// quota. The resource API compacts every few minutes anyway.
+	// pressed is the usage, in percent of the quota, from which history is compacted early. The
+	// resource API compacts every few minutes anyway.
 	pressed = 75
-	// quickDefrag is how much may be in use for a defragmentation that nothing
-	// depends on: calls wait while it is copied, about a second for this much.
+	// quickDefrag is the maximum number of used bytes for a defragmentation that is not necessary.
+	// Calls wait while the pages are copied, about a second for this many bytes.
 	quickDefrag = 128 << 20
 )
 
@@ -44,13 +44,12 @@ func (m *Member) Room() Room {
 func (m *Member) Relieve() {
 	select {
 	case m.relieve <- struct{}{}:
-	default: // it has been asked for already
+	default: // a request is pending already
 	}
 }
 
-// maintain keeps the store from filling up with history and free pages. Old
-// revisions stay for at least one round, so that watchers keep up, unless there
-// is no room any more.
+// maintain keeps the store from filling up with history and free pages. It keeps old revisions for
+// at least one round, so that watchers can catch up, unless there is no free space.
 func (m *Member) maintain() {
 	defer close(m.maintained)
 	tick := time.NewTicker(maintainEvery)
@@ -86,8 +85,8 @@ func (m *Member) maintain() {
 	}
 }
 
-// pause keeps callers from having the member do nothing but maintenance; false
-// when it is being closed.
+// pause limits how often callers can trigger maintenance. It returns false when the member is being
+// closed.
 func (m *Member) pause() bool {
 	timer := time.NewTimer(maintainPause)
 	defer timer.Stop()
@@ -99,11 +98,11 @@ func (m *Member) pause() bool {
 	}
 }
 
-// recoverSpace is for a member that begins full. Nobody waits for it yet.
+// recoverSpace frees space in a member that is full when it starts. There are no clients yet.
 func (m *Member) recoverSpace() {
 	room := m.Room()
 	if room.Exhausted || !room.TakesChanges(0) || room.File > room.Quota {
-		m.log.Warn("the resource store is full, making room", slog.Int64("file", room.File),
+		m.log.Warn("resource store is full; compacting it", slog.Int64("file", room.File),
 			slog.Int64("used", room.Used), slog.Int64("quota", room.Quota))
 		m.compact(m.revision())
 		if room = m.Room(); room.needsDefrag() {
@@ -115,8 +114,8 @@ func (m *Member) recoverSpace() {
 
 func (m *Member) revision() int64 { return m.etcd.Server.KV().Rev() }
 
-// patience ends after a while, and when the member is closed: without a majority no
-// call would come back before.
+// patience returns a context that ends after maintainTimeout and when the member is closed. Without
+// a majority no call would return earlier.
 func (m *Member) patience() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), maintainTimeout)
 	go func() {
@@ -129,39 +128,39 @@ func (m *Member) patience() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// compact forgets what was before a revision.
+// compact removes the history before a revision.
 func (m *Member) compact(revision int64) {
 	ctx, cancel := m.patience()
 	defer cancel()
 	_, err := m.etcd.Server.Compact(ctx, &pb.CompactionRequest{Revision: revision, Physical: true})
 	if err != nil && !errors.Is(err, mvcc.ErrCompacted) {
-		m.log.Warn("compacting etcd failed, trying again", slog.String("error", err.Error()))
+		m.log.Warn("compacting etcd failed; retrying", slog.Any("error", err))
 	}
 }
 
-// needsDefrag says that the file must shrink, or etcd will refuse writes although
-// there is room within it.
+// needsDefrag reports whether the file must shrink because etcd would otherwise reject writes
+// although the file has free pages.
 func (r Room) needsDefrag() bool {
 	return (r.Exhausted || r.File > r.Quota) && r.File-r.Used > r.File/10
 }
 
-// deservesDefrag says that much of the file is free, and the rest quickly copied.
+// deservesDefrag reports whether most of the file is free and the rest can be copied quickly.
 func (r Room) deservesDefrag() bool {
 	return r.File-r.Used > max(quickDefrag/2, r.File/2) && r.Used < quickDefrag
 }
 
-// defragment gives free pages back to the disk. Calls wait meanwhile.
+// defragment returns free pages to the file system. Calls wait meanwhile.
 func (m *Member) defragment(before Room) {
 	began := time.Now()
 	if err := m.etcd.Server.Backend().Defrag(); err != nil {
-		m.log.Warn("defragmenting etcd failed, trying again", slog.String("error", err.Error()))
+		m.log.Warn("defragmenting etcd failed; retrying", slog.Any("error", err))
 		return
 	}
-	m.log.Info("etcd was defragmented", slog.Int64("before", before.File), slog.Int64("after", m.Room().File),
+	m.log.Info("defragmented etcd", slog.Int64("before", before.File), slog.Int64("after", m.Room().File),
 		slog.Duration("took", time.Since(began)))
 }
 
-// disarm has etcd write again once its file is small enough. etcd never does so by
+// disarm clears etcd's NOSPACE alarm once the file is small enough. etcd never clears the alarm
 // itself.
 func (m *Member) disarm() {
 	room := m.Room()
@@ -174,8 +173,8 @@ func (m *Member) disarm() {
 		MemberID: uint64(m.etcd.Server.MemberID()), Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,
 	})
 	if err != nil {
-		m.log.Warn("etcd still refuses to store anything, trying again", slog.String("error", err.Error()))
+		m.log.Warn("clearing etcd's space alarm failed; etcd still rejects writes; retrying", slog.Any("error", err))
 		return
 	}
-	m.log.Info("etcd stores again")
+	m.log.Info("etcd accepts writes again")
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// pipes is a net.Listener whose connections come from inside the process: dial
-// makes both ends of one. There is no socket, no path and no port, so nobody
-// outside the process can connect.
+// pipes is a net.Listener whose connections come from inside the process: dial creates both ends of
+// a connection. Without a socket, path or port no other process can connect.
 type pipes struct {
 	accept chan net.Conn
 	closed chan struct{}
@@ -19,7 +18,7 @@ func newPipes() *pipes {
 	return &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial connects to whoever accepts.
+// dial connects to the goroutine that calls Accept.
 func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -51,7 +50,7 @@ func (p *pipes) Close() error {
 // Addr implements net.Listener.
 func (p *pipes) Addr() net.Addr { return pipeAddress{} }
 
-// pipeAddress is the address of both ends.
+// pipeAddress is the address of both ends of a connection.
 type pipeAddress struct{}
 
 func (pipeAddress) Network() string { return "pipe" }

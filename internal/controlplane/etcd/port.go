@@ -16,75 +16,74 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 )
 
-// port is where the other members reach the etcd of this one. What is served there is
-// etcd's own handler, but the port answers as soon as it is open. One that etcd opens
-// by itself is silent until etcd has asked the other members who they are: two members
-// without data that start at the same moment wait for each other, for as long as etcd
-// has patience with each of three questions.
+// port is the listener for the other members. It serves etcd's own peer handler, but responds from
+// the moment it is open. A listener opened by etcd does not respond until etcd has queried the
+// other members: two members without data that start at the same time would then wait for each
+// other, up to etcd's timeout for each of three requests.
 type port struct {
 	server http.Server
 	etcd   atomic.Pointer[embed.Etcd] // nil until it is started
-	peers  http.Handler               // of etcd; set before etcd is
-	ended  chan error                 // why nobody is listened to any more; closed behind it
+	peers  http.Handler               // etcd's; set before etcd is stored
+	ended  chan error                 // why the listener ended; closed afterwards
 }
 
 const (
-	// portRead is etcd's own bound for what a member sends in one request.
+	// portRead is etcd's own timeout for reading one request of a member.
 	portRead = 5 * time.Minute
-	// portPatience is for requests of other members when this one ends.
+	// portPatience bounds the wait for requests of other members during shutdown.
 	portPatience = time.Second
 )
 
-// open listens for the other members, who are told that etcd is not started yet.
+// open listens for the other members, which get 503 until etcd is started.
 func (g *Group) open() (*port, error) {
 	info := g.tls()
 	listener, err := rafthttp.NewListener(secured(g.Listen), &info)
 	if err != nil {
-		return nil, fmt.Errorf("opening the port for the other members' etcd: %w", err)
+		return nil, fmt.Errorf("listening for the etcd of the other members: %w", err)
 	}
 	p := &port{ended: make(chan error, 1)}
 	p.server.Handler, p.server.ReadTimeout = p, portRead
-	p.server.ErrorLog = log.New(io.Discard, "", 0) // as in etcd: what others do wrong
-	p.server.Protocols = new(http.Protocols)       // streams of raft are written for the first version
+	p.server.ErrorLog = log.New(io.Discard, "", 0) // errors of the other members, as in etcd
+	p.server.Protocols = new(http.Protocols)       // raft streams require HTTP/1
 	p.server.Protocols.SetHTTP1(true)
 	go func() {
 		defer close(p.ended)
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			p.ended <- fmt.Errorf("listening for the other members' etcd: %w", err)
+			p.ended <- fmt.Errorf("serving the etcd of the other members: %w", err)
 		}
 	}()
 	return p, nil
 }
 
-// serve has an etcd that was started answer from now on.
+// serve starts to forward requests to a started etcd.
 func (p *port) serve(e *embed.Etcd) {
 	p.peers = etcdhttp.NewPeerHandler(e.GetLogger(), e.Server)
 	p.etcd.Store(e)
 }
 
-// ServeHTTP implements http.Handler. A refusal must not be JSON: whoever joins would take
-// it for a list of no members.
+// ServeHTTP implements http.Handler. An error response must not be JSON: a joining member would
+// parse it as an empty member list.
 func (p *port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := p.etcd.Load()
 	switch {
 	case e == nil:
-		http.Error(w, "etcd is not started yet", http.StatusServiceUnavailable)
+		http.Error(w, "etcd has not started yet", http.StatusServiceUnavailable)
 	case r.URL.Path == etcdserver.DowngradeEnabledPath && e.Server.Leader() == 0:
-		// Only a majority knows, and etcd would wait for one before it says so. Who asks
-		// joins, and may be the one that is missing.
-		http.Error(w, "there is no majority", http.StatusServiceUnavailable)
+		// etcd would wait for a majority before it responds. The member that sent the request wants
+		// to join, and may be the one that is missing for the majority.
+		http.Error(w, "no majority of members is available", http.StatusServiceUnavailable)
 	default:
 		p.peers.ServeHTTP(w, r)
 	}
 }
 
-// close ends what is served. It is called when etcd has ended, which makes another
-// member the leader over this port.
+// close stops the listener. It is called after etcd has stopped, because etcd transfers leadership
+// over this port.
 func (p *port) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), portPatience)
 	defer cancel()
 	if p.server.Shutdown(ctx) != nil {
-		_ = p.server.Close() // nobody is left who would want to know
+		_ = p.server.Close() // the process is shutting down
 	}
 	<-p.ended
 }

@@ -17,10 +17,10 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// What a member asks the others before it joins them.
+// questions are the requests that a member sends to the others before it joins them.
 var questions = []string{"/members", "/version", "/downgrade/enabled"}
 
-// ask asks a member's etcd as another member does, or as somebody without a certificate.
+// ask sends a request to a member's etcd and returns the status code.
 func (g *trio) ask(t *testing.T, member, path string, certified bool) (int, error) {
 	t.Helper()
 	answer, err := g.answer(t, member, path, certified)
@@ -30,7 +30,7 @@ func (g *trio) ask(t *testing.T, member, path string, certified bool) (int, erro
 	return answer.Code, nil
 }
 
-// answer is ask with what was said.
+// answer sends a request to a member's etcd, with the certificate of member b or without one.
 func (g *trio) answer(t *testing.T, member, path string, certified bool) (*httptest.ResponseRecorder, error) {
 	t.Helper()
 	own := g.options["b"]
@@ -43,7 +43,7 @@ func (g *trio) answer(t *testing.T, member, path string, certified bool) (*httpt
 		t.Fatal(err)
 	}
 	defer through.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than etcd's patience with one question
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // shorter than etcd's timeout for one request
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+g.options[member].Listen+path, nil)
 	if err != nil {
@@ -68,8 +68,8 @@ func (g *trio) answers(t *testing.T, member, path string, want int) {
 	}
 }
 
-// TestPortWithoutData asks a member that has nobody to join: it answers at once, or who
-// joins at the same moment would wait for it.
+// TestPortWithoutData sends requests to a member that has no other member to join. The member must
+// respond immediately, because a member that joins at the same time would wait for it.
 func TestPortWithoutData(t *testing.T) {
 	t.Parallel()
 	g, _ := newSeeded(t)
@@ -79,7 +79,7 @@ func TestPortWithoutData(t *testing.T) {
 		g.answers(t, "c", path, http.StatusServiceUnavailable)
 	}
 	if got, err := g.ask(t, "c", "/members", false); err == nil {
-		t.Errorf("without a certificate: got %d, want no answer", got)
+		t.Errorf("without a certificate: got %d, want no response", got)
 	}
 	g.start(t, "a")
 	joined()
@@ -88,11 +88,12 @@ func TestPortWithoutData(t *testing.T) {
 	}
 	g.stop(t, "c")
 	if got, err := g.ask(t, "c", "/members", true); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("a member that has ended: got %d %v, want its port closed", got, err)
+		t.Errorf("stopped member: got %d %v, want its port closed", got, err)
 	}
 }
 
-// TestPortWithoutMajority asks a seed whose first joiner is the majority that it lacks.
+// TestPortWithoutMajority sends requests to a seed that lacks a majority until its first joiner has
+// started.
 func TestPortWithoutMajority(t *testing.T) {
 	t.Parallel()
 	g, _ := newSeeded(t)
@@ -108,9 +109,9 @@ func TestPortWithoutMajority(t *testing.T) {
 	}
 }
 
-// TestSeedEndsMeanwhile joins a group of which a member says who belongs to it and then
-// nothing more, as one does that ends in that moment: whoever joins asks again, and has
-// joined when the group is back.
+// TestSeedEndsMeanwhile joins an ensemble whose only reachable member returns the member list and
+// then nothing more, as a member does that stops at that moment. The joining member must retry, and
+// join when the ensemble is back.
 func TestSeedEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	g, _ := newSeeded(t)
@@ -149,7 +150,7 @@ func TestSeedEndsMeanwhile(t *testing.T) {
 	<-asked
 	select {
 	case <-g.waits["b"]:
-	case <-time.After(30 * time.Second): // then it has given up
+	case <-time.After(30 * time.Second): // joined reports why b has given up
 		joined()
 	}
 	if err := ending.Close(); err != nil {
@@ -158,11 +159,11 @@ func TestSeedEndsMeanwhile(t *testing.T) {
 	g.start(t, "a", "c")
 	joined()
 	if !g.has(t, "b", "key-00") {
-		t.Error("the member that joined lacks something")
+		t.Error("joined member lacks key-00")
 	}
 }
 
-// TestPortTaken starts a member whose port is another's.
+// TestPortTaken starts a member whose port is in use.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	g, _ := newSeeded(t)
@@ -177,6 +178,6 @@ func TestPortTaken(t *testing.T) {
 		if m != nil {
 			_ = m.Close()
 		}
-		t.Errorf("got %v, want that the address is in use", err)
+		t.Errorf("got error %v, want EADDRINUSE", err)
 	}
 }

@@ -12,44 +12,44 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Room is how full the store is, in bytes.
+// Room describes how full the store is, in bytes.
 type Room struct {
-	File  int64 // of the store's file, free pages included
-	Used  int64 // of it, in use: what is stored, with the history that is not compacted yet
-	Quota int64 // 0 when not known
-	// Exhausted says that etcd itself refuses to store anything, and only deletes.
+	File  int64 // size of the store's file, free pages included
+	Used  int64 // used part of the file: current objects and the history that is not compacted yet
+	Quota int64 // 0 if unknown
+	// Exhausted is set when etcd itself rejects every write except deletions.
 	Exhausted bool
 }
 
-// Store tells how much room there is, and makes some when it is asked to.
+// Store reports its free space, and frees some on request.
 type Store interface {
 	Room() Room
-	// Relieve asks for compaction soon; it does not wait for it.
+	// Relieve requests a compaction and does not wait for it.
 	Relieve()
 }
 
-// nearly is where new objects and growing ones are refused, in percent of the
-// quota. What is left of it takes what callers may always do.
+// nearly is the usage, in percent of the quota, from which new and growing objects are rejected.
+// The rest is for changes that callers may always make.
 const nearly = 90
 
-// TakesGrowth says whether there is room for n bytes that callers add.
+// TakesGrowth reports whether callers may add n bytes.
 func (r Room) TakesGrowth(n int64) bool {
 	return !r.Exhausted && (r.Quota == 0 || r.Used+n <= r.Quota/100*nearly)
 }
 
-// TakesChanges says whether there is room for n bytes that replace others, which
+// TakesChanges reports whether there is space for n bytes that replace others. The replaced bytes
 // stay until history is compacted.
 func (r Room) TakesChanges(n int64) bool {
 	return !r.Exhausted && (r.Quota == 0 || r.Used+n <= r.Quota)
 }
 
-// Tight says that large objects are being refused, and small ones soon.
+// Tight reports whether large objects are rejected, and small ones soon will be.
 func (r Room) Tight() bool { return !r.TakesGrowth(max(r.Quota/100, 256<<10)) }
 
 const observeEvery = 5 * time.Second
 
-// Observer follows how full an external etcd is. Compaction and defragmentation
-// there are its operator's.
+// Observer follows how full an external etcd is. The operator of that etcd is responsible for
+// compaction and defragmentation.
 type Observer struct {
 	client *clientv3.Client
 	log    *slog.Logger
@@ -57,7 +57,7 @@ type Observer struct {
 	cancel context.CancelFunc
 }
 
-// Observe begins to follow.
+// Observe starts an Observer.
 func Observe(client *clientv3.Client, log *slog.Logger) *Observer {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Observer{client: client, log: log, cancel: cancel}
@@ -79,16 +79,16 @@ func (o *Observer) run(ctx context.Context) {
 	}
 }
 
-// look asks the first endpoint that answers. Where etcd cannot shrink its file
-// by itself, what counts is the file.
+// look queries the endpoints until one responds. An external etcd does not shrink its file
+// automatically, so the file size counts as used.
 func (o *Observer) look(ctx context.Context) {
 	for _, endpoint := range o.client.Endpoints() {
 		asking, cancel := context.WithTimeout(ctx, observeEvery)
 		status, err := o.client.Status(asking, endpoint)
 		cancel()
 		if err != nil {
-			o.log.Debug("etcd did not tell how full it is", slog.String("endpoint", endpoint),
-				slog.String("error", err.Error()))
+			o.log.Debug("querying the size of etcd failed; trying the next endpoint", slog.String("endpoint", endpoint),
+				slog.Any("error", err))
 			continue
 		}
 		o.room.Store(&Room{
@@ -104,10 +104,10 @@ func (o *Observer) look(ctx context.Context) {
 // Room implements Store.
 func (o *Observer) Room() Room { return *o.room.Load() }
 
-// Relieve implements Store: there is nothing that could be done from here.
+// Relieve implements Store. It does nothing, since the operator compacts an external etcd.
 func (o *Observer) Relieve() {}
 
-// Close ends following.
+// Close stops the Observer.
 func (o *Observer) Close() error {
 	o.cancel()
 	return nil

@@ -24,24 +24,23 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The raft log of a seed begins behind entries that never were: whoever joins without
-// data is sent the whole store, and not entries that would be applied to nothing.
+// The raft log of a seed begins after entries that never existed. A member that joins without data
+// therefore receives the whole store, and not entries that it would apply to an empty store.
 const (
 	seedIndex = 1000
 	seedTerm  = 2
 )
 
-// Seed makes the directory of the first member of a new group out of a snapshot. The
-// other members must start without data and with Group.Existing: they get everything
-// from this one, and cannot become a group without it. Revisions go on where the
-// snapshot ends.
+// Seed creates the directory of the first member of a new ensemble from a snapshot. The other
+// members must start without data and with Ensemble.Existing: they copy everything from this member
+// and cannot form an ensemble without it. Revisions continue after the last one of the snapshot.
 func Seed(snapshot, dir string, g *Group) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // what the library does about files that it does not like
+		if r := recover(); r != nil { // the library panics on files that it cannot read
 			err = fmt.Errorf("%v", r)
 		}
 		if err != nil {
-			err = fmt.Errorf("making the etcd of member %s from the snapshot %s: %w", g.Self, snapshot, err)
+			err = fmt.Errorf("creating the etcd data of member %s from the snapshot %s: %w", g.Self, snapshot, err)
 		}
 	}()
 	folder := filepath.Join(dir, "member", "snap")
@@ -65,7 +64,7 @@ func Seed(snapshot, dir string, g *Group) (err error) {
 		return err
 	}
 	if cluster.MemberByName(g.Self) == nil {
-		return fmt.Errorf("there is no member %q in the group", g.Self)
+		return fmt.Errorf("member %q is not in the ensemble", g.Self)
 	}
 	state := enterCluster(log, db, cluster)
 	if err := claimSegment(dir); err != nil {
@@ -77,9 +76,9 @@ func Seed(snapshot, dir string, g *Group) (err error) {
 	return noteClose(dir)
 }
 
-// leaveCluster takes out of a store which member of which cluster it was, and how far
-// that member had come in its raft log. The names are those of etcd's storage schema.
-// then, if given, makes more changes with these.
+// leaveCluster removes from a store the identity of its member and cluster, and the member's
+// position in its raft log. The bucket and key names are those of etcd's storage schema. then, if
+// not nil, makes further changes in the same transaction.
 func leaveCluster(path string, then func(meta, revisions *bbolt.Bucket) error) (err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
 	if err != nil {
@@ -94,7 +93,7 @@ func leaveCluster(path string, then func(meta, revisions *bbolt.Bucket) error) (
 		}
 		meta, revisions := tx.Bucket([]byte("meta")), tx.Bucket([]byte("key"))
 		if meta == nil || revisions == nil {
-			return errors.New("the file is no store of etcd")
+			return errors.New("file is not an etcd store")
 		}
 		for _, key := range []string{"consistent_index", "term", "confState"} {
 			if err := meta.Delete([]byte(key)); err != nil {
@@ -108,12 +107,13 @@ func leaveCluster(path string, then func(meta, revisions *bbolt.Bucket) error) (
 	})
 }
 
-// enterCluster writes the members of a group into a store.
+// enterCluster writes the members of an ensemble into a store.
 func enterCluster(log *zap.Logger, path string, cluster *membership.RaftCluster) *raftpb.ConfState {
 	store := backend.NewDefaultBackend(log, path)
 	members := schema.NewMembershipBackend(log, store)
 	members.MustCreateBackendBuckets()
-	// Whoever joins asks for it, before there is a majority that could decide.
+	// A joining member requests the cluster version before a majority exists that could agree on
+	// one.
 	members.MustSaveClusterVersionToBackend(semver.New(version.Cluster(version.Version) + ".0"))
 	state := &raftpb.ConfState{}
 	for _, id := range cluster.MemberIDs() {
@@ -128,12 +128,12 @@ func enterCluster(log *zap.Logger, path string, cluster *membership.RaftCluster)
 	tx.Unlock()
 	store.ForceCommit()
 	if err := store.Close(); err != nil {
-		panic(err) // the caller makes an error of it
+		panic(err) // Seed turns the panic into an error
 	}
 	return state
 }
 
-// writeLog makes the raft log of a member that has everything up to seedIndex.
+// writeLog creates the raft log of a member that has everything up to seedIndex.
 func writeLog(log *zap.Logger, dir string, cluster *membership.RaftCluster, self string,
 	state *raftpb.ConfState,
 ) error {

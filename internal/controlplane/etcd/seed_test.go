@@ -10,8 +10,8 @@ import (
 	"freshet/internal/controlplane/etcd"
 )
 
-// newSeeded is a group that has not been started: a has what one member alone had, the
-// others have nothing. last is the revision of its last key, key-49.
+// newSeeded returns an ensemble that has not been started. Member a has the data of a single
+// member, the others have none. last is the revision of its last key, key-49.
 func newSeeded(t *testing.T) (g *trio, last int64) {
 	t.Helper()
 	alone, err := etcd.Start(t.Context(), t.TempDir(), etcd.Options{Unsafe: true})
@@ -42,7 +42,7 @@ func newSeeded(t *testing.T) (g *trio, last int64) {
 		t.Fatal(err)
 	}
 	if err := etcd.Intact(g.dirs["a"]); err != nil {
-		t.Errorf("files of the seed: got %v, want none", err)
+		t.Errorf("checking the files of the seed: %v", err)
 	}
 	for _, name := range []string{"b", "c"} {
 		options := g.options[name]
@@ -52,15 +52,15 @@ func newSeeded(t *testing.T) (g *trio, last int64) {
 	return g, last
 }
 
-// TestSeed brings what one member has into a new group, whose other members start
-// with nothing: each has all of it, at the same revisions, and the group goes on
-// without the first.
+// TestSeed moves the data of a single member into a new ensemble whose other members start without
+// data. Each member must have all keys at the same revisions, and the ensemble must keep working
+// without the first member.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	g, last := newSeeded(t)
 	began := time.Now()
 	g.start(t, g.names...)
-	t.Logf("three members at once, two of them without data: ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("three members, two of them without data: ready after %s", time.Since(began).Round(time.Millisecond))
 	for _, name := range g.names {
 		client := g.members[name].Endpoints().Call()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -77,12 +77,12 @@ func TestSeed(t *testing.T) {
 	}
 	g.start(t, "a")
 	if !g.has(t, "a", "later") || !g.has(t, "a", "key-00") {
-		t.Error("the seed lacks something after its restart")
+		t.Error("restarted seed lacks keys")
 	}
 }
 
-// TestSeedLate starts the seed after a member without data, and the last member when
-// the others have long become a group.
+// TestSeedLate starts the seed after a member without data, and the last member after the others
+// have formed the ensemble.
 func TestSeedLate(t *testing.T) {
 	t.Parallel()
 	g, _ := newSeeded(t)
@@ -95,6 +95,6 @@ func TestSeedLate(t *testing.T) {
 	}
 	g.start(t, "b")
 	if !g.has(t, "b", "without b") || !g.has(t, "b", "key-00") {
-		t.Error("the member that joined last lacks something")
+		t.Error("member that joined last lacks keys")
 	}
 }

@@ -20,8 +20,8 @@ func TestSegmentFor(t *testing.T) {
 	}
 }
 
-// TestUnusedSegments: what a member that was killed had in advance is given back,
-// and what it wrote is not touched.
+// TestUnusedSegments checks that the segments that a killed member had allocated in advance are
+// removed, and that used segments are not.
 func TestUnusedSegments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,27 +41,27 @@ func TestUnusedSegments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); (err == nil) != stays {
-			t.Errorf("%s: got %v, want it to stay: %v", name, err, stays)
+			t.Errorf("%s: got %v, want file kept: %v", name, err, stays)
 		}
 	}
 }
 
-// TestFitSegment: a segment that has less space than its size promises is made shorter
-// when there is no room for the rest, and what was written stays.
+// TestFitSegment checks that a segment with less disk space than its size is shortened when the
+// disk has no space for the rest, and that the written data stays.
 func TestFitSegment(t *testing.T) {
 	t.Parallel()
 	const size, written, page = 1 << 20, 40 << 10, 4 << 10
 	data := bytes.Repeat([]byte("log "), written/4)
 	for name, c := range map[string]struct {
 		room          int64
-		whole         bool // the segment has its space
+		whole         bool // the whole segment is allocated
 		size, missing int64
 	}{
-		"it has its space":          {room: 0, whole: true, size: size},
-		"there is room":             {room: size, size: size, missing: size - written},
-		"there is some room":        {room: 100 << 10, size: written + 100<<10, missing: 100 << 10},
-		"there is none":             {room: 0, size: written},
-		"there is less than a page": {room: 1 << 10, size: written + 1<<10, missing: 1 << 10},
+		"fully allocated":  {room: 0, whole: true, size: size},
+		"enough space":     {room: size, size: size, missing: size - written},
+		"some space":       {room: 100 << 10, size: written + 100<<10, missing: 100 << 10},
+		"no space":         {room: 0, size: written},
+		"less than a page": {room: 1 << 10, size: written + 1<<10, missing: 1 << 10},
 	} {
 		logs := t.TempDir()
 		if missing, err := fitSegment(logs, 0); missing != 0 || err != nil {
@@ -86,7 +86,7 @@ func TestFitSegment(t *testing.T) {
 		got, err := os.ReadFile(last)
 		if err != nil || int64(len(got)) < c.size || int64(len(got)) > c.size+page || !bytes.HasPrefix(got, data) ||
 			len(bytes.Trim(got[written:], "\x00")) > 0 {
-			t.Errorf("%s: got %d bytes, %v; want %d, what was written and zeros", name, len(got), err, c.size)
+			t.Errorf("%s: got %d bytes, %v; want %d with the written data and zeros", name, len(got), err, c.size)
 		}
 		if info, err := os.Stat(older); err != nil || info.Size() != size {
 			t.Errorf("%s: an older segment: got %v, %v; want it untouched", name, info, err)

@@ -18,49 +18,49 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Snapshot writes a copy of everything that etcd holds at one moment, embedded or
-// not, to a new file. The file ends with a checksum, as those of etcdctl do.
+// Snapshot writes a consistent copy of everything in etcd, embedded or external, to a new file. The
+// file ends with a checksum, like those of etcdctl.
 func Snapshot(ctx context.Context, client *clientv3.Client, path string) error {
 	stream, err := client.Snapshot(ctx)
 	if err != nil {
-		return fmt.Errorf("asking etcd for a snapshot: %w", err)
+		return fmt.Errorf("requesting a snapshot from etcd: %w", err)
 	}
-	defer func() { _ = stream.Close() }() // read to its end, or given up
+	defer func() { _ = stream.Close() }() // read to its end, or abandoned
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("writing the snapshot of etcd: %w", err)
+		return fmt.Errorf("writing the etcd snapshot: %w", err)
 	}
 	_, err = io.Copy(file, stream)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return fmt.Errorf("writing the snapshot of etcd: %w", err)
+		return fmt.Errorf("writing the etcd snapshot: %w", err)
 	}
 	return nil
 }
 
-// Restore makes the directory of an embedded member out of a snapshot. The member
-// that starts on it holds what the snapshot holds, and numbers its next revisions
-// far beyond: a client that has seen revisions which came after the snapshot is told
-// that these are gone, instead of being sent different ones by the same number.
+// Restore creates the directory of an embedded member from a snapshot. The member that starts on it
+// has the content of the snapshot, and numbers its next revisions far beyond: a client that has
+// seen revisions from after the snapshot gets an error that they are compacted, instead of
+// different changes under the same numbers.
 func Restore(snapshot, dir string) error {
 	folder := filepath.Join(dir, "member", "snap")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("making the etcd directory: %w", err)
+		return fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	db := filepath.Join(folder, "db")
 	if err := copyChecked(snapshot, db); err != nil {
-		return fmt.Errorf("restoring the snapshot of etcd %s: %w", snapshot, err)
+		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
 	if err := forgetMember(db); err != nil {
-		return fmt.Errorf("restoring the snapshot of etcd %s: %w", snapshot, err)
+		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
-	// A store without a log is what is wanted here, and otherwise damage.
+	// A store without a log counts as damaged unless the close record lists its files.
 	if err := noteClose(dir); err != nil {
-		return fmt.Errorf("restoring the snapshot of etcd %s: %w", snapshot, err)
+		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
 	return nil
 }
 
-// copyChecked copies a snapshot without its checksum, and compares that.
+// copyChecked copies a snapshot without its checksum, and verifies the checksum.
 func copyChecked(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -71,10 +71,10 @@ func copyChecked(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	// A store is whole pages of at least 512 bytes, so what is over is the checksum.
+	// A store consists of whole pages of at least 512 bytes, so the remainder is the checksum.
 	const page = 512
 	if info.Size() <= sha256.Size || info.Size()%page != sha256.Size {
-		return errors.New("the file has no checksum; it was cut off, or is no snapshot")
+		return errors.New("file has no checksum; it is truncated or not a snapshot")
 	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -90,26 +90,26 @@ func copyChecked(from, to string) (err error) {
 		return err
 	}
 	if !bytes.Equal(sum.Sum(nil), want) {
-		return errors.New("the checksum does not match; the file is damaged")
+		return errors.New("checksum does not match; the file is damaged")
 	}
 	return out.Sync()
 }
 
-// forgetMember makes a store one of nobody: the new member begins a raft log of its
-// own, and would take its first entries for ones that it has seen.
+// forgetMember removes the member's identity from a store. The new member begins a raft log of its
+// own; with the old position it would skip its first entries as already applied.
 func forgetMember(path string) error {
 	return leaveCluster(path, skipRevisions)
 }
 
-// restoreMark is the key that has the first revision of a restored store. It is
-// outside of what the resource API reads.
+// restoreMark is the key that has the first revision of a restored store. The resource API does not
+// read it.
 const restoreMark = "freshet-restored"
 
-// skippedRevisions are more than a server writes between a backup and its end.
+// skippedRevisions is larger than the number of revisions that a server writes after a backup.
 const skippedRevisions = 1_000_000_000
 
-// skipRevisions writes one revision far beyond the last, and asks for everything
-// before it to be compacted.
+// skipRevisions writes one revision far beyond the last, and schedules the compaction of everything
+// before it.
 func skipRevisions(meta, revisions *bbolt.Bucket) error {
 	last, _ := revisions.Cursor().Last()
 	next := int64(skippedRevisions)
@@ -127,7 +127,7 @@ func skipRevisions(meta, revisions *bbolt.Bucket) error {
 		meta.Put([]byte("scheduledCompactRev"), revisionKey(next)))
 }
 
-// revisionKey is the key that etcd's store keeps a revision under.
+// revisionKey returns the key under which etcd's store keeps a revision.
 func revisionKey(revision int64) []byte {
 	key := binary.BigEndian.AppendUint64(nil, uint64(revision)) //nolint:gosec // revisions are positive
 	return binary.BigEndian.AppendUint64(append(key, '_'), 0)

@@ -18,8 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Survey is what etcd has at a revision, in figures that can be compared with those of
-// a copy.
+// Survey summarizes the content of etcd at a revision, so that it can be compared with a copy.
 type Survey struct {
 	Keys     int    `json:"keys"`
 	Revision int64  `json:"revision"`
@@ -28,7 +27,7 @@ type Survey struct {
 
 const surveyPage = 500
 
-// Take asks for everything, and shows it to visit.
+// Take reads everything in etcd and passes each key to visit.
 func Take(ctx context.Context, client *clientv3.Client, visit func(kv *mvccpb.KeyValue) error) (Survey, error) {
 	all := map[string][sha256.Size]byte{}
 	from, revision := "\x00", int64(0)
@@ -36,7 +35,7 @@ func Take(ctx context.Context, client *clientv3.Client, visit func(kv *mvccpb.Ke
 		page, err := client.Get(ctx, from, clientv3.WithFromKey(), clientv3.WithLimit(surveyPage),
 			clientv3.WithRev(revision))
 		if err != nil {
-			return Survey{}, fmt.Errorf("reading what is stored in etcd: %w", err)
+			return Survey{}, fmt.Errorf("reading the keys of etcd: %w", err)
 		}
 		if revision == 0 {
 			revision = page.Header.Revision
@@ -54,8 +53,8 @@ func Take(ctx context.Context, client *clientv3.Client, visit func(kv *mvccpb.Ke
 	}
 }
 
-// TakeStopped reads the directory of a stopped member whose log has nothing that its
-// store has not, as Seed and Restore make them.
+// TakeStopped reads the directory of a stopped member whose store contains everything that is in
+// its log, as Seed and Restore create them.
 func TakeStopped(dir string, revision int64) (_ Survey, err error) {
 	path := filepath.Join(dir, "member", "snap", "db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
@@ -67,10 +66,11 @@ func TakeStopped(dir string, revision int64) (_ Survey, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		revisions := tx.Bucket([]byte("key"))
 		if revisions == nil {
-			return errors.New("the file is no store of etcd")
+			return errors.New("file is not an etcd store")
 		}
 		return revisions.ForEach(func(key, value []byte) error {
-			if len(key) < len(revisionKey(0)) || int64(binary.BigEndian.Uint64(key)) > revision { //nolint:gosec // revisions are positive
+			tooShort := len(key) < len(revisionKey(0))
+			if tooShort || int64(binary.BigEndian.Uint64(key)) > revision { //nolint:gosec // positive
 				return nil
 			}
 			var kv mvccpb.KeyValue
@@ -93,7 +93,7 @@ func TakeStopped(dir string, revision int64) (_ Survey, err error) {
 
 func sumKey(kv *mvccpb.KeyValue) [sha256.Size]byte {
 	hash := sha256.New()
-	// a hash never fails
+	// Writing to a hash never fails.
 	_, _ = fmt.Fprintln(hash, kv.CreateRevision, kv.ModRevision, kv.Version, len(kv.Key), len(kv.Value))
 	hash.Write(kv.Key)
 	hash.Write(kv.Value)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// newForm is a core/v1 event as events.k8s.io/v1 writes it.
+// newForm converts a core/v1 event to events.k8s.io/v1.
 func newForm(event *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		ObjectMeta:               *event.ObjectMeta.DeepCopy(),
@@ -44,7 +44,7 @@ func newList(list *corev1.EventList) *eventsv1.EventList {
 	return out
 }
 
-// printer prints events of either form as kubectl get events shows them.
+// printer prints events of either version like kubectl get events.
 type printer struct{}
 
 var table printer

@@ -1,11 +1,11 @@
-// Package events keeps what the controllers did, for kubectl describe and the
-// like: one Event per object, reason and message, with a count of how often it
-// happened, for an hour (docs/spec/resources.md#r14).
+// Package events stores the steps of the controllers as Events, for kubectl describe and similar
+// tools: one Event per object, reason and message, with a count, for an hour
+// (docs/spec/resources.md#r14).
 //
-// Events are told, not promised: they are written behind the step they are about
-// (recorder.go), at a bounded rate, and what does not fit is dropped. They are
-// kept in their core/v1 form and shown in that of events.k8s.io/v1 too (rest.go,
-// convert.go). Callers read them and write none.
+// Events are best effort: they are written asynchronously (recorder.go) at a bounded rate, and
+// excess events are dropped. They are stored as core/v1 and served as events.k8s.io/v1 as well
+// (rest.go, convert.go). Callers can read but not write them. internal/controlplane/reconcile
+// decides which steps become Events.
 package events
 
 import (
@@ -23,17 +23,18 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
-// lifetime is how long an event is kept after it last happened, in seconds. The
-// store puts it on a lease.
+// lifetime is how long an event is kept after its last occurrence, in seconds. The store attaches
+// it to a lease.
 const lifetime = 3600
 
-// Events is the store.
+// Events is the store of events.
 type Events struct{ store *genericregistry.Store }
 
-// ReadinessCheck implements rest.StorageWithReadiness: an error until they are cached.
+// ReadinessCheck implements rest.StorageWithReadiness. It returns an error until the events are
+// cached.
 func (e *Events) ReadinessCheck() error { return e.store.ReadinessCheck() }
 
-// Open makes the store.
+// Open opens the store.
 func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Events, error) {
 	rules := strategy{scheme, names.SimpleNameGenerator}
 	store := &genericregistry.Store{
@@ -85,7 +86,7 @@ func selectable(event *corev1.Event) fields.Set {
 	}
 }
 
-// FieldLabel is the conversion of field selectors of core/v1.
+// FieldLabel converts the field selectors of core/v1.
 func FieldLabel(label, value string) (string, string, error) {
 	if _, ok := selectable(&corev1.Event{})[label]; ok {
 		return label, value, nil
@@ -93,7 +94,7 @@ func FieldLabel(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("%q is not a known field selector of events", label)
 }
 
-// renamed are the selectors of events.k8s.io/v1 that core/v1 calls otherwise.
+// renamed maps the selectors of events.k8s.io/v1 to the names of core/v1 where these differ.
 var renamed = map[string]string{
 	"regarding.kind": "involvedObject.kind", "regarding.namespace": "involvedObject.namespace",
 	"regarding.name": "involvedObject.name", "regarding.uid": "involvedObject.uid",
@@ -101,7 +102,7 @@ var renamed = map[string]string{
 	"regarding.fieldPath": "involvedObject.fieldPath", "reportingController": "reportingComponent",
 }
 
-// NewFieldLabel is the conversion of field selectors of events.k8s.io/v1.
+// NewFieldLabel converts the field selectors of events.k8s.io/v1.
 func NewFieldLabel(label, value string) (string, string, error) {
 	if name, ok := renamed[label]; ok {
 		return name, value, nil
@@ -109,7 +110,7 @@ func NewFieldLabel(label, value string) (string, string, error) {
 	return FieldLabel(label, value)
 }
 
-// strategy lets the recorder write what it made.
+// strategy accepts every event as the recorder writes it.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator

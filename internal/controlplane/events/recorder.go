@@ -20,9 +20,9 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// What a recorder does at most. Telling must cost little beside the doing.
+// Limits of a recorder, which keep events cheap compared to the steps that they report.
 const (
-	waiting    = 1024 // events that are not written yet
+	waiting    = 1024 // queued events
 	perSecond  = 50
 	burst      = 500
 	maxMessage = 1024
@@ -30,7 +30,7 @@ const (
 
 const component = "freshet"
 
-// Recorder writes events, behind the back of whoever reports them.
+// Recorder writes events asynchronously.
 type Recorder struct {
 	events *Events
 	log    *slog.Logger
@@ -38,7 +38,7 @@ type Recorder struct {
 	limit  flowcontrol.RateLimiter
 }
 
-// NewRecorder makes a recorder; Run does the work.
+// NewRecorder creates a recorder; Run writes the events.
 func (e *Events) NewRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
 		events: e, log: log, queue: make(chan *corev1.Event, waiting),
@@ -46,8 +46,7 @@ func (e *Events) NewRecorder(log *slog.Logger) *Recorder {
 	}
 }
 
-// Record notes a step of an object of ours. It does not wait: what does not fit
-// is dropped.
+// Record queues an event about an object. It does not block: excess events are dropped.
 func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{
@@ -73,7 +72,8 @@ func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason
 	}
 }
 
-// name is the same for what is told twice, so that it is kept once.
+// name returns the same name for the same event, so that a repetition is counted and not stored
+// again.
 func name(kind string, about metav1.Object, reason, message string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{kind, string(about.GetUID()), reason, message}, "\x00")))
 	prefix := strings.ToLower(about.GetName())
@@ -87,15 +87,15 @@ func shorten(message string) string {
 	return message
 }
 
-// Run writes until the context ends.
+// Run writes queued events until the context ends.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {
 		case event := <-r.queue:
 			if err := r.write(ctx, event); err != nil && ctx.Err() == nil {
-				r.log.Debug("an event was not written", slog.String("reason", event.Reason),
+				r.log.Debug("writing an event failed; dropping it", slog.String("reason", event.Reason),
 					slog.String("object", event.Namespace+"/"+event.InvolvedObject.Name),
-					slog.String("error", err.Error()))
+					slog.Any("error", err))
 			}
 		case <-ctx.Done():
 			return
@@ -105,8 +105,8 @@ func (r *Recorder) Run(ctx context.Context) {
 
 const writeTimeout = 5 * time.Second
 
-// write makes the event, or counts it up. Replicas that saw the same version of
-// the object count it once.
+// write creates the event, or increments its count. Replicas that saw the same version of the
+// object count it once.
 func (r *Recorder) write(ctx context.Context, event *corev1.Event) error {
 	ctx, cancel := context.WithTimeout(request.WithNamespace(ctx, event.Namespace), writeTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) error {
 		rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 			known, ok := old.(*corev1.Event)
 			if !ok {
-				return nil, fmt.Errorf("the store holds a %T among the events", old)
+				return nil, fmt.Errorf("stored object is a %T and not an event", old)
 			}
 			again := known.DeepCopy()
 			if known.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {

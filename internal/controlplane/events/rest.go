@@ -14,15 +14,15 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Readable says whether the caller of ctx may read of what happened to an
-// object; it prepares to answer for many in a namespace.
+// Readable returns a function that reports whether the caller of ctx may read events about an
+// object of the namespace.
 type Readable func(ctx context.Context, namespace string) func(about corev1.ObjectReference) bool
 
-// REST is the resource events of one group: get, list and watch.
+// REST is the resource events of one API group: get, list and watch.
 type REST struct {
 	events   *Events
 	readable Readable
-	newForm  bool // as events.k8s.io/v1
+	newForm  bool // serves events.k8s.io/v1
 }
 
 var (
@@ -34,10 +34,10 @@ var (
 	_ rest.SingularNameProvider = (*REST)(nil)
 )
 
-// Core makes the resource of core/v1.
+// Core creates the resource of core/v1.
 func (e *Events) Core(readable Readable) *REST { return &REST{e, readable, false} }
 
-// New makes the resource of events.k8s.io/v1.
+// New creates the resource of events.k8s.io/v1.
 func (e *Events) New(readable Readable) *REST { return &REST{e, readable, true} }
 
 // New implements rest.Storage.
@@ -56,7 +56,7 @@ func (r *REST) NewList() runtime.Object {
 	return &corev1.EventList{}
 }
 
-// Destroy implements rest.Storage: the core resource owns the store.
+// Destroy implements rest.Storage. The core resource owns the store.
 func (r *REST) Destroy() {
 	if !r.newForm {
 		r.events.store.Destroy()
@@ -77,7 +77,7 @@ func (*REST) ConvertToTable(ctx context.Context, object, options runtime.Object)
 	return table.ConvertToTable(ctx, object, options)
 }
 
-// Get reads an event. One that the caller may not read is not there for them.
+// Get reads an event. It returns 404 for an event that the caller may not read.
 func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	out, err := r.events.store.Get(ctx, name, options)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 	return event, nil
 }
 
-// List reads the events of what the caller may read.
+// List reads the events about objects that the caller may read.
 func (r *REST) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
 	out, err := r.events.store.List(ctx, options)
 	if err != nil {
@@ -110,15 +110,15 @@ func (r *REST) List(ctx context.Context, options *metav1internal.ListOptions) (r
 			list.Items = append(list.Items, all.Items[i])
 		}
 	}
-	list.RemainingItemCount = nil // it would tell of what is left out, on this page or the next
+	list.RemainingItemCount = nil // it would count the hidden events
 	if r.newForm {
 		return newList(list), nil
 	}
 	return list, nil
 }
 
-// Watch follows the events of what the caller may read. What the caller may read
-// is asked anew for each, so that it ends with the permission.
+// Watch streams the events about objects that the caller may read. The permission is checked for
+// each event, so that it can be revoked during the watch.
 func (r *REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
 	all, err := r.events.store.Watch(ctx, options)
 	if err != nil {

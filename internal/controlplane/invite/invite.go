@@ -1,9 +1,9 @@
-// Package invite lets people in over the resource API: the subresource
-// users/invite makes a one-time link with which a person sets a password.
+// Package invite implements the subresource users/invite, which creates a one-time link with which
+// a person sets a password.
 //
-// It decides who may ask: whoever has the link could be the person, so it takes
-// every permission that the user has. What a link is and how it is used is
-// internal/identity/signin's.
+// It decides which callers may create a link: the holder of a link can sign in as the user, so the
+// caller needs every permission that the user has. internal/identity/signin owns the links and
+// their use.
 package invite
 
 import (
@@ -25,7 +25,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// How long a link may be good, in seconds.
+// Lifetime of a link, in seconds.
 const (
 	defaultLifetime = 7 * 24 * 60 * 60
 	minLifetime     = 60
@@ -36,34 +36,34 @@ const changeUser = access.Permission("cloud.users.update")
 
 var kind = v1alpha1.SchemeGroupVersion.WithKind("InvitationLink")
 
-// Authorizer says who may decide who a user is; access.Policy is one.
+// Authorizer decides which callers may create links for a user; access.Policy implements it.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
 	MayActAsUser(who *identity.Principal, organization, user string) error
 }
 
-// Inviter makes links; signin.Service is one.
+// Inviter creates links; signin.Service implements it.
 type Inviter interface {
 	Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret,
 		time.Time, error)
 }
 
-// Options are what links are made of.
+// Options are the dependencies of the subresource.
 type Options struct {
 	Authorizer Authorizer
 	Inviter    Inviter
-	// URL is where a link leads, for its token.
+	// URL returns the URL of a link with this token.
 	URL func(token string) string
 }
 
-// maker makes links.
+// maker creates links.
 type maker struct {
 	Options
 	users rest.Getter
 }
 
-// New makes the subresource.
+// New creates the subresource.
 func New(opts Options, users rest.Getter) rest.Storage {
 	m := &maker{opts, users}
 	return &subresource.REST[*InvitationLink]{
@@ -72,7 +72,7 @@ func New(opts Options, users rest.Getter) rest.Storage {
 	}
 }
 
-// invite makes the link of the named user.
+// invite creates a link for the named user.
 func (m *maker) invite(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
 	if err := m.exists(ctx, call.Name); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (m *maker) authorize(ctx context.Context, organization, name string, _ *Inv
 	return m.Authorizer.MayActAsUser(who, organization, name)
 }
 
-// exists refuses to invite somebody who is not there, or on the way out.
+// exists returns an error if the user does not exist or is being deleted.
 func (m *maker) exists(ctx context.Context, name string) error {
 	got, err := m.users.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{})
 	if err != nil {
@@ -129,13 +129,13 @@ func (m *maker) exists(ctx context.Context, name string) error {
 	return nil
 }
 
-var errDeleting = errs.New(errs.Conflict, "the user is being deleted")
+var errDeleting = errs.New(errs.Conflict, "user is being deleted")
 
 func check(asked *InvitationLink) field.ErrorList {
 	seconds := asked.Spec.LifetimeSeconds
 	if seconds != nil && (*seconds < minLifetime || *seconds > maxLifetime) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds,
-			"must be 60 to 2592000 (30 days)")}
+			"must be from 60 to 2592000 (30 days)")}
 	}
 	return nil
 }

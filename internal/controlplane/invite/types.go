@@ -9,7 +9,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// InvitationLink is the request, and with its status the answer
+// InvitationLink is the request and, with its status, the response
 // (docs/spec/signin.md#invitations). It is never stored.
 type InvitationLink struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -19,7 +19,7 @@ type InvitationLink struct {
 	Status InvitationLinkStatus `json:"status,omitempty"`
 }
 
-// InvitationLinkSpec says what link to make.
+// InvitationLinkSpec describes the requested link.
 type InvitationLinkSpec struct {
 	LifetimeSeconds *int64 `json:"lifetimeSeconds,omitempty"`
 }
@@ -42,8 +42,7 @@ func (in *InvitationLink) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// AddToScheme registers the kind beside those that are stored, and as its own
-// internal version.
+// AddToScheme registers the kind with those that are stored, and as its own internal version.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &InvitationLink{})
 	internal := v1alpha1.SchemeGroupVersion
@@ -55,24 +54,25 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // OpenAPIModelName is the kind's name in the OpenAPI documents.
 func (InvitationLink) OpenAPIModelName() string { return "io.vendor.cloud.v1alpha1.InvitationLink" }
 
-// Definitions describe the kind for the OpenAPI documents.
+// Definitions describes the kind for the OpenAPI documents.
 func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	meta, end := metav1.ObjectMeta{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()
 	return map[string]common.OpenAPIDefinition{
 		InvitationLink{}.OpenAPIModelName(): {
 			Dependencies: []string{meta, end},
-			Schema: object("InvitationLink asks for a one-time link with which a person sets a password, and is "+
-				"answered with it.", map[string]spec.Schema{
+			Schema: object("InvitationLink requests a one-time link with which a person sets a password; the response "+
+				"contains the link.", map[string]spec.Schema{
 				"kind": text("InvitationLink."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
 				"metadata": {SchemaProps: spec.SchemaProps{Ref: ref(meta)}},
-				"spec": object("What link to make.", map[string]spec.Schema{
+				"spec": object("The requested link.", map[string]spec.Schema{
 					"lifetimeSeconds": {SchemaProps: spec.SchemaProps{
 						Type: []string{"integer"}, Format: "int64",
-						Description: "How long the link is good: 60 to 2592000, 604800 (7 days) by default.",
+						Description: "Lifetime of the link in seconds: 60 to 2592000, 604800 (7 days) by default.",
 					}},
 				}),
 				"status": object("The link.", map[string]spec.Schema{
-					"url":            text("Where the person sets a password, once. Whoever has it can be the user."),
+					"url": text("Address at which the person sets a password, once. Its holder can sign in " +
+						"as the user."),
 					"expirationTime": {SchemaProps: spec.SchemaProps{Ref: ref(end)}},
 				}),
 			}),

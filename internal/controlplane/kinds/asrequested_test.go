@@ -14,7 +14,7 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// warnings collects what a client is warned of.
+// warnings collects the warnings that a client receives.
 type warnings struct {
 	mu   sync.Mutex
 	list []string
@@ -27,8 +27,9 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.list = append(w.list, text)
 }
 
-// TestWhatHasNoEffectIsNamed: a cluster that asks for more than its pool member
-// gives is Ready and says what it is not; one that asks for what there is says so.
+// TestWhatHasNoEffectIsNamed checks the condition AsRequested. A cluster that requests more than
+// its pool member provides is Ready, and the condition lists the fields without effect. It is True
+// for a cluster that requests only what runs.
 func TestWhatHasNoEffectIsNamed(t *testing.T) {
 	t.Parallel()
 	s := kindstest.StartSystem(t)
@@ -64,8 +65,8 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 				Protocols: map[string]v1alpha1.ProtocolSettings{"mqtt": {}},
 			},
 		}, v1alpha1.ConditionFalse, []string{
-			"pool member local", "spec.broker.replicas (5 asked for, 1 runs)", "spec.broker.resources",
-			"spec.storage.replicas (3 asked for, 1 runs)",
+			"pool member local", "spec.broker.replicas (5 requested, 1 running)", "spec.broker.resources",
+			"spec.storage.replicas (3 requested, 1 running)",
 			"spec.maintenanceWindow", "functionEnabled", "websocketEnabled", "transactionEnabled",
 			"custom[registry.fromat]", "protocols[mqtt]",
 		}},
@@ -79,7 +80,7 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got v1alpha1.Condition
-		s.Eventually("cluster "+name+" is Ready and says whether it is as requested", func() bool {
+		s.Eventually("cluster "+name+" is Ready and has the condition AsRequested", func() bool {
 			made, err := api.MessagingClusters("acme").Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || !conditions.IsReady(made.Status.Conditions, made.Generation) {
 				return false
@@ -89,11 +90,11 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 			return ok
 		})
 		if got.Status != tc.status {
-			t.Errorf("%s: AsRequested is %s (%s), want %s", name, got.Status, got.Message, tc.status)
+			t.Errorf("%s: AsRequested: got %s (%s), want %s", name, got.Status, got.Message, tc.status)
 		}
 		for _, field := range tc.names {
 			if !strings.Contains(got.Message, field) {
-				t.Errorf("%s: the message %q does not name %s", name, got.Message, field)
+				t.Errorf("%s: message %q does not contain %s", name, got.Message, field)
 			}
 		}
 	}
@@ -103,6 +104,6 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 		func(warning string) bool { return !strings.Contains(warning, "spec.config.custom") })
 	if len(about) != 1 || !strings.Contains(about[0], "registry.fromat") ||
 		!strings.Contains(about[0], "registry.format") {
-		t.Errorf("warnings about custom keys are %q, want one that names the unknown key and the known ones", about)
+		t.Errorf("warnings about custom keys: got %q, want one with the unknown key and the known ones", about)
 	}
 }

@@ -24,9 +24,9 @@ func cluster(name, instance string) *v1alpha1.MessagingCluster {
 	}
 }
 
-// TestForegroundDeletionEnds: whatever the moment at which a cluster is created,
-// before its instance, with it, or while the instance's deletion is being
-// accepted, a foreground deletion of the instance ends, and leaves no cluster.
+// TestForegroundDeletionEnds checks that a foreground deletion of an instance ends and leaves no
+// owned cluster, whether the cluster is created before its instance, with it, or while the deletion
+// is being accepted.
 func TestForegroundDeletionEnds(t *testing.T) {
 	t.Parallel()
 	s := kindstest.StartSystem(t)
@@ -67,12 +67,12 @@ func TestForegroundDeletionEnds(t *testing.T) {
 		})
 	}
 	group.Wait()
-	s.Eventually("every instance is gone", func() bool {
+	s.Eventually("every instance is deleted", func() bool {
 		list, err := api.MessagingInstances("acme").List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
 	})
-	// A cluster whose creation began before the deletion and ended after it has no
-	// instance; those that were there have gone before theirs.
+	// A cluster whose creation began before the deletion and ended after it has no instance and no
+	// owner. All others were deleted before their instance.
 	s.Eventually("no cluster with an owner is left", func() bool {
 		list, err := api.MessagingClusters("acme").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -87,11 +87,11 @@ func TestForegroundDeletionEnds(t *testing.T) {
 	})
 }
 
-// TestOwnersAreInTheCreateItself: the answer to the create call already names
-// the owner, so that nothing comes between the two.
+// TestOwnersAreInTheCreateItself checks that the create response already contains the owner, so
+// that no deletion can come between the creation and the owner reference.
 func TestOwnersAreInTheCreateItself(t *testing.T) {
 	t.Parallel()
-	s := kindstest.Start(t, kindstest.Options{}) // no reconciler is at work
+	s := kindstest.Start(t, kindstest.Options{}) // no reconciler runs
 	client := newClient(t, s)
 	api := client.CloudV1alpha1()
 	if _, err := api.MessagingInstances("acme").Create(t.Context(), instance("prod"),
@@ -129,7 +129,7 @@ func TestOwnersAreInTheCreateItself(t *testing.T) {
 	} {
 		if len(got.refs) != 1 || got.refs[0].Name != got.want || got.refs[0].BlockOwnerDeletion == nil ||
 			!*got.refs[0].BlockOwnerDeletion {
-			t.Errorf("%s is created with owners %+v, want %s, blocking", what, got.refs, got.want)
+			t.Errorf("%s: got owners %+v, want %s, blocking", what, got.refs, got.want)
 		}
 	}
 }

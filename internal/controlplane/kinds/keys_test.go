@@ -46,12 +46,12 @@ func (f fixture) issued(name string) metav1.Condition {
 	f.Helper()
 	key, err := f.Admin.CloudV1alpha1().APIKeys("acme").Get(f.Context(), name, metav1.GetOptions{})
 	if err != nil || len(key.Status.Conditions) == 0 {
-		f.Fatalf("key %s: %+v, %v", name, key, err)
+		f.Fatalf("key %s: got %+v, %v, want conditions", name, key, err)
 	}
 	return key.Status.Conditions[0]
 }
 
-// atPlane authenticates as the data planes of instance prod do.
+// atPlane authenticates like the data planes of instance prod.
 func (f fixture) atPlane(token string) (*identity.Principal, error) {
 	return f.Verifier.Authenticate(f.Context(), token, identity.InstanceAudience("acme", "prod"),
 		identity.OrganizationAudience("acme"))
@@ -66,8 +66,8 @@ func (f fixture) patchInstance(body string) {
 	}
 }
 
-// TestInstanceAuthDecidesAboutKeys: keys are good only at instances whose
-// spec.auth has apikey, from the moment that the call that changes it returns.
+// TestInstanceAuthDecidesAboutKeys checks that keys are valid only for instances whose spec.auth
+// has apikey, from the moment that the call that changes it returns.
 func TestInstanceAuthDecidesAboutKeys(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -84,53 +84,57 @@ func TestInstanceAuthDecidesAboutKeys(t *testing.T) {
 		}
 		tokens[name] = key.Status.Token
 		if principals[name], err = f.atPlane(key.Status.Token); err != nil {
-			t.Errorf("key %s is refused at an instance that accepts keys: %v", name, err)
+			t.Errorf("key %s at an instance that accepts keys: %v", name, err)
 		}
 	}
 	f.patchInstance(`{"spec":{"auth":{"apikey":null,"oauth2":{}}}}`)
 	for name, token := range tokens {
 		if _, err := f.atPlane(token); !errors.Is(err, identity.ErrKeyNotAccepted) {
-			t.Errorf("key %s at an instance without apikey: %v, want %v", name, err, identity.ErrKeyNotAccepted)
+			t.Errorf("key %s at an instance without apikey: got %v, want %v", name, err, identity.ErrKeyNotAccepted)
 		}
 		if principals[name].Live() {
-			t.Errorf("a call with key %s that waits at the instance lives on, want its end", name)
+			t.Errorf("waiting call with key %s is still live, want it ended", name)
 		}
 	}
 	if _, err := f.Verifier.Authenticate(t.Context(), tokens["of-organization"], identity.AnyOrganization); err != nil {
-		t.Errorf("the organization's key is refused by the resource API: %v", err)
+		t.Errorf("key of the organization at the resource API: %v", err)
 	}
 	if _, err := f.key("late", "prod"); !apierrors.IsInvalid(err) ||
 		!strings.Contains(err.Error(), "spec.instanceName") {
-		t.Errorf("a key for an instance without apikey: %v, want a refusal of spec.instanceName", err)
+		t.Errorf("creating a key for an instance without apikey: got %v, want spec.instanceName invalid", err)
 	}
-	f.Eventually("the instance's key says that it is not accepted", func() bool {
+	f.Eventually("the instance's key has the reason APIKeysNotAccepted", func() bool {
 		c := f.issued("of-instance")
 		return c.Status == metav1.ConditionFalse && c.Reason == "APIKeysNotAccepted" &&
 			strings.Contains(c.Message, "prod")
 	})
 	if c := f.issued("of-organization"); c.Status != metav1.ConditionTrue {
-		t.Errorf("the organization's key has %+v, want Issued True", c)
+		t.Errorf("key of the organization: got %+v, want Issued True", c)
 	}
 	f.Restart()
 	for name, token := range tokens {
 		if _, err := f.atPlane(token); !errors.Is(err, identity.ErrKeyNotAccepted) {
-			t.Errorf("key %s after a restart: %v, want %v", name, err, identity.ErrKeyNotAccepted)
+			t.Errorf("key %s after a restart: got %v, want %v", name, err, identity.ErrKeyNotAccepted)
 		}
 	}
 	f.patchInstance(`{"spec":{"auth":{"apikey":{}}}}`)
 	for name, token := range tokens {
 		if _, err := f.atPlane(token); err != nil {
-			t.Errorf("key %s is refused at an instance that accepts keys again: %v", name, err)
+			t.Errorf("key %s at an instance that accepts keys again: %v", name, err)
 		}
 	}
 	f.Eventually("the instance's key is Issued again",
 		func() bool { return f.issued("of-instance").Status == metav1.ConditionTrue })
 }
 
-const publicKey = `{"kty":"RSA","e":"AQAB","n":"u1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0_IzW7yWR7QkrmBL7jTKEn5u-qKhbwKfBstIs-bMY2Zkp18gnTxKLxoS2tFczGkPLPgizskuemMghRniWaoLcyehkd3qqGElvW_VDL5AaWTg0nLVkjRo9z-40RQzuVaE8AkAFmxZzow3x-VJYKdjykkJ0iT9wCS0DRTXu269V264Vf_3jvredZiKRkgwlL9xNAwxXFg0x_XFw005UWVRIkdgcKWTjpBP2dPwVZ4WWC-9aGVd-Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbcmw"}`
+const publicKey = `{"kty":"RSA","e":"AQAB","n":"` +
+	"u1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0_IzW7yWR7QkrmBL7jTKEn5u-qKhbwKfBstIs-bM" +
+	"Y2Zkp18gnTxKLxoS2tFczGkPLPgizskuemMghRniWaoLcyehkd3qqGElvW_VDL5AaWTg0nLVkjRo9z-40RQzuVaE8AkAFmxZzow3" +
+	"x-VJYKdjykkJ0iT9wCS0DRTXu269V264Vf_3jvredZiKRkgwlL9xNAwxXFg0x_XFw005UWVRIkdgcKWTjpBP2dPwVZ4WWC-9aGVd" +
+	"-Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbcmw" + `"}`
 
-// TestKeyWaitsForItsInstance: a key for an unknown instance is not issued before
-// the instance turns up.
+// TestKeyWaitsForItsInstance checks that a key for a missing instance is issued when the instance
+// is created.
 func TestKeyWaitsForItsInstance(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -153,7 +157,7 @@ func TestKeyWaitsForItsInstance(t *testing.T) {
 		c := key.Status.Conditions[0]
 		if c.Status != metav1.ConditionFalse || c.Reason != "InstanceNotFound" ||
 			!strings.Contains(c.Message, "prod") || key.Status.KeyID != "" || key.Status.Token != "" {
-			t.Errorf("key %s for an unknown instance has %+v, want it not issued and the instance named",
+			t.Errorf("key %s for a missing instance: got %+v, want it not issued and a message with the instance",
 				key.Name, key.Status)
 		}
 	}
@@ -162,12 +166,12 @@ func TestKeyWaitsForItsInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Eventually("the key is issued", func() bool { return f.issued("early").Status == metav1.ConditionTrue })
-	f.Eventually("the key without an encryption key says what to do",
+	f.Eventually("the key without an encryption key has the reason NoEncryptionKey",
 		func() bool { return f.issued("plain").Reason == "NoEncryptionKey" })
 }
 
-// TestStatusDoesNotDecide: whatever the system administrator writes into a
-// status, a revoked key stays dead, a good one good, and credentials are kept.
+// TestStatusDoesNotDecide checks that writes of the status by the system administrator have no
+// effect: a revoked key stays rejected, a valid one valid, and credentials are kept.
 func TestStatusDoesNotDecide(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -190,8 +194,10 @@ func TestStatusDoesNotDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	meddling := []string{
-		`{"status":{"revokedAt":null,"conditions":[{"type":"Revoked","status":"False","reason":"x","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
-		`{"status":{"keyId":"other","tokenHash":"00","issuedAt":null,"expiresAt":"2020-01-01T00:00:00Z","revokedAt":"2020-01-01T00:00:00Z"}}`,
+		`{"status":{"revokedAt":null,"conditions":[{"type":"Revoked","status":"False","reason":"x","message":"",` +
+			`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+		`{"status":{"keyId":"other","tokenHash":"00","issuedAt":null,"expiresAt":"2020-01-01T00:00:00Z",` +
+			`"revokedAt":"2020-01-01T00:00:00Z"}}`,
 		`{"status":null}`,
 	}
 	check := func(when string) {
@@ -199,13 +205,13 @@ func TestStatusDoesNotDecide(t *testing.T) {
 		for name, wanted := range map[string]error{"good": nil, "revoked": identity.ErrKeyRevoked} {
 			if _, err := f.Verifier.Authenticate(t.Context(), tokens[name],
 				identity.AnyOrganization); !errors.Is(err, wanted) {
-				t.Errorf("%s the key %s: %v, want %v", when, name, err, wanted)
+				t.Errorf("%s: key %s: got %v, want %v", when, name, err, wanted)
 			}
 		}
 		key, err := keys.Get(t.Context(), "revoked", metav1.GetOptions{})
 		if err != nil || key.Status.RevokedAt == nil || key.Status.KeyID == "" || len(key.Status.Conditions) != 3 ||
 			key.Status.Conditions[2].Status != "True" {
-			t.Errorf("%s the revoked key has status %+v, want it revoked", when, key.Status)
+			t.Errorf("%s: revoked key: got status %+v, want it revoked", when, key.Status)
 		}
 	}
 	for _, body := range meddling {
@@ -229,17 +235,17 @@ func TestStatusDoesNotDecide(t *testing.T) {
 			sa.Status.PrivateKeyType == was.Status.PrivateKeyType &&
 			len(sa.Status.Conditions) == 1 && sa.Status.Conditions[0].Status == "True"
 	}
-	f.Eventually("the account is as it was", sameCredentials)
+	f.Eventually("the account is unchanged", sameCredentials)
 	f.Restart()
 	cloud = f.Admin.CloudV1alpha1()
 	keys = cloud.APIKeys("acme")
 	check("after a restart")
 	if !sameCredentials() {
-		t.Error("the credentials are others after a restart")
+		t.Error("credentials changed with a restart")
 	}
 }
 
-// state is the condition Ready, or Issued, of an object of acme.
+// state returns the status and reason of the condition Ready or Issued of an object in acme.
 func (f fixture) state(resource, name string) string {
 	f.Helper()
 	raw, err := f.Admin.CloudV1alpha1().RESTClient().Get().Namespace("acme").Resource(resource).Name(
@@ -260,8 +266,8 @@ func (f fixture) state(resource, name string) string {
 	return "nothing"
 }
 
-// TestHeldObjectsAreNotReady: while a finalizer holds an object that is being
-// deleted, it is not Ready, for the reason Deleting, from the delete call on.
+// TestHeldObjectsAreNotReady checks that an object that is being deleted and held by a finalizer is
+// not Ready, with the reason Deleting, when the delete call returns.
 func TestHeldObjectsAreNotReady(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -289,16 +295,17 @@ func TestHeldObjectsAreNotReady(t *testing.T) {
 		}
 		for resource := range objects {
 			if resource == "messaginginstances" {
-				continue // last: its cluster goes first
+				continue // last, because its cluster must be deleted first
 			}
 			deleteHeld(t, f, path(resource), grace)
 			if got := state(resource); grace == "0" && got != "False Deleting" {
-				t.Errorf("%s being deleted: %s, want False Deleting when the call returns", resource, got)
+				t.Errorf("%s being deleted: got %s, want False Deleting when the call returns", resource, got)
 			}
-			f.Eventually(resource+" says Deleting", func() bool { return state(resource) == "False Deleting" })
+			f.Eventually(resource+" has the reason Deleting",
+				func() bool { return state(resource) == "False Deleting" })
 		}
 		deleteHeld(t, f, path("messaginginstances")+"?propagationPolicy=Foreground", grace)
-		f.Eventually("the instance says Deleting",
+		f.Eventually("the instance has the reason Deleting",
 			func() bool { return state("messaginginstances") == "False Deleting" })
 		for resource := range objects {
 			err := client.Patch(types.MergePatchType).AbsPath(path(resource),
@@ -306,7 +313,7 @@ func TestHeldObjectsAreNotReady(t *testing.T) {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatalf("%s: %v", resource, err)
 			}
-			f.Eventually(resource+" is gone", func() bool {
+			f.Eventually(resource+" is deleted", func() bool {
 				_, err := client.Get().AbsPath(path(resource), "held").DoRaw(t.Context())
 				return apierrors.IsNotFound(err)
 			})

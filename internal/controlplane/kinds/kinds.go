@@ -1,10 +1,14 @@
-// Package kinds is the list of kinds. Each lives in a folder of its own, which
-// holds everything that makes it what it is; this package puts them together
-// and runs their reconcilers over one set of informers (run.go).
+// Package kinds is the list of all kinds. Each kind is a package below this one that contains
+// everything about it; this package combines them, runs their reconcilers over one set of informers
+// (run.go), and distributes changes that affect authentication and authorization to the other
+// members of an ensemble (observed.go).
 //
-// Whatever has to know all kinds reads this list: the store and the documents
-// through Definitions, garbage collection, start-up. A kind knows no other; the
-// two that look at each other do so through their stores.
+// Code that needs all kinds uses this list: the store and the OpenAPI documents through
+// Definitions, garbage collection, startup. Kinds do not import each other; instances and clusters
+// use each other through their stores.
+//
+// recentObjects.mu is the only lock. It protects the recently stored objects of one kind, and no other
+// lock is taken while it is held.
 package kinds
 
 import (
@@ -31,7 +35,7 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// Options is what the kinds need from the rest of the service.
+// Options are the dependencies of the kinds.
 type Options struct {
 	Plan      *pools.Plan
 	Plane     messagingcluster.Plane
@@ -40,27 +44,27 @@ type Options struct {
 	Sealer    *identity.Sealer
 	Policy    *access.Policy
 	SignIns   user.SignIns
-	Quotas    *quota.Book // nil: organizations may have what they like
+	Quotas    *quota.Book // nil: no limits
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
-	// Stored is told of every write that decides who may call, before the call is
-	// answered; nil for a server that is alone.
+	// Stored is called with every write that affects authentication or authorization, before the
+	// call returns; nil for a single server.
 	Stored func(Change)
 	Log    *slog.Logger
 }
 
-// Reconciled is a kind whose objects are brought to where their spec wants them.
+// Reconciled is a kind with a reconciler.
 type Reconciled interface {
 	Controller(env reconcile.Env) (reconcile.Runner, error)
 }
 
-// Published is a kind whose objects come with the service.
+// Published is a kind whose objects the service creates.
 type Published interface {
 	Publish(ctx context.Context, client versioned.Interface) error
 }
 
-// Set is every kind.
+// Set contains all kinds.
 type Set struct {
 	opts        Options
 	definitions []store.Definition
@@ -77,7 +81,7 @@ type Set struct {
 	users     *user.Kind
 }
 
-// New makes the kinds. To add one, make its folder and add it here.
+// New creates the kinds. To add a kind, create its package and add it here.
 func New(opts Options) *Set {
 	s := &Set{
 		opts: opts, observed: map[string]observed{},
@@ -109,7 +113,7 @@ func New(opts Options) *Set {
 	return s
 }
 
-// add puts a kind into the list, and returns the store that others may read.
+// add adds a kind to the list, and returns its store for other kinds.
 func add[T store.Object](s *Set, kind store.Kind[T]) *store.Resource[T] {
 	resource := store.Define(kind)
 	s.definitions = append(s.definitions, resource)
@@ -123,8 +127,8 @@ func add[T store.Object](s *Set, kind store.Kind[T]) *store.Resource[T] {
 	return resource
 }
 
-// Definitions are the kinds as the resource API takes them.
+// Definitions returns the kinds in the form that the resource API uses.
 func (s *Set) Definitions() []store.Definition { return s.definitions }
 
-// Instances tells how long tokens for an instance are good.
+// Instances returns the kind MessagingInstance, which provides the token lifetime of instances.
 func (s *Set) Instances() *messaginginstance.Kind { return s.instances }

@@ -9,9 +9,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// TestAccessKnowsEveryKind: a kind that is in the list and not in the catalogue
-// of permissions could be reached by nobody, and the other way round a
-// permission would be about nothing.
+// TestAccessKnowsEveryKind checks that every kind is in the catalogue of permissions. Otherwise no
+// caller could access it.
 func TestAccessKnowsEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, definition := range kindstest.NewSet(t).Definitions() {
@@ -22,13 +21,13 @@ func TestAccessKnowsEveryKind(t *testing.T) {
 		}
 		for _, verb := range verbs {
 			if permission, ok := access.ForVerb(info.Plural, "", verb); !ok || !permission.Known() {
-				t.Errorf("%s %s needs permission %q, which is not in the catalogue", verb, info.Plural, permission)
+				t.Errorf("%s %s requires permission %q, which is not in the catalogue", verb, info.Plural, permission)
 			}
 		}
 	}
 }
 
-// TestKindsAreComplete: whatever reads the list finds what it needs.
+// TestKindsAreComplete checks that every kind has the data that users of the list need.
 func TestKindsAreComplete(t *testing.T) {
 	t.Parallel()
 	var infos []store.Info
@@ -36,7 +35,7 @@ func TestKindsAreComplete(t *testing.T) {
 		infos = append(infos, definition.Info())
 	}
 	if len(infos) != 11 {
-		t.Errorf("the list has %d kinds, want 11", len(infos))
+		t.Errorf("got %d kinds, want 11", len(infos))
 	}
 	var short []string
 	for _, info := range infos {

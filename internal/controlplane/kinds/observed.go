@@ -21,34 +21,34 @@ import (
 	"freshet/internal/controlplane/store"
 )
 
-// Change is a write of a kind that decides who may call and what they may do. In a
-// group every member has to hear of it before the call that made it is answered.
+// Change is a write of a kind that affects authentication or authorization. In an ensemble every
+// member must apply it before the call that made it returns.
 type Change struct {
 	Kind   string          `json:"kind"`
 	Gone   bool            `json:"gone,omitempty"`
 	Object json.RawMessage `json:"object"`
 }
 
-// observed is a kind that is told of its objects, for who does not know its type.
+// observed contains the functions of a kind with an Observer, for callers that do not have its
+// type.
 type observed struct {
 	apply   func(c Change) error
 	catchUp func(ctx context.Context, c *Controllers) error
 }
 
-// Apply brings into force here what another member has stored. Late and repeated
-// changes do no harm.
+// Apply applies a change that another member has stored. It ignores late and repeated changes.
 func (s *Set) Apply(c Change) error {
 	of, ok := s.observed[c.Kind]
 	if !ok {
-		return errs.Newf(errs.Invalid, "nobody is told of changes of %q", c.Kind)
+		return errs.Newf(errs.Invalid, "kind %q has no observer", c.Kind)
 	}
 	return of.apply(c)
 }
 
-// CatchUp brings into force what is stored at this moment, whatever news may still be
-// on their way: for a member that was cut off from the others.
+// CatchUp applies the stored state of all objects, independently of changes that may still arrive.
+// It is for a member that was disconnected from the others.
 func (c *Controllers) CatchUp(ctx context.Context) error {
-	// Instances last, for one on its way out ends its keys.
+	// Instances are last, because one that is being deleted ends its keys.
 	order := slices.Clone(c.set.order)
 	slices.SortStableFunc(order, func(a, b string) int {
 		return cmp.Compare(strings.Count(a, "MessagingInstance"), strings.Count(b, "MessagingInstance"))
@@ -61,7 +61,8 @@ func (c *Controllers) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// observe has the writes of a kind told to the other members, and theirs to it.
+// observe connects the writes of a kind with the other members, and their writes with the kind's
+// observer.
 func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resource[T]) {
 	observer, ok := kind.(store.Observer[T])
 	if !ok {
@@ -73,7 +74,7 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 		apply: func(c Change) error {
 			object := kind.New()
 			if err := json.Unmarshal(c.Object, object); err != nil {
-				return errs.Newf(errs.Invalid, "reading a %s of another member: %w", name, err)
+				return errs.Newf(errs.Invalid, "decoding a %s of another member: %w", name, err)
 			}
 			if c.Gone {
 				observer.Remove(object)
@@ -96,14 +97,14 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 		}
 		text, err := json.Marshal(object)
 		if err != nil {
-			panic("kinds: a stored object cannot be encoded: " + err.Error()) // it was, to be stored
+			panic("kinds: encoding a stored object: " + err.Error()) // the store has encoded it before
 		}
 		s.opts.Stored(Change{Kind: name, Gone: gone, Object: text})
 	})
 }
 
-// catchUp reads all objects of a kind and tells the observer of each, and of those
-// that it knows and are no more.
+// catchUp passes all stored objects of a kind to the observer, and removes the objects that the
+// observer has but that no longer exist.
 func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T],
 	recent *recently[T],
 ) error {
@@ -118,7 +119,7 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 	}
 	revision, err := strconv.ParseInt(facts.GetResourceVersion(), 10, 64)
 	if err != nil {
-		return fmt.Errorf("revision of the list: %w", err)
+		return fmt.Errorf("parsing the revision of the list: %w", err)
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -128,7 +129,7 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 	for _, item := range items {
 		object, ok := item.(T)
 		if !ok {
-			return fmt.Errorf("the list holds a %T", item)
+			return fmt.Errorf("unexpected type %T in the list", item)
 		}
 		stored[object.GetUID()] = true
 		observer.Put(object)
@@ -151,10 +152,10 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 	return nil
 }
 
-// recently are objects that the observer was told of and that informers may not have
-// heard of yet.
+// recently contains the objects that were passed to the observer and that the informers may not
+// have received yet.
 type recently[T metav1.Object] struct {
-	mu  sync.Mutex // guards put
+	mu  sync.Mutex // protects the map below
 	put map[types.UID]seen[T]
 }
 
@@ -164,9 +165,9 @@ type seen[T metav1.Object] struct {
 }
 
 const (
-	// newsTake is longer than informers take to hear of a write.
+	// newsTake is longer than informers take to receive a write.
 	newsTake = time.Minute
-	// someRecent are kept without looking at their age.
+	// someRecent is the number of objects that are kept without a check of their age.
 	someRecent = 1000
 )
 

@@ -15,8 +15,8 @@ import (
 	"freshet/internal/identity"
 )
 
-// TestReplicasAreTold: another server that hears of nothing but Stored accepts a new
-// key, and refuses a revoked one, when the call has returned.
+// TestReplicasAreTold checks that another server, which receives changes through Stored only,
+// accepts a new key and rejects a revoked one when the call has returned.
 func TestReplicasAreTold(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -46,14 +46,14 @@ func TestReplicasAreTold(t *testing.T) {
 		return err
 	}
 	if err := ask(); err != nil {
-		t.Errorf("a new key: got %v, want it to be good elsewhere", err)
+		t.Errorf("new key on the other server: got %v, want it accepted", err)
 	}
 	if _, err := f.Admin.CloudV1alpha1().APIKeys("acme").Patch(t.Context(), "k", types.MergePatchType,
 		[]byte(`{"spec":{"revoke":true}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(); !errors.Is(err, identity.ErrKeyRevoked) {
-		t.Errorf("a revoked key: got %v, want %v", err, identity.ErrKeyRevoked)
+		t.Errorf("revoked key on the other server: got %v, want %v", err, identity.ErrKeyRevoked)
 	}
 	other, err := f.key("other", "")
 	if err != nil {
@@ -65,19 +65,20 @@ func TestReplicasAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ask(); err == nil {
-		t.Error("a key of a deleted account is good elsewhere")
+		t.Error("key of a deleted account is accepted on the other server")
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if heard["ServiceAccount"] == 0 || heard["APIKey"] == 0 {
-		t.Errorf("got %v, want both kinds", heard)
+		t.Errorf("changes by kind: got %v, want both kinds", heard)
 	}
 	if err := replica.Apply(kinds.Change{Kind: "Pool"}); errs.KindOf(err) != errs.Invalid {
-		t.Errorf("a kind that nobody is told of: got %v, want it refused", err)
+		t.Errorf("change of a kind without an observer: got %v, want an error", err)
 	}
 }
 
-// TestCatchUp: what is not stored any more is over, whatever news were missed.
+// TestCatchUp checks that an object that is no longer stored is removed, whatever changes were
+// missed.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
@@ -93,15 +94,15 @@ func TestCatchUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := f.Directory.Account("acme", "ghost"); !ok {
-		t.Fatal("got no account, want the one that was told of")
+		t.Fatal("account of the applied change is not in the directory")
 	}
 	if err := f.Controllers.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := f.Directory.Account("acme", "ghost"); ok {
-		t.Error("an account that is not stored is there")
+		t.Error("account that is not stored is in the directory")
 	}
 	if _, ok := f.Directory.Account("acme", "ci"); !ok {
-		t.Error("an account that is stored is gone")
+		t.Error("stored account is not in the directory")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"freshet/internal/controlplane/reconcile/garbage"
 )
 
-// Controllers are the reconcilers of all kinds, and the garbage collector.
+// Controllers contains the reconcilers of all kinds, and the garbage collector.
 type Controllers struct {
 	set       *Set
 	client    versioned.Interface
@@ -25,17 +25,16 @@ type Controllers struct {
 	loops     []func(context.Context) error
 }
 
-// workers is how many objects a reconciler looks at at once. They mostly wait
-// for the store, which commits together what comes together.
+// workers is the number of objects that a reconciler processes concurrently. Workers mostly wait
+// for the store, which commits concurrent writes together.
 const workers = 16
 
-// Controllers makes the reconcilers over the service's own client; nothing runs
-// before Load and Run. Their steps are told to the recorder; nil for those that only
-// Follow.
+// Controllers creates the reconcilers with the service's own client; nothing runs before Load and
+// Run. recorder receives Events about their steps; nil for callers that only use Follow.
 func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*Controllers, error) {
 	client, err := versioned.NewForConfig(loopback)
 	if err != nil {
-		return nil, fmt.Errorf("making the controllers' client: %w", err)
+		return nil, fmt.Errorf("creating the client of the controllers: %w", err)
 	}
 	c := &Controllers{set: s, client: client, informers: externalversions.NewSharedInformerFactory(client, 0)}
 	collector, err := garbage.New(loopback, s.collected(), s.opts.Log.With(slog.String("controller", "garbage")))
@@ -57,7 +56,7 @@ func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*
 	return c, c.narrate(recorder)
 }
 
-// narrate has the steps of all kinds told.
+// narrate records Events about the steps of all kinds.
 func (c *Controllers) narrate(recorder reconcile.Recorder) error {
 	cloud := c.informers.Cloud().V1alpha1()
 	for kind, informer := range map[string]cache.SharedIndexInformer{
@@ -71,13 +70,13 @@ func (c *Controllers) narrate(recorder reconcile.Recorder) error {
 		"RoleBinding":           cloud.RoleBindings().Informer(),
 	} {
 		if err := reconcile.Narrate(informer, kind, recorder); err != nil {
-			return fmt.Errorf("telling the steps of %s: %w", kind, err)
+			return fmt.Errorf("recording events of %s: %w", kind, err)
 		}
 	}
 	return nil
 }
 
-// collected are the kinds as garbage collection sees them: all of them.
+// collected returns all kinds in the form that garbage collection uses.
 func (s *Set) collected() []garbage.Kind {
 	list := make([]garbage.Kind, 0, len(s.definitions))
 	for _, definition := range s.definitions {
@@ -91,11 +90,11 @@ func (s *Set) collected() []garbage.Kind {
 	return list
 }
 
-// Client is the controllers' own client of the API.
+// Client returns the controllers' client of the API.
 func (c *Controllers) Client() versioned.Interface { return c.client }
 
-// Load fills the caches, and from them identity and access: when it returns,
-// every account, user, key, role and binding that is stored is in force.
+// Load fills the caches, and from them identity and access: when it returns, every stored account,
+// user, key, role and binding is in effect.
 func (c *Controllers) Load(ctx context.Context) error {
 	c.informers.Start(ctx.Done())
 	for kind, synced := range c.informers.WaitForCacheSync(ctx.Done()) {
@@ -119,7 +118,7 @@ func (c *Controllers) Load(ctx context.Context) error {
 	if err := putAll(cloud.RoleBindings().Lister().List, c.set.bindings.Put); err != nil {
 		return err
 	}
-	// Last, for an instance on its way out ends its keys.
+	// Instances are last, because one that is being deleted ends its keys.
 	return putAll(cloud.MessagingInstances().Lister().List, c.set.instances.Put)
 }
 
@@ -131,7 +130,7 @@ func putAll[T any](list func(labels.Selector) ([]T, error), put func(T)) error {
 	return err
 }
 
-// Publish writes what comes with the service: roles, pools and their members.
+// Publish writes the objects that the service creates: predefined roles, pools and pool members.
 func (c *Controllers) Publish(ctx context.Context) error {
 	for _, kind := range c.set.published {
 		if err := kind.Publish(ctx, c.client); err != nil {
@@ -141,14 +140,14 @@ func (c *Controllers) Publish(ctx context.Context) error {
 	return nil
 }
 
-// Follow keeps identity and access as they are stored until the context ends, and
-// works on nothing.
+// Follow keeps identity and access up to date with the stored objects until the context ends. It
+// runs no reconcilers.
 func (c *Controllers) Follow(ctx context.Context) {
 	<-ctx.Done()
 	c.informers.Shutdown()
 }
 
-// Run works until the context ends.
+// Run runs the reconcilers until the context ends.
 func (c *Controllers) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range c.loops {

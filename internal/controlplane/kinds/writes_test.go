@@ -9,20 +9,19 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// TestWritesOfALife counts what the store has to write for an object from its
-// creation until its controller has nothing more to say. What follows from the
-// object alone is in the first write. A second one is made where a condition
-// promises that the server already knows the object, which it does only behind
-// the first.
+// TestWritesOfALife counts the writes of an object from its creation until its reconciler is done.
+// Everything that follows from the object alone is in the first write. A second write is needed
+// where a condition promises that the object is already in effect, which is true only after the
+// first.
 func TestWritesOfALife(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
 	f.createInstance("prod")
 	for _, tc := range []struct {
 		resource, spec string
-		settled        string // the condition Ready or Issued, when nothing is left to do
+		settled        string // the condition Ready or Issued after the last write
 		writes         int64
-		atOnce         bool // a delete call is one write, too
+		atOnce         bool // a delete call is a single write, too
 	}{
 		{"users", `{"email":"ann@example.org"}`, "False NotInvited", 1, true},
 		{
@@ -44,11 +43,11 @@ func TestWritesOfALife(t *testing.T) {
 			f.create(tc.resource, "one", tc.spec)
 			f.Eventually(tc.resource+" one is settled",
 				func() bool { return f.state(tc.resource, "one") == tc.settled })
-			f.create(tc.resource, "two", tc.spec) // the controller is behind one when it is done with two
+			f.create(tc.resource, "two", tc.spec) // when the controller is done with two, it is done with one
 			f.Eventually(tc.resource+" two is settled",
 				func() bool { return f.state(tc.resource, "two") == tc.settled })
 			if got := f.Writes(t, "/freshet/resources/cloud.vendor.io/"+tc.resource+"/acme/one"); got != tc.writes {
-				t.Errorf("%s is written %d times, want %d", tc.resource, got, tc.writes)
+				t.Errorf("%s: got %d writes, want %d", tc.resource, got, tc.writes)
 			}
 			if tc.atOnce {
 				f.deletesInOneWrite(tc.resource, "one")
@@ -76,7 +75,7 @@ func (f fixture) create(resource, name, spec string) {
 	}
 }
 
-// deletesInOneWrite watches a deletion: nothing may be seen but the object's end.
+// deletesInOneWrite deletes an object and checks that a watch shows no event before its deletion.
 func (f fixture) deletesInOneWrite(resource, name string) {
 	f.Helper()
 	client := f.Admin.CloudV1alpha1().RESTClient()
@@ -88,12 +87,12 @@ func (f fixture) deletesInOneWrite(resource, name string) {
 	}
 	defer w.Stop()
 	if first := <-w.ResultChan(); first.Type != watch.Added {
-		f.Fatalf("%s: the watch begins with %+v, want the object", resource, first)
+		f.Fatalf("%s: first event of the watch: got %+v, want the object", resource, first)
 	}
 	if err := client.Delete().Namespace("acme").Resource(resource).Name(name).Do(f.Context()).Error(); err != nil {
 		f.Fatal(err)
 	}
 	if next := <-w.ResultChan(); next.Type != watch.Deleted {
-		f.Errorf("%s: the watch shows %s first, want the end of the object", resource, next.Type)
+		f.Errorf("%s: next event of the watch: got %s, want DELETED", resource, next.Type)
 	}
 }

@@ -1,6 +1,6 @@
-// Package openapi has the OpenAPI definitions of what the resource API serves:
-// generated for our own types, written here for the few of Kubernetes beside
-// them, whose generated ones would be those of all of core/v1.
+// Package openapi contains the OpenAPI definitions of the objects that the resource API serves.
+// Those of our own types are generated. Those of the few Kubernetes types that the API also serves
+// are written here, because generation would include all of core/v1.
 package openapi
 
 import (
@@ -17,10 +17,10 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	d := definer{ref}
 	event := []property{
 		d.text("reason", "What happened, in one word."), d.text("type", "Normal or Warning."),
-		d.text("action", "What was done."),
-		d.text("reportingInstance", "Which replica tells it."),
+		d.text("action", "The action of the controller."),
+		d.text("reportingInstance", "The replica that reports it."),
 		d.refer("related", corev1.ObjectReference{}.OpenAPIModelName(), "A second object."),
-		d.refer("eventTime", metav1.MicroTime{}.OpenAPIModelName(), "When it was first seen."),
+		d.refer("eventTime", metav1.MicroTime{}.OpenAPIModelName(), "When it was first observed."),
 	}
 	return map[string]common.OpenAPIDefinition{
 		corev1.Namespace{}.OpenAPIModelName(): d.kind("Namespace is an organization.",
@@ -34,22 +34,22 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 			corev1.Namespace{}.OpenAPIModelName()),
 
 		corev1.ResourceQuota{}.OpenAPIModelName(): d.kind(
-			"ResourceQuota is what an organization, or a cluster, may have and has.",
+			"ResourceQuota is the limits and the usage of an organization or of a cluster.",
 			d.refer("spec", corev1.ResourceQuotaSpec{}.OpenAPIModelName(), "The limits."),
-			d.refer("status", corev1.ResourceQuotaStatus{}.OpenAPIModelName(), "The limits, and what there is.")),
+			d.refer("status", corev1.ResourceQuotaStatus{}.OpenAPIModelName(), "The limits and the usage.")),
 		corev1.ResourceQuotaSpec{}.OpenAPIModelName(): d.object(
 			"ResourceQuotaSpec is the limits of the server's configuration.",
 			d.quantities("hard", "Limits, by resource.")),
 		corev1.ResourceQuotaStatus{}.OpenAPIModelName(): d.object("ResourceQuotaStatus is limits and usage.",
-			d.quantities("hard", "Limits, by resource."), d.quantities("used", "What there is, by resource.")),
+			d.quantities("hard", "Limits, by resource."), d.quantities("used", "Usage, by resource.")),
 		corev1.ResourceQuotaList{}.OpenAPIModelName(): d.list("ResourceQuotaList is a list of quotas.",
 			corev1.ResourceQuota{}.OpenAPIModelName()),
 
 		corev1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.",
 			append([]property{
 				d.refer("involvedObject", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
-				d.text("message", "What happened."), d.text("reportingComponent", "Who tells it."),
-				d.refer("source", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."),
+				d.text("message", "What happened."), d.text("reportingComponent", "The component that reports it."),
+				d.refer("source", corev1.EventSource{}.OpenAPIModelName(), "The component that reports it."),
 				d.number("count", "How often it happened."),
 				d.refer("firstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
 				d.refer("lastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
@@ -57,9 +57,9 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 			}, event...)...),
 		corev1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.",
 			corev1.Event{}.OpenAPIModelName()),
-		corev1.EventSource{}.OpenAPIModelName(): d.object("EventSource is who tells of an event.",
+		corev1.EventSource{}.OpenAPIModelName(): d.object("EventSource is the component that reports an event.",
 			d.text("component", "The component."), d.text("host", "The machine.")),
-		corev1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a run of events.",
+		corev1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a series of events.",
 			d.number("count", "How often."),
 			d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
 		corev1.ObjectReference{}.OpenAPIModelName(): d.object("ObjectReference names an object.",
@@ -70,8 +70,8 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		eventsv1.Event{}.OpenAPIModelName(): d.kind("Event is a step of a controller. It is kept for an hour.",
 			append([]property{
 				d.refer("regarding", corev1.ObjectReference{}.OpenAPIModelName(), "What it happened to."),
-				d.text("note", "What happened."), d.text("reportingController", "Who tells it."),
-				d.refer("deprecatedSource", corev1.EventSource{}.OpenAPIModelName(), "Who tells it."),
+				d.text("note", "What happened."), d.text("reportingController", "The component that reports it."),
+				d.refer("deprecatedSource", corev1.EventSource{}.OpenAPIModelName(), "The component that reports it."),
 				d.number("deprecatedCount", "How often it happened."),
 				d.refer("deprecatedFirstTimestamp", metav1.Time{}.OpenAPIModelName(), "When it first happened."),
 				d.refer("deprecatedLastTimestamp", metav1.Time{}.OpenAPIModelName(), "When it last happened."),
@@ -79,7 +79,7 @@ func Core(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 			}, event...)...),
 		eventsv1.EventList{}.OpenAPIModelName(): d.list("EventList is a list of events.",
 			eventsv1.Event{}.OpenAPIModelName()),
-		eventsv1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a run of events.",
+		eventsv1.EventSeries{}.OpenAPIModelName(): d.object("EventSeries is a series of events.",
 			d.number("count", "How often."),
 			d.refer("lastObservedTime", metav1.MicroTime{}.OpenAPIModelName(), "When last.")),
 	}
@@ -145,7 +145,7 @@ func (definer) object(description string, properties ...property) common.OpenAPI
 	return out
 }
 
-// kind is an object with an envelope.
+// kind defines an object with kind, apiVersion and metadata.
 func (d definer) kind(description string, properties ...property) common.OpenAPIDefinition {
 	return d.object(description, append(properties,
 		d.text("kind", "Kind of the object."), d.text("apiVersion", "Group and version."),
@@ -155,7 +155,9 @@ func (d definer) kind(description string, properties ...property) common.OpenAPI
 func (d definer) list(description, item string) common.OpenAPIDefinition {
 	items := d.plain("items", "array", "The objects.")
 	items.uses = item
-	items.schema.Items = &spec.SchemaOrArray{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Default: map[string]any{}, Ref: d.ref(item)}}}
+	items.schema.Items = &spec.SchemaOrArray{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{
+		Default: map[string]any{}, Ref: d.ref(item),
+	}}}
 	out := d.object(description, items, d.text("kind", "Kind of the list."), d.text("apiVersion", "Group and version."),
 		d.refer("metadata", metav1.ListMeta{}.OpenAPIModelName(), "Version and position of the list."))
 	out.Schema.Required = []string{"items"}

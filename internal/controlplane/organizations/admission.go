@@ -13,12 +13,12 @@ import (
 	"freshet/internal/controlplane/caller"
 )
 
-// Admission has the first object of an organization put it on the list. It runs
-// when the object is valid and permitted, just before it is stored.
+// Admission creates the organization when its first object is created. It runs when the object is
+// valid and permitted, just before it is stored.
 type Admission struct {
 	*Organizations
-	// AutoCreate lets callers make an organization by using it; without it only
-	// the service itself does. Either way a caller is told: the name may be a slip.
+	// AutoCreate lets callers create an organization by creating an object in it; without it only
+	// the service can. A caller gets a warning in this case, because the name may be mistyped.
 	AutoCreate bool
 }
 
@@ -41,13 +41,13 @@ func (a Admission) Validate(ctx context.Context, attributes admission.Attributes
 	if byCaller && !a.AutoCreate {
 		refusal := apierrors.NewNotFound(corev1.Resource("namespaces"), name)
 		refusal.ErrStatus.Message = fmt.Sprintf(
-			"organization %q does not exist, and organizations.autoCreate is false: "+
-				"a system administrator creates it first, with kubectl create namespace %s", name, name)
+			"organization %q does not exist, and organizations.autoCreate is false; "+
+				"ask a system administrator to create it with kubectl create namespace %s", name, name)
 		return refusal
 	}
 	if byCaller {
 		warning.AddWarning(ctx, "", fmt.Sprintf("organization %q did not exist and is created by this request; "+
-			"if the name is a slip, delete what was created and then the namespace", name))
+			"if the name is a mistake, delete the created object and then the namespace", name))
 	}
 	if attributes.IsDryRun() {
 		return nil

@@ -1,11 +1,10 @@
-// Package organizations keeps the list of organizations, which the API shows as
-// core/v1 Namespaces (docs/spec/resources.md#r14).
+// Package organizations stores the list of organizations, which the API serves as core/v1
+// Namespaces (docs/spec/resources.md#r14).
 //
-// An organization is there by being used: the first object in one puts it on
-// the list (admission.go), unless that is switched off. A system administrator
-// may also create an empty one, and delete one that holds nothing. Everybody
-// else reads the organization that they belong to (rest.go). Nothing else is
-// kept about an organization here; what is in it are the kinds' own objects.
+// The first object in an organization creates the organization (admission.go), unless that is
+// disabled. A system administrator may also create an empty organization, and delete one without
+// objects. All other callers can read the organization that they belong to (rest.go). The package
+// stores nothing else about an organization; the objects in it belong to the kinds.
 package organizations
 
 import (
@@ -30,18 +29,19 @@ import (
 	"freshet/internal/controlplane/printers"
 )
 
-// Organizations is the list, in the store.
+// Organizations is the stored list.
 type Organizations struct {
 	store *genericregistry.Store
-	// Contents lists some of what an organization holds, as kind/name, for
-	// refusals; empty when it holds nothing. It is set before anything is served.
+	// Contents lists some objects of an organization, as kind/name, for error messages; the list is
+	// empty if there are none. It is set before the server serves requests.
 	Contents func(ctx context.Context, organization string) ([]string, error)
 }
 
-// ReadinessCheck implements rest.StorageWithReadiness: an error until the list is cached.
+// ReadinessCheck implements rest.StorageWithReadiness. It returns an error until the list is
+// cached.
 func (o *Organizations) ReadinessCheck() error { return o.store.ReadinessCheck() }
 
-// Open makes the store.
+// Open opens the store.
 func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Organizations, error) {
 	resource := corev1.Resource("namespaces")
 	rules := strategy{scheme, names.SimpleNameGenerator}
@@ -52,7 +52,7 @@ func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Organizat
 		DefaultQualifiedResource:  resource,
 		SingularQualifiedResource: corev1.Resource("namespace"),
 		CreateStrategy:            rules,
-		UpdateStrategy:            rules, // the store wants one; nothing serves updates
+		UpdateStrategy:            rules, // the store requires one; the API serves no updates
 		DeleteStrategy:            rules,
 		TableConvertor: printers.Table{Columns: []printers.Column{{
 			Name: "Status", Description: "The status of the organization.",
@@ -65,9 +65,10 @@ func Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*Organizat
 	return &Organizations{store: store}, nil
 }
 
-// Has says whether an organization is on the list.
+// Has reports whether an organization exists.
 func (o *Organizations) Has(ctx context.Context, name string) (bool, error) {
-	// As new as the watch cache is; what was just made is asked of the store.
+	// The first read uses the watch cache. An organization that was just created may only be in the
+	// store.
 	_, err := o.store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
 		_, err = o.store.Get(ctx, name, &metav1.GetOptions{})
@@ -78,12 +79,13 @@ func (o *Organizations) Has(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Ensure puts an organization on the list. It says whether it was not there.
+// Ensure creates an organization if it does not exist, and reports whether it has created it.
 func (o *Organizations) Ensure(ctx context.Context, name string) (bool, error) {
 	if known, err := o.Has(ctx, name); known || err != nil {
 		return false, err
 	}
-	ctx = request.WithNamespace(ctx, metav1.NamespaceNone) // not in that of the object that is about to be made
+	// Not in the namespace of the object that is about to be created.
+	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
 	_, err := o.store.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -117,7 +119,7 @@ func FieldLabel(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("%q is not a known field selector: only \"metadata.name\", \"status.phase\"", label)
 }
 
-// strategy is what makes an object an organization.
+// strategy implements the rules for organizations.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator

@@ -17,9 +17,9 @@ import (
 	"freshet/internal/controlplane/caller"
 )
 
-// REST is the resource namespaces: get, list, watch, create and delete. There is
-// nothing to update. Who may call what is decided before; this narrows lists
-// and watches to what the caller may see.
+// REST is the resource namespaces: get, list, watch, create and delete. There are no updates. The
+// handler chain has checked the permission for the call; this type limits lists and watches to the
+// organizations that the caller may see.
 type REST struct{ *list }
 
 type list = Organizations
@@ -35,7 +35,7 @@ var (
 	_ rest.SingularNameProvider = REST{}
 )
 
-// REST makes the resource.
+// REST creates the resource.
 func (o *Organizations) REST() REST { return REST{o} }
 
 // New implements rest.Storage.
@@ -66,13 +66,13 @@ func (r REST) Get(ctx context.Context, name string, options *metav1.GetOptions) 
 	return r.store.Get(ctx, name, options)
 }
 
-// List reads what the caller may see.
+// List returns the organizations that the caller may see.
 func (r REST) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
 	return r.store.List(ctx, visible(ctx, options))
 }
 
-// Watch follows what the caller may see, for as long as the credential lives that
-// it began with.
+// Watch streams changes of the organizations that the caller may see, until the caller's credential
+// expires.
 func (r REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
 	all, err := r.store.Watch(ctx, visible(ctx, options))
 	who := caller.Principal(ctx)
@@ -82,8 +82,8 @@ func (r REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (w
 	return watch.Filter(all, func(in watch.Event) (watch.Event, bool) { return in, who.Live() }), nil
 }
 
-// visible narrows options to the caller's own organization: whoever has an
-// account in it may at least read that account. The system administrator sees all.
+// visible limits options to the caller's own organization: an account may at least read its own
+// account there. The system administrator sees all.
 func visible(ctx context.Context, options *metav1internal.ListOptions) *metav1internal.ListOptions {
 	who := caller.Principal(ctx)
 	if who == nil || who.System {
@@ -101,15 +101,14 @@ func visible(ctx context.Context, options *metav1internal.ListOptions) *metav1in
 	return narrow
 }
 
-// Create makes an organization that holds nothing yet.
+// Create creates an empty organization.
 func (r REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
 	return r.store.Create(ctx, obj, validate, options)
 }
 
-// Delete takes an organization off the list that holds nothing. An object that is
-// written at the same moment brings it back.
+// Delete deletes an empty organization. An object that is written at the same time recreates it.
 func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
@@ -135,5 +134,5 @@ func (r REST) refuseUnlessEmpty(ctx context.Context, name string) error {
 		return err
 	}
 	return apierrors.NewConflict(corev1.Resource("namespaces"), name,
-		fmt.Errorf("the organization still holds %s; delete what is in it first", strings.Join(contents, ", ")))
+		fmt.Errorf("organization still contains %s; delete its objects first", strings.Join(contents, ", ")))
 }

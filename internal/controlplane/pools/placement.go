@@ -1,6 +1,5 @@
-// Package pools knows the pools and members of the server's configuration
-// and decides which member a cluster runs on. The resources Pool and PoolMember
-// show the same to users; this is where the decision is made.
+// Package pools contains the pools and pool members of the server's configuration and decides on
+// which member a cluster runs. The kinds Pool and PoolMember publish the same data to users.
 package pools
 
 import (
@@ -20,35 +19,34 @@ type Pool struct {
 	Members        []Member
 }
 
-// Member is a place where clusters run.
+// Member is an environment in which clusters run.
 type Member struct {
 	Name     string
 	Location string
 	Engine   string
 }
 
-// Plan holds every pool; the first is the default.
+// Plan contains every pool; the first is the default.
 type Plan struct {
 	Pools  []Pool
-	Domain string // under which clusters get their names
-	// BaseURL is how clients reach the server: scheme, host and port. It is set
-	// once, before clusters are reconciled: a port may be known only when it is
-	// open.
+	Domain string // parent domain of the clusters' DNS names
+	// BaseURL is the scheme, host and port at which clients reach the server. It is set once,
+	// before clusters are reconciled, because a port may be known only after it is open.
 	BaseURL string
-	// StreamPlain is the address of the stream protocol without TLS, and
-	// StreamTLSPort the port with it; "" where it is not served. Set with BaseURL.
+	// StreamPlain is the address of the Kafka protocol without TLS, and StreamTLSPort the port with
+	// TLS; "" if not served. They are set together with BaseURL.
 	StreamPlain   string
 	StreamTLSPort string
 	Images        map[string]Images
 }
 
-// Images are what a release channel runs.
+// Images are the images of a release channel.
 type Images struct {
 	Broker  string
 	Storage string
 }
 
-// DefaultPool is the pool of instances that name none.
+// DefaultPool returns the pool of instances that name none.
 func (p *Plan) DefaultPool() *v1alpha1.ObjectReference {
 	if len(p.Pools) == 0 {
 		return nil
@@ -56,7 +54,7 @@ func (p *Plan) DefaultPool() *v1alpha1.ObjectReference {
 	return &v1alpha1.ObjectReference{Namespace: p.Pools[0].Namespace, Name: p.Pools[0].Name}
 }
 
-// Pool finds a pool by reference.
+// Pool returns a pool by reference.
 func (p *Plan) Pool(ref *v1alpha1.ObjectReference) (Pool, bool) {
 	if ref == nil {
 		return Pool{}, false
@@ -69,8 +67,8 @@ func (p *Plan) Pool(ref *v1alpha1.ObjectReference) (Pool, bool) {
 	return Pool{}, false
 }
 
-// AtLocation picks the member at a location, in the instance's pool when that
-// is known and in any pool otherwise.
+// AtLocation returns the member at a location, in the instance's pool if that is known, otherwise
+// in any pool.
 func (p *Plan) AtLocation(pool *v1alpha1.ObjectReference, location string) (*v1alpha1.ObjectReference, bool) {
 	for _, candidate := range p.candidates(pool) {
 		for _, m := range candidate.Members {
@@ -82,7 +80,7 @@ func (p *Plan) AtLocation(pool *v1alpha1.ObjectReference, location string) (*v1a
 	return nil, false
 }
 
-// Member finds a member by reference, with its pool.
+// Member returns a member by reference, with its pool.
 func (p *Plan) Member(ref *v1alpha1.ObjectReference) (Pool, Member, bool) {
 	if ref == nil {
 		return Pool{}, Member{}, false
@@ -100,7 +98,7 @@ func (p *Plan) Member(ref *v1alpha1.ObjectReference) (Pool, Member, bool) {
 	return Pool{}, Member{}, false
 }
 
-// Locations lists where clusters can run, for messages.
+// Locations lists the locations in which clusters can run, for messages.
 func (p *Plan) Locations(pool *v1alpha1.ObjectReference) []string {
 	var locations []string
 	for _, candidate := range p.candidates(pool) {
@@ -118,7 +116,7 @@ func (p *Plan) candidates(ref *v1alpha1.ObjectReference) []Pool {
 	return p.Pools
 }
 
-// Endpoint is the name a cluster answers at.
+// Endpoint returns the DNS name of a cluster.
 func (p *Plan) Endpoint(cluster, namespace string) v1alpha1.ServiceEndpoint {
 	return v1alpha1.ServiceEndpoint{
 		DNSName: fmt.Sprintf("%s.%s.%s", cluster, namespace, p.Domain),
@@ -126,16 +124,16 @@ func (p *Plan) Endpoint(cluster, namespace string) v1alpha1.ServiceEndpoint {
 	}
 }
 
-// PathPrefix begins the paths at which clusters answer without a name of their
-// own: PathPrefix/{organization}/{cluster}/… (docs/spec/resources.md#addresses).
+// PathPrefix is the prefix of the paths that address clusters without a DNS name:
+// PathPrefix/{organization}/{cluster}/… (docs/spec/resources.md#addresses).
 const PathPrefix = "/clusters"
 
-// URLs are how a cluster is reached: at its own name, and at the server's
-// address by path.
+// URLs returns the base URLs of a cluster: with its own DNS name, and with a path at the server's
+// address.
 func (p *Plan) URLs(host, organization, cluster string) (byName, byPath string) {
 	base, err := url.Parse(p.BaseURL)
 	if err != nil {
-		return "", "" // the configuration was checked
+		return "", "" // the configuration was validated
 	}
 	named := url.URL{Scheme: base.Scheme, Host: host}
 	if port := base.Port(); port != "" {

@@ -48,7 +48,7 @@ func TestAtLocation(t *testing.T) {
 				got = member.Namespace + "/" + member.Name
 			}
 			if got != tc.want {
-				t.Errorf("placed at %q, want %q", got, tc.want)
+				t.Errorf("got member %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestMember(t *testing.T) {
 			t.Parallel()
 			pool, _, ok := p.Member(tc.ref)
 			if pool.Name != tc.want || ok != (tc.want != "") {
-				t.Errorf("found in pool %q (%v), want %q", pool.Name, ok, tc.want)
+				t.Errorf("got pool %q (%v), want %q", pool.Name, ok, tc.want)
 			}
 		})
 	}
@@ -81,15 +81,15 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	p := plan()
 	if got := p.DefaultPool(); got == nil || got.Name != "shared" || got.Namespace != "cloud" {
-		t.Errorf("the default pool is %v, want the first", got)
+		t.Errorf("default pool: got %v, want the first", got)
 	}
 	if got := (&pools.Plan{}).DefaultPool(); got != nil {
-		t.Errorf("a plan without pools has the default pool %v", got)
+		t.Errorf("default pool without pools: got %v, want nil", got)
 	}
 	if got, want := p.Locations(nil), []string{"us-east", "us-west", "us-east"}; !slices.Equal(got, want) {
-		t.Errorf("locations are %q, want %q", got, want)
+		t.Errorf("locations: got %q, want %q", got, want)
 	}
 	if got := p.Endpoint("c", "acme"); got.DNSName != "c.acme.streams.test" || got.Type != "service" {
-		t.Errorf("endpoint is %+v", got)
+		t.Errorf("endpoint: got %+v, want c.acme.streams.test of type service", got)
 	}
 }

@@ -1,7 +1,7 @@
-// Package printers turns objects into the rows that kubectl get shows.
+// Package printers converts objects to the tables that kubectl get shows.
 //
-// One convertor serves every kind; a kind brings only its columns. Name comes
-// first and age last for all of them.
+// One converter serves every kind; a kind supplies only its columns. Name is the first and age the
+// last column of every kind.
 package printers
 
 import (
@@ -20,9 +20,9 @@ import (
 // Column is one column of a kind's table.
 type Column struct {
 	Name        string
-	Type        string // string unless set
+	Type        string // "string" unless set
 	Description string
-	Wide        bool // only with -o wide
+	Wide        bool // shown with -o wide only
 	Value       func(runtime.Object) any
 }
 
@@ -98,7 +98,7 @@ func Age(t metav1.Time) string {
 	return duration.HumanDuration(time.Since(t.Time))
 }
 
-// Conditions makes the READY and REASON columns of a kind.
+// Conditions returns the READY and REASON columns of a kind.
 func Conditions(of func(runtime.Object) []v1alpha1.Condition) []Column {
 	ready := func(obj runtime.Object) v1alpha1.Condition {
 		for _, c := range of(obj) {
@@ -114,7 +114,7 @@ func Conditions(of func(runtime.Object) []v1alpha1.Condition) []Column {
 			Value: func(obj runtime.Object) any { return string(ready(obj).Status) },
 		},
 		{
-			Name: "Reason", Description: "Why it is, or is not.",
+			Name: "Reason", Description: "Why the resource is ready or not.",
 			Value: func(obj runtime.Object) any { return ready(obj).Reason },
 		},
 	}

@@ -57,7 +57,7 @@ func TestOneObject(t *testing.T) {
 		t.Errorf("cells differ (-want +got):\n%s", diff)
 	}
 	if got.ResourceVersion != "7" {
-		t.Errorf("resourceVersion is %q, want the object's", got.ResourceVersion)
+		t.Errorf("resourceVersion: got %q, want the object's", got.ResourceVersion)
 	}
 }
 
@@ -73,23 +73,23 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.ColumnDefinitions) != 0 {
-		t.Error("there are headers that nobody asked for")
+		t.Error("got headers, want none with NoHeaders")
 	}
 	if len(got.Rows) != 2 || got.Rows[1].Cells[0] != "bob" {
-		t.Errorf("rows are %v", got.Rows)
+		t.Errorf("rows: got %v, want ann and bob", got.Rows)
 	}
 	if got.Rows[0].Cells[1] != "Unknown" || got.Rows[0].Cells[2] != "" {
-		t.Errorf("an object without conditions is %v %v, want Unknown and no reason", got.Rows[0].Cells[1],
+		t.Errorf("object without conditions: got %v %v, want Unknown and no reason", got.Rows[0].Cells[1],
 			got.Rows[0].Cells[2])
 	}
 	if got.ResourceVersion != "9" || got.Continue != "more" || *got.RemainingItemCount != 5 {
-		t.Errorf("list metadata is %+v", got.ListMeta)
+		t.Errorf("list metadata: got %+v, want that of the list", got.ListMeta)
 	}
 }
 
 func TestAgeOfTheUnborn(t *testing.T) {
 	t.Parallel()
 	if got := printers.Age(metav1.Time{}); got != "<unknown>" {
-		t.Errorf("age is %q", got)
+		t.Errorf("age: got %q, want <unknown>", got)
 	}
 }

@@ -1,8 +1,7 @@
-// Package quantities keeps impossible sizes away from the machinery, which
-// takes time without end to read or compare some of them: 1e-999999999 is
-// short to write and has a billion digits. It looks at bodies before they are
-// decoded, in the three forms they come in; whether a size is one that a
-// cluster may have is the business of registry/messagingcluster.
+// Package quantities rejects request bodies with quantities that the API machinery would take
+// almost forever to parse or compare: 1e-999999999 is short to write and has a billion digits. It
+// checks bodies before they are decoded, in JSON, YAML and protobuf. kinds/messagingcluster
+// validates whether a quantity is allowed for a cluster.
 package quantities
 
 import (
@@ -21,20 +20,19 @@ import (
 const (
 	maxLength   = 64 // characters
 	maxExponent = 30
-	maxDepth    = 10_000 // what is deeper, no decoder takes
+	maxDepth    = 10_000 // deeper nesting is rejected by every decoder
 )
 
-// around is the object that the quantities of our kinds stand in.
+// around is the object that contains the quantities of our kinds.
 const around = "resources"
 
-// fields are those quantities.
+// fields are the names of the quantities in it.
 var fields = []string{"cpu", "memory", "ledgerDisk", "journalDisk"}
 
-// suspicious says that a text has to be looked at closely: it holds a long
-// number, a large exponent, or an escape that may hide one. Every body goes
-// through this, of whatever size.
+// suspicious reports whether a body needs a full check: it contains a long number, a large
+// exponent, or an escape that may hide one. Every body passes through it, so it is a single scan.
 func suspicious(data []byte) bool {
-	run := 0 // of digits and points
+	run := 0 // number of digits and points in a row
 	for i, c := range data {
 		switch {
 		case c >= '0' && c <= '9' || c == '.':
@@ -52,7 +50,7 @@ func suspicious(data []byte) bool {
 	return false
 }
 
-// exponent says whether a text begins with one of two digits or more.
+// exponent reports whether a text begins with an exponent of two or more digits.
 func exponent(text []byte) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]
@@ -60,10 +58,10 @@ func exponent(text []byte) bool {
 	return len(text) >= 2 && text[0] >= '0' && text[0] <= '9' && text[1] >= '0' && text[1] <= '9'
 }
 
-// CheckJSON looks for impossible quantities in JSON. Of duplicate keys it looks
-// at each, as the decoder does. Most bodies have no object for them, and no
-// escape that may spell its name: these need no closer look, though a uid in them
-// often looks like a large exponent.
+// CheckJSON returns an error for a body with an oversized quantity. It checks each of duplicate
+// keys, as the decoder does. Most bodies have neither the object that contains quantities nor an
+// escape that may spell its name, and need no full check. This matters because a uid often looks
+// like a large exponent.
 func CheckJSON(data []byte) error {
 	if (!bytes.Contains(data, []byte(around)) && !bytes.Contains(data, []byte(`\u`))) || !suspicious(data) {
 		return nil
@@ -73,28 +71,27 @@ func CheckJSON(data []byte) error {
 	return walk(decoder)
 }
 
-// CheckYAML looks for impossible quantities in YAML.
+// CheckYAML returns an error for a body with an oversized quantity.
 func CheckYAML(data []byte) error {
 	if !suspicious(data) {
 		return nil
 	}
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
-		return nil //nolint:nilerr // the decoder will say what is wrong with it
+		return nil //nolint:nilerr // the decoder reports malformed YAML
 	}
 	return CheckJSON(text)
 }
 
-// walk goes through JSON token by token; what is malformed is for the decoder
-// to tell.
+// walk reads JSON token by token; the decoder reports malformed JSON later.
 func walk(decoder *json.Decoder) error {
-	var path []string // names of the objects and lists around; "" in a list
+	var path []string // names of the enclosing objects and lists; "" in a list
 	var objects []bool
 	name, isName := "", false
 	for {
 		token, err := decoder.Token()
 		if err != nil || len(path) > maxDepth {
-			return nil //nolint:nilerr // see above
+			return nil //nolint:nilerr // the decoder reports malformed JSON
 		}
 		switch v := token.(type) {
 		case json.Delim:
@@ -134,12 +131,12 @@ func check(path []string, name, text string) error {
 }
 
 var (
-	errLong     = fmt.Errorf("a quantity may have at most %d characters", maxLength)
-	errExponent = fmt.Errorf("the exponent of a quantity must be between -%d and %d", maxExponent, maxExponent)
+	errLong     = fmt.Errorf("quantity must have at most %d characters", maxLength)
+	errExponent = fmt.Errorf("exponent of the quantity must be between -%d and %d", maxExponent, maxExponent)
 )
 
-// possible says whether a text can be read as a quantity in no time, should it
-// be one at all.
+// possible returns an error unless a text can be parsed quickly, whether or not it is a valid
+// quantity.
 func possible(text string) error {
 	if len(text) > maxLength {
 		return errLong
@@ -155,17 +152,17 @@ func possible(text string) error {
 	return nil
 }
 
-// magic begins every protobuf body.
+// magic is the prefix of every protobuf body.
 var magic = []byte("k8s\x00")
 
-// level is one step of the way from a body to its quantities, by field number.
+// level contains the field numbers to follow at one level of nested protobuf messages.
 type level []protowire.Number
 
-// way leads through the envelope, the object, its spec, the broker or the
-// storage and its resources to the quantities and their text.
+// way is the path through the envelope, the object, its spec, the broker or the storage, and its
+// resources to the quantities and their text.
 var way = []level{{2}, {2}, {7, 8}, {3}, {1, 2, 5, 6}, {1}}
 
-// CheckProtobuf looks for impossible quantities in protobuf.
+// CheckProtobuf returns an error for a body with an oversized quantity.
 func CheckProtobuf(data []byte) error {
 	rest, ok := bytes.CutPrefix(data, magic)
 	if !ok || !suspicious(rest) {
@@ -181,7 +178,7 @@ func descend(message []byte, way []level) error {
 	for len(message) > 0 {
 		number, wireType, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			return nil // malformed: for the decoder to tell
+			return nil // malformed; the decoder reports it
 		}
 		message = message[n:]
 		value := message

@@ -23,36 +23,42 @@ func TestCheck(t *testing.T) {
 		body string // JSON, which is YAML too
 		want string // part of the error
 	}{
-		"small":                   {object(`"400m"`), ""},
-		"as specified":            {object(`"1.6Gi"`), ""},
-		"exa":                     {object(`"5E"`), ""},
-		"exbi":                    {object(`"5Ei"`), ""},
-		"exponent":                {object(`"12e6"`), ""},
-		"largest exponent":        {object(`"1e30"`), ""},
-		"negative exponent":       {object(`"1e-9"`), ""},
-		"number":                  {object(`4294967296`), ""},
-		"long":                    {object(`"` + strings.Repeat("1", 64) + `"`), ""},
-		"no quantity at all":      {object(`"lots of it 1e99"`), "exponent"},
-		"too large":               {object(`"1e31"`), "spec.broker.resources.cpu: the exponent"},
-		"too small":               {object(`"1e-31"`), "exponent"},
-		"without end":             {object(`"1e999999999"`), "exponent"},
-		"without beginning":       {object(`"1e-999999999"`), "exponent"},
-		"beyond counting":         {object(`"1e99999999999999999999999"`), "exponent"},
-		"upper case":              {object(`"1E999"`), "exponent"},
-		"with zeros in front":     {object(`"1e0000999"`), "exponent"},
-		"with a sign":             {object(`"-1e+999"`), "exponent"},
-		"as a number":             {object(`1e999`), "exponent"},
-		"hidden":                  {object(`"1\u0065999999"`), "exponent"},
-		"key hidden":              {strings.Replace(object(`"1e999"`), "cpu", `\u0063pu`, 1), "exponent"},
-		"object hidden":           {strings.Replace(object(`"1e999"`), "resources", `\u0072esources`, 1), "exponent"},
-		"no object for them":      {`{"metadata":{"uid":"1e999999-0000"},"spec":{"cpu":"1e999"}}`, ""},
-		"too long":                {object(`"` + strings.Repeat("1", 65) + `"`), "64 characters"},
-		"long number":             {object(strings.Repeat("1", 65)), "64 characters"},
-		"memory":                  {strings.Replace(object(`"1e999"`), "cpu", "memory", 1), "resources.memory"},
-		"disk":                    {strings.Replace(object(`"1e999"`), "cpu", "ledgerDisk", 1), "resources.ledgerDisk"},
-		"other disk":              {strings.Replace(object(`"1e999"`), "cpu", "journalDisk", 1), "resources.journalDisk"},
-		"after a list":            {`{"a":[{"b":[1,2]},{}],"resources":{"x":{},"cpu":"1e999"}}`, "exponent"},
-		"somewhere else":          {`{"metadata":{"annotations":{"cpu":"1e999"}},"spec":{"config":{"custom":{"cpu":"1e999999"}}}}`, ""},
+		"small":               {object(`"400m"`), ""},
+		"as specified":        {object(`"1.6Gi"`), ""},
+		"exa":                 {object(`"5E"`), ""},
+		"exbi":                {object(`"5Ei"`), ""},
+		"exponent":            {object(`"12e6"`), ""},
+		"largest exponent":    {object(`"1e30"`), ""},
+		"negative exponent":   {object(`"1e-9"`), ""},
+		"number":              {object(`4294967296`), ""},
+		"long":                {object(`"` + strings.Repeat("1", 64) + `"`), ""},
+		"no quantity at all":  {object(`"lots of it 1e99"`), "exponent"},
+		"too large":           {object(`"1e31"`), "spec.broker.resources.cpu: exponent"},
+		"too small":           {object(`"1e-31"`), "exponent"},
+		"without end":         {object(`"1e999999999"`), "exponent"},
+		"without beginning":   {object(`"1e-999999999"`), "exponent"},
+		"beyond counting":     {object(`"1e99999999999999999999999"`), "exponent"},
+		"upper case":          {object(`"1E999"`), "exponent"},
+		"with zeros in front": {object(`"1e0000999"`), "exponent"},
+		"with a sign":         {object(`"-1e+999"`), "exponent"},
+		"as a number":         {object(`1e999`), "exponent"},
+		"hidden":              {object(`"1\u0065999999"`), "exponent"},
+		"key hidden":          {strings.Replace(object(`"1e999"`), "cpu", `\u0063pu`, 1), "exponent"},
+		"object hidden":       {strings.Replace(object(`"1e999"`), "resources", `\u0072esources`, 1), "exponent"},
+		"no object for them":  {`{"metadata":{"uid":"1e999999-0000"},"spec":{"cpu":"1e999"}}`, ""},
+		"too long":            {object(`"` + strings.Repeat("1", 65) + `"`), "64 characters"},
+		"long number":         {object(strings.Repeat("1", 65)), "64 characters"},
+		"memory":              {strings.Replace(object(`"1e999"`), "cpu", "memory", 1), "resources.memory"},
+		"disk":                {strings.Replace(object(`"1e999"`), "cpu", "ledgerDisk", 1), "resources.ledgerDisk"},
+		"other disk": {
+			strings.Replace(object(`"1e999"`), "cpu", "journalDisk", 1),
+			"resources.journalDisk",
+		},
+		"after a list": {`{"a":[{"b":[1,2]},{}],"resources":{"x":{},"cpu":"1e999"}}`, "exponent"},
+		"somewhere else": {
+			`{"metadata":{"annotations":{"cpu":"1e999"}},"spec":{"config":{"custom":{"cpu":"1e999999"}}}}`,
+			"",
+		},
 		"in the midst of letters": {`{"metadata":{"uid":"1e999999-0000"},"resources":{"note":"1e999"}}`, ""},
 		"malformed before":        {`{"a":}` + object(`"1e999"`), ""},
 		"nothing":                 {``, ""},
@@ -61,7 +67,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			expect(t, "JSON", quantities.CheckJSON([]byte(tc.body)), tc.want)
-			if !strings.Contains(name, "number") { // YAML reads numbers itself
+			if !strings.Contains(name, "number") { // the YAML parser reads numbers itself
 				expect(t, "YAML", quantities.CheckYAML([]byte(tc.body)), tc.want)
 			}
 		})
@@ -71,7 +77,7 @@ func TestCheck(t *testing.T) {
 func expect(t *testing.T, form string, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
-		t.Errorf("%s: found %v, want %q", form, err, want)
+		t.Errorf("%s: got %v, want %q", form, err, want)
 	}
 }
 
@@ -97,7 +103,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// protobufOf encodes a cluster whose quantities are texts that were never read.
+// protobufOf encodes a cluster with a quantity of this text, which may be invalid.
 func protobufOf(text string) []byte {
 	field := func(number byte, content string) string {
 		out := []byte{number<<3 | 2}
@@ -124,7 +130,7 @@ func TestProtobuf(t *testing.T) {
 	expect(t, "cut short", quantities.CheckProtobuf(protobufOf("1e999999999")[:40]), "")
 	expect(t, "other", quantities.CheckProtobuf([]byte("1e999")), "")
 
-	// The helper above writes what the real types write.
+	// The helper above encodes like the real types.
 	var cluster v1alpha1.MessagingCluster
 	cluster.Spec.InstanceName = "i"
 	cluster.Spec.Broker.Resources = &v1alpha1.BrokerResources{
@@ -142,11 +148,11 @@ func TestProtobuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Spec.Broker.Resources.Memory.Cmp(cluster.Spec.Broker.Resources.Memory) != 0 {
-		t.Errorf("read back is %+v, want what %q is", out.Spec.Broker.Resources, raw)
+		t.Errorf("decoded resources: got %+v, want those of %q", out.Spec.Broker.Resources, raw)
 	}
 }
 
-// FuzzCheck: whatever passes can be read and compared in no time.
+// FuzzCheck checks that every accepted quantity can be parsed and compared quickly.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{
 		"1", "1.6Gi", "1e30", "1e-30", "1e31", "9e", "-0.5m", "+1E5", "0x1p9", "1e1e9",
@@ -170,7 +176,7 @@ func FuzzCheck(f *testing.F) {
 			_ = fmt.Sprint(quantity.String(), quantity.Value(), quantity.MilliValue())
 		}
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%q took %s", text, took)
+			t.Errorf("%q took %s, want at most 5s", text, took)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Checked decodes nothing with an impossible quantity in it.
+// Checked returns serializers that reject bodies with oversized quantities.
 func Checked(serializers runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
 	return checked{serializers}
 }
@@ -39,8 +39,8 @@ func checkOf(mediaType string) func([]byte) error {
 	return CheckJSON
 }
 
-// EncoderForVersion implements runtime.NegotiatedSerializer. Only decoding has
-// to be careful, and encoders can do more than their interface says.
+// EncoderForVersion implements runtime.NegotiatedSerializer. It unwraps the encoder, because only
+// decoding needs the check and encoders implement more interfaces than runtime.Encoder.
 func (c checked) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
 	if wrapped, ok := encoder.(careful); ok {
 		encoder = wrapped.Serializer

@@ -1,11 +1,10 @@
-// Package quotas shows what an organization may have and what it has, as
-// ResourceQuotas of core/v1, which kubectl describe quota knows how to print
-// (docs/spec/resources.md#quotas).
+// Package quotas serves the limits and usage of an organization as ResourceQuotas of core/v1, which
+// kubectl describe quota can print (docs/spec/resources.md#quotas).
 //
-// One is the organization's; each running cluster has one too, for whoever may
-// read the cluster. Nothing is stored here, and nothing can be written: limits
-// come from the server's configuration and from spec.config.custom of clusters,
-// usage from package quota and from the stores of clusters and instances.
+// An organization has one ResourceQuota, and each running cluster has one for callers that may read
+// the cluster. The package stores nothing and accepts no writes: limits come from the server's
+// configuration and from spec.config.custom of clusters, usage from package quota and from the
+// stores of clusters and instances.
 package quotas
 
 import (
@@ -27,14 +26,14 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// ofOrganization is the name of an organization's own; those of clusters are
-// called cluster.<name>.
+// ofOrganization is the name of an organization's quota; those of clusters are named
+// cluster.<name>.
 const (
 	ofOrganization = "organization"
 	ofCluster      = "cluster."
 )
 
-// Count tells how many objects of a kind, by its plural, an organization has.
+// Count returns the number of objects of a kind, by its plural, in an organization.
 type Count func(ctx context.Context, organization, plural string) (int64, error)
 
 // REST is the resource resourcequotas: get and list.
@@ -76,7 +75,7 @@ func (REST) ConvertToTable(ctx context.Context, object, options runtime.Object) 
 }
 
 var table = printers.Table{Columns: []printers.Column{{
-	Name: "Used", Description: "What there is, and what there may be.",
+	Name: "Used", Description: "Used amount and limit of each resource.",
 	Value: func(obj runtime.Object) any {
 		q := obj.(*corev1.ResourceQuota)
 		var parts []string
@@ -91,7 +90,7 @@ var table = printers.Table{Columns: []printers.Column{{
 	},
 }}}
 
-// Get reads one.
+// Get reads one quota.
 func (r REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	list, err := r.all(ctx, request.NamespaceValue(ctx))
 	if err != nil {
@@ -105,8 +104,8 @@ func (r REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runti
 	return nil, apierrors.NewNotFound(corev1.Resource("resourcequotas"), name)
 }
 
-// List reads all of an organization, or, for a system administrator, of every
-// organization that was used since the server started.
+// List returns the quotas of an organization or, for a system administrator, of every organization
+// that was used since the server started.
 func (r REST) List(ctx context.Context, _ *metav1internal.ListOptions) (runtime.Object, error) {
 	out := &corev1.ResourceQuotaList{Items: []corev1.ResourceQuota{}}
 	organizations := []string{request.NamespaceValue(ctx)}
@@ -124,7 +123,7 @@ func (r REST) List(ctx context.Context, _ *metav1internal.ListOptions) (runtime.
 	return out, nil
 }
 
-// all makes the quotas of an organization that the caller may see.
+// all returns the quotas of an organization that the caller may see.
 func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQuota, error) {
 	o := r.Book.Organization(organization)
 	used := map[quota.Resource]int64{}
@@ -153,8 +152,8 @@ func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQu
 	return list, nil
 }
 
-// inForce is what a cluster may have: its own limits, or those of the
-// organization. Rates are measured by cluster only where it has its own.
+// inForce returns the effective limits of a cluster: its own limits, or those of the organization.
+// The rate of a cluster is measured only if the cluster has its own rate limit.
 func inForce(own, organization quota.Limits) quota.Limits {
 	for r, limit := range own {
 		if all := organization[r]; !quota.Resource(r).IsRate() && all > 0 && (limit == 0 || all < limit) {
@@ -164,8 +163,8 @@ func inForce(own, organization quota.Limits) quota.Limits {
 	return own
 }
 
-// show makes one. A resource without a limit has usage and nothing else, and a
-// rate without a limit is not measured.
+// show creates one quota. A resource without a limit has usage only, and a rate without a limit is
+// not measured.
 func show(organization, name string, limits quota.Limits, used func(quota.Resource) int64) corev1.ResourceQuota {
 	hard, now := corev1.ResourceList{}, corev1.ResourceList{}
 	for r, limit := range limits {

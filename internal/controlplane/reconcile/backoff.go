@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Backoff spaces the retries of work that shows its failures in status. Writing
-// the status wakes the object again, so the queue's own back-off would not hold.
-// The zero value is ready to use.
+// Backoff delays the retries of work that reports its failures in the status. A write of the status
+// queues the object again, so the queue's own backoff has no effect. The zero value is ready to
+// use.
 type Backoff struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // protects attempts
 	attempts map[types.UID]attempt
 }
 
@@ -26,7 +26,7 @@ const (
 	lastDelay  = 30 * time.Second
 )
 
-// Wait is how long the next try has to wait; a new generation does not.
+// Wait returns the time until the next attempt is due; a new generation is due immediately.
 func (b *Backoff) Wait(uid types.UID, generation int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,8 @@ func (b *Backoff) Wait(uid types.UID, generation int64) time.Duration {
 	return max(0, time.Until(a.due))
 }
 
-// Failed notes a failure: how many there were in a row, and when to try again.
+// Failed records a failure. It returns the number of consecutive failures and the delay until the
+// next attempt.
 func (b *Backoff) Failed(uid types.UID, generation int64) (failures int, delay time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +59,7 @@ func (b *Backoff) Failed(uid types.UID, generation int64) (failures int, delay t
 	return a.failures, delay
 }
 
-// Forget ends the count.
+// Forget resets the count.
 func (b *Backoff) Forget(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"freshet/api/generated/informers/externalversions"
 )
 
-// Env is what every kind's reconciler works with: a client of the service's own
-// API, one set of informers for all of them, and a logger.
+// Env contains the dependencies of every kind's reconciler: a client of the service's own API, one
+// set of informers for all of them, and a logger.
 type Env struct {
 	Client    versioned.Interface
 	Informers externalversions.SharedInformerFactory
 	Log       *slog.Logger
 }
 
-// Runner works on its objects, several at once, until the context ends.
+// Runner reconciles objects with several workers until the context ends.
 type Runner interface {
 	Run(ctx context.Context, workers int) error
 }

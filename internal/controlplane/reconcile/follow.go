@@ -2,8 +2,8 @@ package reconcile
 
 import "k8s.io/client-go/tools/cache"
 
-// Follow calls put with every object that is added or changed and remove with
-// every one that is deleted, in the order of the changes.
+// Follow calls put with every object that is added or changed and remove with every deleted object,
+// in the order of the changes.
 func Follow[T any](informer cache.SharedIndexInformer, put, remove func(T)) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { each(obj, put) },

@@ -42,7 +42,7 @@ func TestIndexFindsWithinANamespace(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("keys of %q are %v, want %v", account, got, want)
+			t.Errorf("keys of %q: got %v, want %v", account, got, want)
 		}
 	}
 	expect("ci", "a", "b")
@@ -55,6 +55,6 @@ func TestIndexFindsWithinANamespace(t *testing.T) {
 	expect("ci", "a")
 	expect("other", "b", "c")
 	if _, err := reconcile.Index(informer, "by account", func(*v1alpha1.APIKey) string { return "" }); err == nil {
-		t.Error("two indexes of one name")
+		t.Error("second index of the same name: got no error, want one")
 	}
 }

@@ -1,11 +1,12 @@
-// Package reconcile is what every kind's reconciler runs on: a work queue with
-// workers, retries and an end that waits for what is in hand (loop.go), objects
-// woken by the changes of informers (reconciler.go, follow.go, index.go), and
-// retries that show themselves in status (backoff.go).
+// Package reconcile is the framework of every kind's reconciler: a work queue with workers, retries
+// and a shutdown that waits for running work (loop.go), reconcilers that informers trigger
+// (reconciler.go, follow.go, index.go), retries that are visible in the status (backoff.go), and
+// Events about changed conditions (recordevents.go).
 //
-// What a kind does to its objects stands in its own folder under
-// internal/controlplane/kinds. Conditions, finalizers and owner references are written with
-// the packages below; garbage collects what deletions leave behind.
+// The logic of a kind is in its own folder under internal/controlplane/kinds. Subpackages write
+// conditions, finalizers and owner references; package garbage deletes dependents.
+//
+// Backoff.mu is the only lock. It protects the attempts and is held for map access only.
 package reconcile
 
 import (
@@ -23,7 +24,7 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// NewQueue makes a queue whose retries start quickly and end slowly.
+// NewQueue creates a queue with exponential backoff.
 func NewQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry),
@@ -31,7 +32,7 @@ func NewQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T]
 	)
 }
 
-// Run works on the queue until the context ends, then waits for the workers.
+// Run processes the queue until the context ends, then waits for the workers.
 func Run[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], workers int,
 	log *slog.Logger, work func(context.Context, T) error,
 ) error {
@@ -62,13 +63,12 @@ func next[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		return true
 	}
 	if ctx.Err() == nil {
-		// A conflict only means that the cache is behind; the next try sees more.
+		// A conflict only means that the cache lags; the retry reads a newer version.
 		level := slog.LevelWarn
 		if apierrors.IsConflict(err) {
 			level = slog.LevelDebug
 		}
-		log.LogAttrs(ctx, level, "reconcile failed, trying again", slog.Any("item", it),
-			slog.String("error", err.Error()),
+		log.LogAttrs(ctx, level, "reconciling failed; retrying", slog.Any("item", it), slog.Any("error", err),
 			slog.Int("failures", queue.NumRequeues(it)+1))
 		queue.AddRateLimited(it)
 	}

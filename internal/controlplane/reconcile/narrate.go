@@ -11,16 +11,15 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Recorder keeps what controllers did, for people to read. It does not wait and
-// may drop what is too much.
+// Recorder stores the steps of controllers for users to read. Record does not block and may drop
+// excess events.
 type Recorder interface {
 	Record(kind string, about metav1.Object, warning bool, reason, message string)
 }
 
-// Narrate tells a recorder of every step that the objects of an informer take: a
-// condition that changes, a deletion that begins. Controllers say all they do in
-// conditions, so that none has to tell it twice. What was there before the
-// informer started is no news.
+// Narrate records every step of the objects of an informer: a condition that changes, a deletion
+// that begins. Controllers report all their steps in conditions, so they do not have to record them
+// as well. Objects that existed before the informer started are not recorded.
 func Narrate(informer cache.SharedIndexInformer, kind string, recorder Recorder) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -57,7 +56,7 @@ func narrate(kind string, old, obj any, recorder Recorder) {
 	}
 	if previous, ok := old.(metav1.Object); ok && previous.GetDeletionTimestamp() == nil &&
 		object.GetDeletionTimestamp() != nil {
-		message := "deletion was asked for"
+		message := "deletion was requested"
 		if holders := object.GetFinalizers(); len(holders) > 0 {
 			message += "; waiting for " + strings.Join(holders, ", ")
 		}
@@ -65,7 +64,7 @@ func narrate(kind string, old, obj any, recorder Recorder) {
 	}
 }
 
-// changes are the conditions that are not as they were before.
+// changes returns the conditions that differ from those before.
 func changes(before, now []v1alpha1.Condition) []v1alpha1.Condition {
 	var news []v1alpha1.Condition
 	for _, c := range now {
@@ -78,8 +77,8 @@ func changes(before, now []v1alpha1.Condition) []v1alpha1.Condition {
 	return news
 }
 
-// impliedBy says that the same step made the object ready: that every part of it
-// is goes without saying.
+// impliedBy reports whether the same step made the object ready, which implies that every component
+// is ready.
 func impliedBy(news []v1alpha1.Condition, c v1alpha1.Condition) bool {
 	return c.Type != v1alpha1.ConditionReady && c.Status == v1alpha1.ConditionTrue &&
 		slices.ContainsFunc(news, func(n v1alpha1.Condition) bool {
@@ -87,9 +86,9 @@ func impliedBy(news []v1alpha1.Condition, c v1alpha1.Condition) bool {
 		})
 }
 
-// worthTelling leaves out that a key is not expired or revoked, what is not known
-// yet, and what an object lacks from its birth: the answer to its creation said
-// that, and no controller did anything.
+// worthTelling filters out conditions that need no event: that a key is not expired or revoked,
+// unknown states, and conditions that are False from the creation on, because the create response
+// contained them and no controller did anything.
 func worthTelling(c v1alpha1.Condition, born bool) bool {
 	if born && c.Status == v1alpha1.ConditionFalse && !isWarning(c) {
 		return false
@@ -100,7 +99,7 @@ func worthTelling(c v1alpha1.Condition, born bool) bool {
 	return c.Status != v1alpha1.ConditionUnknown
 }
 
-// bad are the endings of reasons that somebody has to do something about.
+// bad lists the suffixes of reasons that require a user to act.
 var bad = []string{"Failed", "NotFound", "Invalid", "Error", "Declined", "Expired", "Unavailable", "Unsupported"}
 
 func isWarning(c v1alpha1.Condition) bool {
@@ -109,7 +108,7 @@ func isWarning(c v1alpha1.Condition) bool {
 			slices.ContainsFunc(bad, func(end string) bool { return strings.HasSuffix(c.Reason, end) }))
 }
 
-// conditionsOf are an object's conditions, whatever their form.
+// conditionsOf returns an object's conditions, whatever their type.
 func conditionsOf(obj any) []v1alpha1.Condition {
 	switch o := obj.(type) {
 	case *v1alpha1.APIKey:

@@ -46,13 +46,13 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 	}
 	go informer.Run(t.Context().Done())
 	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
-		t.Fatal("the informer did not start")
+		t.Fatal("informer did not sync")
 	}
-	lacking := v1alpha1.Condition{Type: "Ready", Status: "False", Reason: "NoSignIn", Message: "nobody signs in here"}
-	source.Add(account("2", lacking)) // was told by the answer to the creation
+	lacking := v1alpha1.Condition{Type: "Ready", Status: "False", Reason: "NoSignIn", Message: "sign-in is disabled"}
+	source.Add(account("2", lacking)) // not recorded: the create response contains it
 	part := v1alpha1.Condition{Type: "PartReady", Status: "True", Reason: "Created"}
-	source.Modify(account("3", part, ready)) // that its part is ready goes without saying
-	source.Modify(account("4", part, ready)) // nothing that is told has changed
+	source.Modify(account("3", part, ready)) // the condition of the component is implied by Ready
+	source.Modify(account("4", part, ready)) // no condition has changed
 	failed := v1alpha1.Condition{
 		Type: "Other", Status: "False", Reason: "ProvisioningFailed",
 		Message: "the disk is full",
@@ -64,7 +64,7 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 	want := []string{
 		"ServiceAccount/robot false Provisioned the credentials can be used",
 		"ServiceAccount/robot true ProvisioningFailed Other: the disk is full",
-		"ServiceAccount/robot false Deleting deletion was asked for; waiting for f",
+		"ServiceAccount/robot false Deleting deletion was requested; waiting for f",
 	}
 	var got []string
 	for range want {
@@ -72,10 +72,10 @@ func TestNarrateTellsEachStepOnce(t *testing.T) {
 		case step := <-steps:
 			got = append(got, step)
 		case <-time.After(20 * time.Second):
-			t.Fatalf("told: %q, want %q", got, want)
+			t.Fatalf("recorded: got %q, want %q", got, want)
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("told: %q, want %q", got, want)
+		t.Errorf("recorded: got %q, want %q", got, want)
 	}
 }

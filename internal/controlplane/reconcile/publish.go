@@ -10,7 +10,7 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// Publisher writes one kind, as the typed clients do.
+// Publisher writes one kind, like the typed clients.
 type Publisher[T any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
@@ -18,21 +18,20 @@ type Publisher[T any] interface {
 	UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
 }
 
-// Published is an object that comes with the service.
+// Published is an object that the service creates.
 type Published[T metav1.Object] struct {
-	// Want is the object as it is to be.
+	// Want is the desired object.
 	Want T
-	// Take brings what is stored to that, and reports whether it was not so.
+	// Take changes the stored object to the desired state, and reports whether it has changed.
 	Take func(have T) bool
-	// Conditions of an object, within it.
+	// Conditions returns a pointer to the conditions within an object.
 	Conditions func(object T) *[]v1alpha1.Condition
-	// Status, when set, writes the rest of an object's first status.
+	// Status, if set, writes the rest of an object's first status.
 	Status func(object T)
 }
 
-// Publish writes an object that comes with the service: it creates it, or brings
-// what is stored up to date, so that only a first start and an upgrade have
-// something to write.
+// Publish creates an object, or updates the stored one if it differs. It writes only at the first
+// start and after an upgrade.
 func Publish[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T]) error {
 	have, err := api.Get(ctx, p.Want.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -41,7 +40,7 @@ func Publish[T metav1.Object](ctx context.Context, api Publisher[T], p Published
 	return PublishOver(ctx, api, p, have, err == nil)
 }
 
-// PublishOver is Publish for who knows what is stored, if anything is.
+// PublishOver is Publish for callers that have already read the stored object, if there is one.
 func PublishOver[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T], have T,
 	stored bool,
 ) (err error) {

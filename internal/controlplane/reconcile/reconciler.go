@@ -14,22 +14,22 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Reconciler brings the objects of one kind to where their spec wants them.
+// Reconciler reconciles the objects of one kind with their spec.
 type Reconciler[T metav1.Object] struct {
 	name     string
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	log      *slog.Logger
 	work     Work[T]
-	// Gone, when set, is called for names that were woken and are no more.
+	// Gone, if set, is called for queued names whose object no longer exists.
 	Gone func(ctx context.Context, namespace, name string) error
 }
 
-// Work looks at one object, a copy of its own, and does what is due. It asks to
-// be called again after a time, 0 for not before something changes.
+// Work reconciles one object, which is a copy that it may change. It returns the delay after which
+// to call it again, or 0 to wait for the next change.
 type Work[T metav1.Object] func(ctx context.Context, obj T) (again time.Duration, err error)
 
-// New makes a reconciler that is woken by every change of the informer's objects.
+// New creates a reconciler that queues every changed object of the informer.
 func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *slog.Logger,
 	work Work[T],
 ) (*Reconciler[T], error) {
@@ -44,20 +44,20 @@ func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *
 	return r, nil
 }
 
-// Watch calls wake with every object that is added, changed or deleted.
+// Watch calls a function with every object that is added, changed or deleted.
 func Watch(informer cache.SharedIndexInformer, wake func(obj metav1.Object)) error {
 	return Follow(informer, wake, wake)
 }
 
-// Wake looks at an object soon.
+// Wake queues an object.
 func (r *Reconciler[T]) Wake(obj metav1.Object) { r.WakeName(obj.GetNamespace(), obj.GetName()) }
 
-// WakeName looks at an object soon.
+// WakeName queues an object by name.
 func (r *Reconciler[T]) WakeName(namespace, name string) {
 	r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// Run works until the context ends.
+// Run reconciles until the context ends.
 func (r *Reconciler[T]) Run(ctx context.Context, workers int) error {
 	if !cache.WaitForCacheSync(ctx.Done(), r.informer.HasSynced) {
 		return context.Cause(ctx)
@@ -79,11 +79,11 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 	// The cache is shared; work gets a copy that it may change.
 	shared, ok := cached.(runtime.Object)
 	if !ok {
-		return fmt.Errorf("%s: the cache holds a %T", r.name, cached)
+		return fmt.Errorf("%s: unexpected type %T in the cache", r.name, cached)
 	}
 	object, ok := shared.DeepCopyObject().(T)
 	if !ok {
-		return fmt.Errorf("%s: the cache holds a %T", r.name, cached)
+		return fmt.Errorf("%s: unexpected type %T in the cache", r.name, cached)
 	}
 	again, err := r.work(ctx, object)
 	if err == nil && again > 0 {
@@ -92,7 +92,7 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 	return err
 }
 
-// Revision is an object's resourceVersion as a number; 0 when it has none.
+// Revision returns an object's resourceVersion as a number, or 0 if it has none.
 func Revision(obj metav1.Object) int64 {
 	n, err := strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -101,8 +101,8 @@ func Revision(obj metav1.Object) int64 {
 	return n
 }
 
-// Deleting says whether an object's deletion is due: asked for, and with its
-// grace period over. In the grace period an object lives on.
+// Deleting reports whether an object is being deleted and its grace period has ended. During the
+// grace period the object stays active.
 func Deleting(obj metav1.Object) bool {
 	if obj.GetDeletionTimestamp() == nil {
 		return false
@@ -111,7 +111,6 @@ func Deleting(obj metav1.Object) bool {
 	return grace == nil || *grace == 0 || !GraceEnd(obj).After(time.Now())
 }
 
-// GraceEnd is when the grace period of an object that is being deleted is over.
-// The timestamp has whole seconds, its fraction is cut off: a second more, and no
-// period ends early.
+// GraceEnd returns the end of the grace period of an object that is being deleted. The timestamp is
+// truncated to whole seconds; the added second makes sure that no grace period ends early.
 func GraceEnd(obj metav1.Object) time.Time { return obj.GetDeletionTimestamp().Add(time.Second) }

@@ -1,10 +1,10 @@
-// Package rotation gives service accounts new credentials over the resource API:
-// the subresource serviceaccounts/rotate. Those that are replaced go on working
-// for a while, or end at once, and every token made with them ends with them.
+// Package rotation implements the subresource serviceaccounts/rotate, which issues new credentials
+// for a service account. The replaced credentials stay valid for a while or end immediately; every
+// token issued with them ends with them.
 //
-// It decides who may ask, and writes the account's status as the service; what
-// credentials are is identity's, how they come into force the kind's
-// (internal/controlplane/kinds/serviceaccount).
+// It decides which callers may rotate, and writes the account's status as the service. Package
+// identity owns the credentials, and internal/controlplane/kinds/serviceaccount puts them into
+// force.
 package rotation
 
 import (
@@ -27,7 +27,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// How long replaced credentials may go on working.
+// Overlap: how long replaced credentials stay valid, in seconds.
 const (
 	defaultOverlap = 24 * 60 * 60
 	maxOverlap     = 30 * 24 * 60 * 60
@@ -37,14 +37,14 @@ const changeAccount = access.Permission("cloud.serviceaccounts.update")
 
 var kind = v1alpha1.SchemeGroupVersion.WithKind("CredentialsRotation")
 
-// Authorizer says who may act as an account; access.Policy is one.
+// Authorizer decides which callers may act as an account; access.Policy implements it.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 }
 
-// Options are what credentials are made of.
+// Options are the dependencies of the subresource.
 type Options struct {
 	Issuer     *identity.Issuer
 	Directory  *identity.Directory
@@ -58,7 +58,7 @@ type rotator struct {
 	accounts rest.Updater // the status of service accounts
 }
 
-// New makes the subresource; accounts writes the status of service accounts.
+// New creates the subresource; accounts writes the status of service accounts.
 func New(opts Options, accounts rest.Updater) rest.Storage {
 	r := &rotator{opts, accounts}
 	return &subresource.REST[*CredentialsRotation]{
@@ -81,7 +81,7 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 	if call.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	// As the service, which alone writes credentials.
+	// Update runs as the service, because only the service may write credentials.
 	if _, _, err := r.accounts.Update(request.WithUser(ctx, nil), call.Name, change, nil, nil, false,
 		options); err != nil {
 		return nil, err
@@ -92,12 +92,11 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 }
 
 var errSecret = errs.New(errs.Denied,
-	"an account that does not manage accounts rotates its own credentials with spec.clientSecret: its present secret")
+	"account does not manage accounts; to rotate its own credentials, set spec.clientSecret to its current secret")
 
-// authorize lets those rotate an account's credentials who may change the account
-// and read its credentials: the answer has the new ones. An account rotates its
-// own if it knows its present secret; a token or a key alone, which may have been
-// stolen, must not become more than it is.
+// authorize allows callers that may change the account and read its credentials, because the
+// response contains the new ones. An account may rotate its own credentials if it proves its
+// current secret: a token or a key alone may be stolen and must not be sufficient to get more.
 func (r *rotator) authorize(ctx context.Context, organization, name string, secret identity.Secret) error {
 	who := caller.Principal(ctx)
 	if who == nil {
@@ -135,28 +134,29 @@ func check(asked *CredentialsRotationSpec) field.ErrorList {
 	path := field.NewPath("spec", "overlapSeconds")
 	switch {
 	case asked.OverlapSeconds != nil && asked.EndReplaced:
-		return field.ErrorList{field.Forbidden(path, "endReplaced ends the replaced credentials at once")}
+		return field.ErrorList{field.Forbidden(path,
+			"must not be set with endReplaced, which ends the replaced credentials immediately")}
 	case asked.OverlapSeconds == nil:
 		seconds := int64(defaultOverlap)
 		asked.OverlapSeconds = &seconds
 	case *asked.OverlapSeconds < 0 || *asked.OverlapSeconds > maxOverlap:
-		return field.ErrorList{field.Invalid(path, *asked.OverlapSeconds, "must be 0 to 2592000 (30 days)")}
+		return field.ErrorList{field.Invalid(path, *asked.OverlapSeconds, "must be from 0 to 2592000 (30 days)")}
 	}
 	return nil
 }
 
-// change is what a rotation does to the account that is stored.
+// change is the update of the stored account.
 type change struct {
 	issuer *identity.Issuer
 	asked  CredentialsRotationSpec
-	now    identity.Credentials // after it
+	now    identity.Credentials // the credentials after the rotation
 }
 
 // Preconditions implements rest.UpdatedObjectInfo.
 func (*change) Preconditions() *metav1.Preconditions { return nil }
 
-// UpdatedObject implements rest.UpdatedObjectInfo. It may be called again when
-// somebody else writes the account at the same time.
+// UpdatedObject implements rest.UpdatedObjectInfo. It is called again if the account is written
+// concurrently.
 func (c *change) UpdatedObject(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	account, ok := old.(*v1alpha1.ServiceAccount)
 	if !ok || account.UID == "" {
@@ -184,7 +184,7 @@ func (c *change) UpdatedObject(_ context.Context, old runtime.Object) (runtime.O
 }
 
 var errNotReady = errs.New(errs.Conflict,
-	"it has no credentials that could be rotated: wait until it is Ready, and see why it is not")
+	"account has no credentials to rotate; wait until its condition Ready is True, or see there why it is not")
 
 func (c *change) status(dryRun bool) CredentialsRotationStatus {
 	if dryRun {

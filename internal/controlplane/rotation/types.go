@@ -9,7 +9,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// CredentialsRotation is the request, and with its status the answer
+// CredentialsRotation is the request and, with its status, the response
 // (docs/spec/resources.md#rotation). It is never stored.
 type CredentialsRotation struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -19,14 +19,14 @@ type CredentialsRotation struct {
 	Status CredentialsRotationStatus `json:"status,omitempty"`
 }
 
-// CredentialsRotationSpec says what to do.
+// CredentialsRotationSpec describes the requested rotation.
 type CredentialsRotationSpec struct {
 	OverlapSeconds *int64 `json:"overlapSeconds,omitempty"`
 	EndReplaced    bool   `json:"endReplaced,omitempty"`
 	ClientSecret   string `json:"clientSecret,omitempty"`
 }
 
-// CredentialsRotationStatus is what the account signs in with from now on.
+// CredentialsRotationStatus contains the credentials that are valid from now on.
 type CredentialsRotationStatus struct {
 	ClientID       string              `json:"clientID,omitempty"`
 	PrivateKeyType string              `json:"privateKeyType,omitempty"`
@@ -34,7 +34,7 @@ type CredentialsRotationStatus struct {
 	Replaced       *ReplacedCredential `json:"replaced,omitempty"`
 }
 
-// ReplacedCredential is what was there before, and is good for a while.
+// ReplacedCredential describes the previous credentials, which stay valid for a while.
 type ReplacedCredential struct {
 	ClientID       string      `json:"clientID"`
 	ExpirationTime metav1.Time `json:"expirationTime"`
@@ -55,8 +55,7 @@ func (in *CredentialsRotation) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// AddToScheme registers the kind beside those that are stored, and as its own
-// internal version.
+// AddToScheme registers the kind with those that are stored, and as its own internal version.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &CredentialsRotation{})
 	internal := v1alpha1.SchemeGroupVersion
@@ -70,33 +69,36 @@ func (CredentialsRotation) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.CredentialsRotation"
 }
 
-// Definitions describe the kind for the OpenAPI documents.
+// Definitions describes the kind for the OpenAPI documents.
 func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	meta := metav1.ObjectMeta{}.OpenAPIModelName()
 	end := metav1.Time{}.OpenAPIModelName()
 	return map[string]common.OpenAPIDefinition{
 		CredentialsRotation{}.OpenAPIModelName(): {
 			Dependencies: []string{meta, end},
-			Schema: object("CredentialsRotation asks for new credentials of a service account, and is answered with them.", map[string]spec.Schema{
+			Schema: object("CredentialsRotation requests new credentials for a service account; the response "+
+				"contains them.", map[string]spec.Schema{
 				"kind": text("CredentialsRotation."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
 				"metadata": reference(ref, meta),
-				"spec": object("What to do.", map[string]spec.Schema{
+				"spec": object("The requested rotation.", map[string]spec.Schema{
 					"overlapSeconds": {SchemaProps: spec.SchemaProps{
 						Type: []string{"integer"}, Format: "int64",
-						Description: "How long the credentials that are replaced go on working: 0 to 2592000, 86400 by default.",
+						Description: "How long the replaced credentials stay valid, in seconds: 0 to 2592000, " +
+							"86400 by default.",
 					}},
 					"endReplaced": {SchemaProps: spec.SchemaProps{
-						Type:        []string{"boolean"},
-						Description: "Make nothing new: end those that the rotation before has replaced, at once.",
+						Type: []string{"boolean"},
+						Description: "Issue no new credentials; end those that the previous rotation has replaced, " +
+							"immediately.",
 					}},
-					"clientSecret": text("The account's present secret: needed from an account that rotates its own " +
-						"credentials and does not manage accounts. It is never in the answer."),
+					"clientSecret": text("The account's current secret: required from an account that rotates its " +
+						"own credentials and does not manage accounts. It is never in the response."),
 				}),
-				"status": object("What the account signs in with from now on.", map[string]spec.Schema{
+				"status": object("The credentials that are valid from now on.", map[string]spec.Schema{
 					"clientID":       text("The client id of the credentials."),
 					"privateKeyType": text("TYPE_VENDOR_CREDENTIALS_FILE."),
 					"privateKeyData": text("The new credentials file in base64."),
-					"replaced": object("The credentials that were replaced, while they are good.",
+					"replaced": object("The replaced credentials, while they are valid.",
 						map[string]spec.Schema{
 							"clientID": text("Their client id."), "expirationTime": reference(ref, end),
 						}),

@@ -11,25 +11,24 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Authorizer decides about single objects, where the one in front of the
-// machinery can only decide about paths: a caller's rights may end within a
-// collection, and on which side of that an object is stands in the object.
+// Authorizer decides about single objects. The authorizer in front of the API machinery can only
+// decide about paths, but a caller's permissions may cover only part of a collection, and whether
+// an object belongs to that part depends on the object's content.
 type Authorizer interface {
-	// Authorize returns why the caller may not do verb to an object; nil when they may.
+	// Authorize returns nil if the caller may do verb to an object, otherwise why not.
 	Authorize(ctx context.Context, resource, verb, name string, scope access.Scope) error
-	// AuthorizeBlocking returns why the caller may not block the deletion of an
-	// owner; nil when they may.
+	// AuthorizeBlocking returns nil if the caller may block the deletion of an owner, otherwise why
+	// not.
 	AuthorizeBlocking(ctx context.Context, namespace string, owner metav1.OwnerReference) error
-	// Filter says which objects of a collection the caller may do verb to; a nil
-	// one allows everything. ok is false when nothing is allowed, or when the
-	// caller's credential has ended.
+	// Filter returns which objects of a collection the caller may do verb to; a nil filter allows
+	// all. ok is false if no object is allowed, or if the caller's credential has expired.
 	Filter(ctx context.Context, resource, verb, namespace string) (filter Filter, ok bool)
 }
 
-// Filter allows objects by where they lie.
+// Filter reports whether objects of a scope are allowed.
 type Filter func(access.Scope) bool
 
-// scope is where an object lies.
+// scope returns the scope of an object for permissions.
 func (k *kind[T]) scope(object T) access.Scope {
 	if k.locator != nil {
 		return k.locator.Scope(object)
@@ -37,7 +36,7 @@ func (k *kind[T]) scope(object T) access.Scope {
 	return access.Scope{Organization: object.GetNamespace()}
 }
 
-// scopeOfName is all that is known of an object that does not exist.
+// scopeOfName returns the scope of an object that does not exist, as far as its name determines it.
 func (k *kind[T]) scopeOfName(namespace, name string) access.Scope {
 	if k.locator == nil {
 		return access.Scope{Organization: namespace}
@@ -48,8 +47,8 @@ func (k *kind[T]) scopeOfName(namespace, name string) access.Scope {
 	return k.scope(object)
 }
 
-// authorization asks about the objects of one kind. Without an authorizer, and
-// for what is everybody's to read, all is allowed.
+// authorization checks permissions for the objects of one kind. It allows everything without an
+// authorizer, and for cluster-scoped kinds, which every caller may read.
 type authorization[T Object] struct {
 	kind       *kind[T]
 	authorizer Authorizer
@@ -66,8 +65,8 @@ func (a authorization[T]) check(ctx context.Context, verb string, object T) erro
 	return a.authorizer.Authorize(ctx, a.kind.info.Plural, verb, object.GetName(), a.kind.scope(object))
 }
 
-// checkFound asks about what a call found. Whoever may not know whether there is
-// something of that name gets one answer, whether there is or not.
+// checkFound checks the result of a read. A caller without permission gets the same error for an
+// object that exists and one that does not.
 func (a authorization[T]) checkFound(ctx context.Context, verb, name string, obj runtime.Object, err error) error {
 	if err != nil {
 		return a.unlessHidden(ctx, verb, name, err)

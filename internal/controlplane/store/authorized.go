@@ -14,7 +14,7 @@ import (
 	"freshet/internal/controlplane/budget"
 )
 
-// Authorized is a kind's main resource, with the objects that a caller may reach.
+// Authorized is a kind's main resource, restricted to the objects that the caller may access.
 type Authorized[T Object] struct {
 	*REST[T]
 	auth authorization[T]
@@ -29,7 +29,7 @@ func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.Ge
 	return out, nil
 }
 
-// Create makes an object.
+// Create creates an object.
 func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
@@ -38,7 +38,7 @@ func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate
 	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
 }
 
-// Update replaces, patches and applies.
+// Update replaces, patches or applies an object.
 func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
 	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
@@ -54,7 +54,7 @@ func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.Updat
 	return out, created, nil
 }
 
-// Delete deletes.
+// Delete deletes an object.
 func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
@@ -75,7 +75,8 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 	return out, deleted, nil
 }
 
-// admitCreate puts authorization and the kind's last word in front of the machinery's.
+// admitCreate calls the authorizer, the kind's Admitter and its Limiter before next, the API
+// machinery's validation.
 func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
 	room *reservation,
 ) rest.ValidateObjectFunc {
@@ -125,9 +126,8 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 	}, dryRun)
 }
 
-// takesAway says that a change gives something up, and must be possible however
-// full the store is: the last steps of a deletion, and what the kind calls a
-// revocation.
+// takesAway reports whether a change removes something and must therefore succeed even if the store
+// is full: the last steps of a deletion, and changes that the kind classifies as a revocation.
 func (k *kind[T]) takesAway(object, before T) bool {
 	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
 		return true
@@ -135,7 +135,7 @@ func (k *kind[T]) takesAway(object, before T) bool {
 	return k.revoker != nil && k.revoker.Revokes(object, before)
 }
 
-// expect tells of an object that is about to be stored.
+// expect notifies the kind's Expecter of an object that is about to be stored.
 func (k *kind[T]) expect(obj runtime.Object, dryRun bool) {
 	if object, ok := obj.(T); ok && !dryRun && k.expecter != nil {
 		k.expecter.Expect(object)
@@ -164,10 +164,10 @@ func (g *Authorized[T]) admit(ctx context.Context, object, old T) error {
 	return nil
 }
 
-// authorizedInfo asks about the stored object before it tells anything of it, and
-// then tells no more than reading would: a JSON patch can copy from one field to
-// another, and out of one that the caller may not see. What is hidden from the
-// change is not lost by it, for the status is carried over from what is stored.
+// authorizedInfo checks the permission on the stored object before any of its content is used. It
+// then exposes no more than a read would, because a JSON patch can copy one field to another, and
+// with it a value that the caller may not see. The hidden fields are not lost, because the status
+// is carried over from the stored object.
 type authorizedInfo[T Object] struct {
 	rest.UpdatedObjectInfo
 	auth authorization[T]
@@ -175,7 +175,7 @@ type authorizedInfo[T Object] struct {
 
 // UpdatedObject implements rest.UpdatedObjectInfo.
 func (i authorizedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	if object, ok := old.(T); ok && object.GetUID() != "" { // not one that is about to be created
+	if object, ok := old.(T); ok && object.GetUID() != "" { // not a new object
 		if err := i.auth.check(ctx, "update", object); err != nil {
 			return nil, err
 		}
@@ -183,10 +183,9 @@ func (i authorizedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object
 	return i.UpdatedObjectInfo.UpdatedObject(ctx, i.auth.kind.redact(ctx, old))
 }
 
-// List reads what the caller may see: the rest is left out as if it were not
-// there. A page of a limited list may so hold fewer items than asked for, which
-// clients have to expect (docs/spec/resources.md#list-parameters), and goes on
-// all the same.
+// List returns the objects that the caller may see and omits the others. A page of a limited list
+// can therefore contain fewer items than the limit and still have a continue token, which clients
+// have to expect (docs/spec/resources.md#list-parameters).
 func (g *Authorized[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
 	out, err := g.REST.List(ctx, limited(options))
 	if err != nil {
@@ -199,7 +198,7 @@ func (g *Authorized[T]) List(ctx context.Context, options *metav1internal.ListOp
 	return g.filterList(out, filter, ok)
 }
 
-// filterList rebuilds a list: its items may be shared with the watch cache.
+// filterList builds a new list, because the items may be shared with the watch cache.
 func (g *Authorized[T]) filterList(list runtime.Object, filter Filter, some bool) (runtime.Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -214,7 +213,8 @@ func (g *Authorized[T]) filterList(list runtime.Object, filter Filter, some bool
 	return g.listOf(list, kept, true)
 }
 
-// AuthorizedStatus is a kind's status subresource, with the objects that a caller may reach.
+// AuthorizedStatus is a kind's status subresource, restricted to the objects that the caller may
+// access.
 type AuthorizedStatus[T Object] struct {
 	*StatusREST[T]
 	auth authorization[T]

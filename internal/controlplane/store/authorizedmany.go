@@ -14,15 +14,15 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Deletions mostly wait for the store, which commits together what comes together.
+// Deletions mostly wait for the store, which commits concurrent writes together.
 const (
 	deletePage    = 500
 	deletesAtOnce = 32
 )
 
-// DeleteCollection deletes what the selectors match and the caller may delete.
-// Each object goes the way of a single deletion, so that whoever is told of
-// those is told of these, also when a later one fails.
+// DeleteCollection deletes the objects that the selectors match and the caller may delete. Each
+// object is deleted like a single one, so that observers are notified of it even if a later
+// deletion fails.
 func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions, list *metav1internal.ListOptions,
 ) (runtime.Object, error) {
@@ -61,14 +61,15 @@ func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.Vali
 			return nil, err
 		}
 		if limited || more.GetContinue() == "" {
-			return g.listOf(first, all, limited) // what was deleted, as it was before
+			return g.listOf(first, all, limited) // the objects as they were before the deletion
 		}
 		page.Continue, page.ResourceVersion, page.ResourceVersionMatch = more.GetContinue(), "", ""
 	}
 }
 
-// listOf is a list like another with these items, which may go on where that
-// one does. How many items remain is not told: it would count hidden ones.
+// listOf returns a list with these items and the version of another list, and with its continue
+// token if the list continues. The number of remaining items is left out, because it would count
+// hidden objects.
 func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, goesOn bool) (runtime.Object, error) {
 	out := g.kind.NewList()
 	from, err := meta.ListAccessor(like)
@@ -103,7 +104,7 @@ func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, v
 		}
 		kept = append(kept, obj)
 		group.Go(func() error {
-			// The strategy writes into the options it is given.
+			// The strategy writes into the options.
 			_, _, err := g.Delete(groupCtx, object.GetName(), validate, options.DeepCopy())
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -114,8 +115,8 @@ func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, v
 	return kept, group.Wait()
 }
 
-// Watch follows changes of what the caller may see. Rights and credentials are
-// looked at again with every event: a watch does not outlive them.
+// Watch streams changes of the objects that the caller may see. Permissions and credentials are
+// checked again with every event, so that a watch does not outlive them.
 func (g *Authorized[T]) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
 	source, err := g.REST.Watch(ctx, options)
 	if err != nil || g.auth.allowsAll() {
@@ -132,7 +133,7 @@ func (g *Authorized[T]) Watch(ctx context.Context, options *metav1internal.ListO
 type authorizedWatch[T Object] struct {
 	source watch.Interface
 	auth   authorization[T]
-	ctx    context.Context //nolint:containedctx // of the call that the watch answers
+	ctx    context.Context //nolint:containedctx // of the call that the watch serves
 	result chan watch.Event
 	done   chan struct{}
 	once   sync.Once
@@ -152,8 +153,8 @@ func (w *authorizedWatch[T]) run() {
 	for event := range w.source.ResultChan() {
 		filter, ok := w.auth.filter(w.ctx, "watch")
 		if !ok {
-			status := apierrors.NewUnauthorized(
-				"the credential or the permission that this watch began with has ended").Status()
+			status := apierrors.NewUnauthorized("the credential or permission of this watch has expired; " +
+				"authenticate again and restart the watch").Status()
 			event = watch.Event{Type: watch.Error, Object: &status}
 		} else if filter != nil && event.Type != watch.Bookmark && event.Type != watch.Error {
 			object, isObject := plain(event.Object).(T)

@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// How much of a kind the metadata of an object may have. Its size alone would allow
-// thousands of owners, each of which is looked up, and of finalizers, each of which
-// is waited for. Labels and annotations cost nothing but their size.
+// Limits for the number of entries in an object's metadata. The size limit alone would allow
+// thousands of owners, each of which is looked up, and of finalizers, each of which delays
+// deletion. Labels and annotations cost only their size.
 const (
 	maxFinalizers = 100
 	maxOwners     = 100
 )
 
-// crowded refuses metadata with too much of a kind. An object that has too much
-// already may be changed as long as it does not get more.
+// crowded rejects metadata with too many entries. An object that already has too many may be
+// changed if the number does not grow.
 func crowded(object, before metav1.Object) field.ErrorList {
 	var had metav1.Object = &metav1.ObjectMeta{}
 	if v := reflect.ValueOf(before); v.IsValid() && !v.IsNil() {

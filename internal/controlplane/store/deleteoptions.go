@@ -16,19 +16,19 @@ import (
 
 type deleteQuery struct{}
 
-// WithDeleteQuery keeps the query of a delete call. The machinery reads the
-// options from the body or, when there is none, from the query; a dryRun beside
-// a body would be passed over, and the object really deleted.
+// WithDeleteQuery stores the query of a delete call in the context. The API machinery reads the
+// options from the body or, if there is none, from the query. It would ignore dryRun in the query
+// of a call with a body and delete the object.
 func WithDeleteQuery(ctx context.Context, query url.Values) context.Context {
 	return context.WithValue(ctx, deleteQuery{}, query)
 }
 
-// maxGrace is the longest grace period, a bit more than 68 years; what is much
-// longer overflows the time of deletion.
+// maxGrace is the longest grace period in seconds, about 68 years; a much longer one would overflow
+// the deletion time.
 const maxGrace = math.MaxInt32
 
-// completeDeleteOptions completes the options of a delete call from its query, and refuses
-// what the machinery would let through (docs/spec/resources.md#r11).
+// completeDeleteOptions adds the options in the query of a delete call, and rejects values that the
+// API machinery would accept (docs/spec/resources.md#r11).
 func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) error {
 	if options == nil {
 		return nil
@@ -55,7 +55,7 @@ func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) e
 	return nil
 }
 
-// merge adds to the options what only the query says; saying two things is an error.
+// merge adds the options that only the query contains; a contradiction is an error.
 func merge(options, asked *metav1.DeleteOptions) field.ErrorList {
 	for _, value := range asked.DryRun {
 		if !slices.Contains(options.DryRun, value) {
@@ -63,7 +63,8 @@ func merge(options, asked *metav1.DeleteOptions) field.ErrorList {
 		}
 	}
 	errs := mergeOne("gracePeriodSeconds", &options.GracePeriodSeconds, asked.GracePeriodSeconds)
-	errs = append(errs, mergeOne("orphanDependents", &options.OrphanDependents, asked.OrphanDependents)...) //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	//nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	errs = append(errs, mergeOne("orphanDependents", &options.OrphanDependents, asked.OrphanDependents)...)
 	return append(errs, mergeOne("propagationPolicy", &options.PropagationPolicy, asked.PropagationPolicy)...)
 }
 
@@ -73,7 +74,8 @@ func mergeOne[V comparable](name string, value **V, asked *V) field.ErrorList {
 	case *value == nil:
 		*value = asked
 	case **value != *asked:
-		return field.ErrorList{field.Invalid(field.NewPath(name), **value, fmt.Sprintf("the query says %v", *asked))}
+		return field.ErrorList{field.Invalid(field.NewPath(name), **value,
+			fmt.Sprintf("differs from the query parameter, which is %v", *asked))}
 	}
 	return nil
 }

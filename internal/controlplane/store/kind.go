@@ -1,12 +1,22 @@
-// Package store keeps every kind of the resource API with one generic strategy
-// and one generic store.
+// Package store stores every kind of the resource API with one generic strategy and one generic
+// REST storage.
 //
-// A kind lives in its own folder under internal/controlplane/kinds and comes here as a value
-// that implements Kind and those of the roles below that it plays. Everything
-// else (generation, status apart from spec, names, graceful deletion, the
-// answers to odd input) is decided here once for all of them. Rules shared by
-// several kinds live in ../validation, tables in ../printers; who may do what
-// to a single object is asked of an Authorizer, which ../ implements.
+// A kind is defined in its own folder under internal/controlplane/kinds and is passed to Define as
+// a value that implements Kind and any of the optional interfaces below. This package implements
+// everything that all kinds share: generation, the separation of status and spec, names, graceful
+// deletion, per-object authorization, and clear responses to invalid input. Validation rules shared
+// by several kinds are in ../validation, table output in ../printers, storage limits in ../budget.
+// ../apiserver implements Authorizer.
+//
+// Locks:
+//
+//	objectLocks.mu    protects the map of object locks and the user count of each
+//	objectLock.token  a semaphore channel of capacity 1 per object; serializes the updates and
+//	                  deletions of that object in this process
+//
+// Order: a call acquires the token of its object without holding mu, and holds at most one token.
+// join and leave take mu for the map access only. The kind's validators and observers run with the
+// token held, so they must not change the same object through this store.
 package store
 
 import (
@@ -22,33 +32,34 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Object is what every kind's pointer type is.
+// Object is implemented by the pointer type of every kind.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Info is what a kind is called, and how it is kept.
+// Info describes a kind: its names and how it is stored.
 type Info struct {
 	Kind          string
 	Plural        string
 	Singular      string
 	ShortNames    []string
-	ClusterScoped bool   // without a namespace; readable by everybody
-	ReadOnly      bool   // comes with the service, which alone writes it
-	Secret        bool   // holds something that is encrypted at rest
-	Strict        bool   // unknown fields are always refused, whatever the caller says about them
-	Finalizer     string // put on at creation, taken off by the kind's reconciler
-	// nothing is taken down behind it: a delete call takes the finalizer off, unless others hold the object
+	ClusterScoped bool   // has no namespace; every caller may read it
+	ReadOnly      bool   // written by the service only
+	Secret        bool   // contains a value that is encrypted at rest
+	Strict        bool   // unknown fields are always rejected, whatever fieldValidation the caller sets
+	Finalizer     string // added at creation, removed by the kind's reconciler
+	// GoesAtOnce: the reconciler has nothing to tear down, so a delete call removes the finalizer
+	// itself, unless other finalizers hold the object.
 	GoesAtOnce bool
-	Owner      string // kind of the owner that the service gives the object, if it does
+	Owner      string // kind of the owner reference that the service sets, if it sets one
 	OwnerField string // the selectable field that names that owner
-	NamePrefix string // when set, an object without a name gets this and some random letters
+	NamePrefix string // if set, an object without a name gets this prefix and random letters
 	Columns    []printers.Column
 }
 
-// Kind is one kind of resource. What it decides for itself beyond this it says
-// by implementing roles; Define finds them.
+// Kind is one kind of resource. Optional behavior is added by implementing the interfaces below;
+// Define detects them.
 type Kind[T Object] interface {
 	Info() Info
 	New() T
@@ -58,42 +69,40 @@ type Kind[T Object] interface {
 	Status(obj T) any
 }
 
-// The roles a kind can play.
+// Optional interfaces of a kind.
 type (
-	// Defaulter fills in what the user left out and needs no other resource; it
-	// runs on everything that is decoded.
+	// Defaulter sets defaults that depend on no other resource; it runs on every decoded object.
 	Defaulter[T Object] interface{ Default(obj T) }
 
 	// Preparer completes an object before it is validated.
 	Preparer[T Object] interface {
-		// PrepareCreate fills in what the service decides at creation.
+		// PrepareCreate sets the fields that the service decides at creation.
 		PrepareCreate(ctx context.Context, obj T)
-		// PrepareUpdate carries over what a user may not change and the service keeps.
+		// PrepareUpdate carries over the fields that a user may not change.
 		PrepareUpdate(ctx context.Context, obj, old T)
 	}
 
-	// StatusPreparer has its say on a write of the status, behind validation: it
-	// puts back what nobody may write there.
+	// StatusPreparer runs on a write of the status, after validation: it restores the fields that
+	// callers may not write there.
 	StatusPreparer[T Object] interface {
 		PrepareStatus(ctx context.Context, obj, old T)
 	}
 
-	// Describer says in status what follows from an object's own metadata and spec,
-	// in the write that makes it so: no reconciler has to write it behind. It runs
-	// at creation and when the spec changes, in front of validation, and not for an
-	// object that is being deleted. The list of conditions may be shared with the
-	// stored object: write a copy.
+	// Describer derives status from the object's own metadata and spec in the same write, so that
+	// no reconciler has to write it later. It runs at creation and when the spec changes, before
+	// validation, and not for an object that is being deleted. The list of conditions may be shared
+	// with the stored object: replace it by a copy.
 	Describer[T Object] interface{ Describe(obj T) }
 
-	// Warner says what is odd about a valid object, at creation and when it is
-	// changed; old is nil at creation. Clients show it to their users.
+	// Warner returns warnings about a valid object, at creation and when it is changed; old is nil
+	// at creation. Clients show the warnings to their users.
 	Warner[T Object] interface {
 		Warnings(ctx context.Context, obj, old T) []string
 	}
 
-	// Validator says what is wrong with an object.
+	// Validator checks an object.
 	Validator[T Object] interface {
-		// Validate checks an object as it stands.
+		// Validate checks an object independently of earlier versions.
 		Validate(ctx context.Context, obj T) field.ErrorList
 	}
 
@@ -102,18 +111,18 @@ type (
 		ValidateCreate(ctx context.Context, obj T) field.ErrorList
 	}
 
-	// UpdateValidator checks a change: immutable fields and one-way doors.
+	// UpdateValidator checks a change: immutable fields and irreversible changes.
 	UpdateValidator[T Object] interface {
 		ValidateUpdate(ctx context.Context, obj, old T) field.ErrorList
 	}
 
-	// DeleteValidator may refuse a deletion.
+	// DeleteValidator may reject a deletion.
 	DeleteValidator[T Object] interface {
 		ValidateDelete(ctx context.Context, obj T, options *metav1.DeleteOptions) error
 	}
 
-	// DeletionMarker says in the status of an object that it is being deleted. It
-	// runs in the write that marks it so, when finalizers hold it.
+	// DeletionMarker records in the status of an object that it is being deleted. It runs in the
+	// write that sets the deletion timestamp, if finalizers hold the object.
 	DeletionMarker[T Object] interface{ MarkDeleting(obj T) }
 
 	// NameValidator checks metadata.name; without it names are DNS subdomains.
@@ -121,64 +130,64 @@ type (
 		ValidateName(name string, prefix bool) []string
 	}
 
-	// Admitter has the last word on a creation or update that is otherwise
-	// valid: its error is answered with 403. old is nil at creation.
+	// Admitter is called last for a creation or update that is otherwise valid; its error is
+	// returned as 403. old is nil at creation.
 	Admitter[T Object] interface {
 		Admit(ctx context.Context, obj, old T) error
 	}
 
-	// Limiter has room for one more object, or not: it is asked when a creation is
-	// otherwise valid. done is called when the object is stored, or will not be.
-	// An error of kind Exhausted is answered with 403.
+	// Limiter limits the number of objects. Reserve is called when a creation is otherwise valid;
+	// done is called when the object has been stored or the creation has failed. An error of kind
+	// Exhausted is returned as 403.
 	Limiter[T Object] interface {
 		Reserve(ctx context.Context, obj T) (done func(), err error)
 	}
 
-	// Revoker says of a change that it takes rights away and nothing else matters
-	// as much: it is stored also when there is no room for other changes.
+	// Revoker reports whether a change removes rights. Such a change is stored even if the store
+	// has no space for other changes.
 	Revoker[T Object] interface{ Revokes(obj, old T) bool }
 
 	// Finisher completes a valid object just before it is stored.
 	Finisher[T Object] interface{ Finish(obj T) }
 
-	// Locator says where an object lies, for permissions; without it, in its
+	// Locator returns the scope of an object for permissions; without it the scope is the object's
 	// organization.
 	Locator[T Object] interface{ Scope(obj T) access.Scope }
 
-	// Selectable names the fields that can be selected by, besides
-	// metadata.name and metadata.namespace.
+	// Selectable returns the fields that field selectors may use, in addition to metadata.name and
+	// metadata.namespace.
 	Selectable[T Object] interface{ Fields(obj T) fields.Set }
 
-	// Redacter returns what the caller of ctx may see of an object: obj itself,
-	// or a copy with less in it. It never changes obj, which may be shared.
+	// Redacter returns the parts of an object that the caller of ctx may see: obj itself, or a copy
+	// with fewer fields. It never changes obj, which may be shared.
 	Redacter[T Object] interface {
 		Redact(ctx context.Context, obj T) T
 	}
 
-	// Revealer adds to the answer of a create call what is never stored.
+	// Revealer adds values to the response of a create call that are never stored.
 	Revealer[T Object] interface{ Reveal(obj T) }
 
-	// Expecter is told that a write is about to happen, and may still come to
-	// nothing. It is for what has to be in force before anybody can read of it:
-	// an Observer runs when readers and watchers may know already.
+	// Expecter is called before a write, which may still fail. Use it for effects that must be in
+	// force before any client can read the object: an Observer runs when readers and watchers may
+	// have seen it already.
 	Expecter[T Object] interface{ Expect(obj T) }
 
-	// Observer is told of writes: after they are durable and before the call
-	// answers. What it does must not fail and must not take long.
+	// Observer is called after a write is durable and before the call returns. Its methods must not
+	// fail and must be fast.
 	Observer[T Object] interface {
-		// Put: the object was created or changed.
+		// Put is called when the object was created or changed.
 		Put(obj T)
-		// Remove: the object is gone, or a delete call was accepted and
-		// finalizers hold it. It may be called more than once.
+		// Remove is called when the object is deleted, or when a delete call was accepted and
+		// finalizers hold the object. It may be called more than once.
 		Remove(obj T)
 	}
 )
 
-// kind is a Kind with its roles found; those it does not play are nil.
+// kind is a Kind with its optional interfaces; those that it does not implement are nil.
 type kind[T Object] struct {
 	Kind[T]
 	info         Info
-	emptyObjects bool // in its type, see unknownFields
+	emptyObjects bool // the type contains objects without fields, see unknownFields
 
 	defaulter       Defaulter[T]
 	preparer        Preparer[T]
@@ -201,7 +210,7 @@ type kind[T Object] struct {
 	revealer        Revealer[T]
 	expecter        Expecter[T]
 	observer        Observer[T]
-	stored          func(obj T, gone bool) // nil: nobody else is told
+	stored          func(obj T, gone bool) // called after observer; may be nil
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {

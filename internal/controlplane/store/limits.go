@@ -13,9 +13,9 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// reservation is room for the object that one call creates. The machinery may
-// ask more than once for it, and writes only after that, so that the call gives
-// the room back when it ends.
+// reservation holds the limiter's reservation for the object that one call creates. The API
+// machinery may run the validation more than once and writes only afterwards, so the reservation is
+// kept until the call ends.
 type reservation struct{ done func() }
 
 func (r *reservation) release() {
@@ -24,7 +24,7 @@ func (r *reservation) release() {
 	}
 }
 
-// reserve asks the kind whether there may be one more.
+// reserve calls the kind's Limiter, once per call.
 func (g *Authorized[T]) reserve(ctx context.Context, object T, room *reservation) error {
 	if g.kind.limiter == nil || room.done != nil {
 		return nil
@@ -37,13 +37,12 @@ func (g *Authorized[T]) reserve(ctx context.Context, object T, room *reservation
 	case errs.KindOf(err) == errs.Exhausted:
 		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTooManyRequests("others of this organization are being created; try again", 1)
+		return apierrors.NewTooManyRequests("other objects of this organization are being created; retry", 1)
 	}
 	return err
 }
 
-// Count returns how many objects there are in a namespace, also those that are
-// being deleted.
+// Count returns the number of objects in a namespace, including those that are being deleted.
 func (r *Resource[T]) Count(ctx context.Context, namespace string) (int64, error) {
 	if r.store == nil {
 		return 0, nil

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Lookup reads an object, for other kinds while one of theirs is being written;
-// false when it does not exist or cannot be read now.
+// Lookup reads an object for other kinds while they process a write. It returns false if the object
+// does not exist or cannot be read.
 func (r *Resource[T]) Lookup(ctx context.Context, namespace, name string) (T, bool) {
 	var none T
 	if r.store == nil || namespace == "" || name == "" {
@@ -26,8 +26,8 @@ func (r *Resource[T]) Lookup(ctx context.Context, namespace, name string) (T, bo
 	return object, ok
 }
 
-// NamesWhere names the objects in a namespace whose field has a value, and those
-// of them that are protected from deletion.
+// NamesWhere returns the names of the objects in a namespace whose field has a value, and the names
+// of those that are protected from deletion.
 func (r *Resource[T]) NamesWhere(ctx context.Context, namespace, fieldName,
 	value string,
 ) (names, protected []string, err error) {

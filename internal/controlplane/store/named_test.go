@@ -11,8 +11,8 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// BenchmarkList encodes a list of 1,000 as an answer in JSON: with the kind and
-// apiVersion of every item (docs/spec/resources.md#r16), and without.
+// BenchmarkList encodes a list of 1,000 items as a JSON response, with and without the kind and
+// apiVersion of every item (docs/spec/resources.md#r16).
 func BenchmarkList(b *testing.B) {
 	list := &v1alpha1.UserList{TypeMeta: metav1.TypeMeta{Kind: "UserList", APIVersion: "cloud.vendor.io/v1alpha1"}}
 	for i := range 1000 {
@@ -55,7 +55,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// counter counts what is written.
+// counter counts the bytes written.
 type counter int
 
 func (c *counter) Write(p []byte) (int, error) {

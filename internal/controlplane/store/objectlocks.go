@@ -7,26 +7,25 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// objectLocks lets the changes of one object happen one after the other, in the
-// order they came. The store would let them race, and all but one of each round
-// begin anew: with many writers a change costs that many attempts, and the
-// unlucky ones run out of time. Changes that come through another replica still
-// race.
+// objectLocks serializes the changes of each object, in the order of their arrival. Without it,
+// changes would race in the store, and all but one of each round would start again: with many
+// writers a change needs that many attempts, and some time out. Changes through another replica
+// still race.
 type objectLocks struct {
-	mu      sync.Mutex // guards objects, and users of each
+	mu      sync.Mutex // protects objects, and users of each
 	objects map[string]*objectLock
 }
 
-// objectLock is the lock of one object; whoever put the token in holds it.
+// objectLock is the lock of one object; the call that put the token in holds it.
 type objectLock struct {
 	token chan struct{}
-	users int // who hold the lock or wait for it
+	users int // calls that hold the lock or wait for it
 }
 
 func newObjectLocks() *objectLocks { return &objectLocks{objects: map[string]*objectLock{}} }
 
-// lock waits until nobody else changes the object of the request's namespace,
-// and returns holding its lock, for the caller to unlock.
+// lock acquires the lock of the named object in the request's namespace, or returns the context's
+// error. The caller releases it with unlock.
 func (l *objectLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	key := request.NamespaceValue(ctx) + "/" + name
 	mine := l.join(key)

@@ -14,7 +14,7 @@ func TestChangesOfOneObjectDoNotOverlap(t *testing.T) {
 	all := newObjectLocks()
 	ctx := request.WithNamespace(t.Context(), "acme")
 	var wg sync.WaitGroup
-	busy, done := false, 0 // guarded by the lock alone: the race detector would tell
+	busy, done := false, 0 // protected by the lock only, so that the race detector finds overlaps
 	for range 50 {
 		wg.Go(func() {
 			unlock, err := all.lock(ctx, "a")
@@ -24,7 +24,7 @@ func TestChangesOfOneObjectDoNotOverlap(t *testing.T) {
 			}
 			defer unlock()
 			if busy {
-				t.Error("two at once")
+				t.Error("two calls hold the lock at the same time")
 			}
 			busy = true
 			done++
@@ -33,7 +33,7 @@ func TestChangesOfOneObjectDoNotOverlap(t *testing.T) {
 	}
 	wg.Wait()
 	if done != 50 || len(all.objects) != 0 {
-		t.Errorf("%d of 50 held the lock, and %d objects are remembered", done, len(all.objects))
+		t.Errorf("%d calls held the lock and %d locks remain, want 50 and 0", done, len(all.objects))
 	}
 }
 
@@ -59,7 +59,7 @@ func TestWhoeverLeavesWaitsNoMore(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := all.lock(gone, "a"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller who left gets %v", err)
+		t.Errorf("canceled caller: got error %v, want context.Canceled", err)
 	}
 	unlock()
 	again, err := all.lock(t.Context(), "a")
@@ -68,6 +68,6 @@ func TestWhoeverLeavesWaitsNoMore(t *testing.T) {
 	}
 	again()
 	if len(all.objects) != 0 {
-		t.Errorf("%d objects are remembered", len(all.objects))
+		t.Errorf("%d locks remain, want 0", len(all.objects))
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"freshet/internal/controlplane/caller"
 )
 
-// keepServiceOwner keeps the link between an object and its owner to the service,
-// which alone makes and cuts it: a replace that does not repeat it does not
-// loosen it, and an object copied from elsewhere does not bring the owner of its
-// former life along. Other owners are the caller's affair.
+// keepServiceOwner lets only the service set and remove the owner reference that it manages. A
+// replace that omits the reference does not remove it, and a copied object does not bring along the
+// owner of its original. Callers may change all other owner references.
 func (s strategy[T]) keepServiceOwner(ctx context.Context, object T, before []metav1.OwnerReference) {
 	if s.kind.info.Owner == "" || caller.ByService(ctx) {
 		return
@@ -34,10 +33,10 @@ func (s strategy[T]) keepServiceOwner(ctx context.Context, object T, before []me
 	object.SetOwnerReferences(append(refs, linked...))
 }
 
-// checkOwners looks at a change of owners. An object goes with its owners, so
-// choosing others is deleting it by another way: it needs the permission to
-// delete, and whatever refuses a deletion refuses this. An object that blocks an
-// owner's deletion has a say in that owner's life.
+// checkOwners checks a change of owner references. The garbage collector deletes an object together
+// with its owners, so setting other owners can delete the object. It therefore requires the
+// permission to delete, and everything that rejects a deletion rejects this change. An object that
+// blocks the deletion of an owner also affects that owner, which checkBlocking checks.
 func (a authorization[T]) checkOwners(ctx context.Context, object, before T) error {
 	if a.allowsAll() {
 		return nil
@@ -55,9 +54,9 @@ func (a authorization[T]) checkOwners(ctx context.Context, object, before T) err
 	return a.checkBlocking(ctx, object, had)
 }
 
-// checkDeletable asks the kind whether the object could be deleted now, as the
-// garbage collector would. Without owners nothing can take it along, and links
-// that the service makes itself are no wish to delete.
+// checkDeletable checks whether the kind would allow the garbage collector to delete the object
+// now. An object without owners cannot be collected, and owner references set by the service are
+// not a request to delete.
 func (a authorization[T]) checkDeletable(ctx context.Context, before T, refs []metav1.OwnerReference) error {
 	if len(refs) == 0 || a.kind.deleteValidator == nil || caller.ByService(ctx) {
 		return nil
@@ -66,7 +65,7 @@ func (a authorization[T]) checkDeletable(ctx context.Context, before T, refs []m
 	return a.kind.deleteValidator.ValidateDelete(ctx, before, &metav1.DeleteOptions{PropagationPolicy: &background})
 }
 
-// checkBlocking asks about every owner that an object newly blocks.
+// checkBlocking checks the permission for every owner whose deletion the object newly blocks.
 func (a authorization[T]) checkBlocking(ctx context.Context, object T, had []metav1.OwnerReference) error {
 	if a.allowsAll() || caller.ByService(ctx) {
 		return nil
@@ -77,7 +76,7 @@ func (a authorization[T]) checkBlocking(ctx context.Context, object T, had []met
 			continue
 		}
 		if ref.Kind == a.kind.info.Owner {
-			continue // the service's own link
+			continue // the reference that the service manages
 		}
 		if err := a.authorizer.AuthorizeBlocking(ctx, object.GetNamespace(), ref); err != nil {
 			return err

@@ -18,9 +18,9 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// patchedInfo turns what the machinery would report as a fault of ours (a patch
-// that does not fit the type, a resourceVersion that is no number) into an
-// answer the caller can act on.
+// patchedInfo turns errors that the API machinery would report as internal errors (a patch that
+// does not fit the type, a resourceVersion that is not a number) into a client error that the
+// caller can act on.
 type patchedInfo struct {
 	rest.UpdatedObjectInfo
 	kind schema.GroupKind
@@ -37,7 +37,7 @@ func (i patchedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (_ r
 	// as an object where a merge key belongs.
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = apierrors.NewBadRequest(fmt.Sprintf("the change cannot be applied: %v", reason))
+			err = apierrors.NewBadRequest(fmt.Sprintf("patch cannot be applied: %v", reason))
 		}
 	}()
 	obj, err := i.UpdatedObjectInfo.UpdatedObject(ctx, old)
@@ -51,8 +51,8 @@ func (i patchedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (_ r
 	return obj, checkVersion("metadata.resourceVersion", object.GetResourceVersion())
 }
 
-// intoFreeForm is how the strategic merge fails in objects that have no fields of
-// their own, where it finds no rules for merging.
+// intoFreeForm is the error of a strategic merge into an object without declared fields, for which
+// it has no merge rules.
 const intoFreeForm = "merging an object in json but data type is not struct"
 
 func (i patchedInfo) explain(ctx context.Context, err error) error {
@@ -63,7 +63,7 @@ func (i patchedInfo) explain(ctx context.Context, err error) error {
 	case !errors.As(err, &status) && strings.HasPrefix(err.Error(), intoFreeForm):
 		return apierrors.NewBadRequest("a strategic merge patch can add or remove (null) a free-form object, such " +
 			"as an entry of spec.config.protocols, " +
-			"but not change one: send application/merge-patch+json, or apply")
+			"but not change it; send application/merge-patch+json, or apply")
 	case !errors.As(err, &status):
 		return apierrors.NewBadRequest(err.Error())
 	case apierrors.IsInvalid(err):
@@ -72,14 +72,14 @@ func (i patchedInfo) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// withoutObject rewrites the machinery's answer to a patch whose outcome cannot
-// be decoded: it quotes the whole object, also what the caller may not read.
+// withoutObject rewrites the API machinery's error for a patch whose result cannot be decoded. The
+// original error quotes the whole object, including fields that the caller may not read.
 func (i patchedInfo) withoutObject(err error, status apierrors.APIStatus) error {
 	details := status.Status().Details
 	if details == nil || len(details.Causes) != 1 || details.Causes[0].Field != "patch" {
 		return err
 	}
-	detail := "does not fit the kind"
+	detail := "does not match the schema of the kind"
 	if rest, ok := strings.CutPrefix(details.Causes[0].Message, field.ErrorTypeInvalid.String()+": "); ok {
 		if quoted, err := strconv.QuotedPrefix(rest); err == nil {
 			detail = strings.TrimPrefix(rest[len(quoted):], ": ")
@@ -90,10 +90,11 @@ func (i patchedInfo) withoutObject(err error, status apierrors.APIStatus) error 
 	})
 }
 
-// checkVersion refuses what no server ever gave out as a resourceVersion.
+// checkVersion rejects a resourceVersion that this server cannot have issued.
 func checkVersion(name, version string) error {
 	if _, err := (storage.APIObjectVersioner{}).ParseResourceVersion(version); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s %q is not a version that this server gave out", name, version))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s %q is not a resource version that this server issued",
+			name, version))
 	}
 	return nil
 }

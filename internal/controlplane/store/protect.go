@@ -10,15 +10,15 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Protected says whether an object carries the annotation that refuses its
-// deletion: present, and not "false".
+// Protected reports whether an object has the annotation that prevents its deletion, with any value
+// except "false".
 func Protected(object metav1.Object) bool {
 	value, ok := object.GetAnnotations()[v1alpha1.AnnotationDestroyProtected]
 	return ok && value != "false"
 }
 
-// ProtectedError is the answer to deleting a protected object.
+// ProtectedError is returned for deleting a protected object.
 func ProtectedError(resource schema.GroupResource, name string) error {
 	return apierrors.NewConflict(resource, name, fmt.Errorf(
-		"it is protected: set the annotation %s to \"false\" to delete it", v1alpha1.AnnotationDestroyProtected))
+		"object is protected; set the annotation %s to \"false\" to delete it", v1alpha1.AnnotationDestroyProtected))
 }

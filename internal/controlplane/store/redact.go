@@ -12,7 +12,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// redact leaves out of one object what the caller may not see.
+// redact removes the fields that the caller may not see from an object.
 func (k *kind[T]) redact(ctx context.Context, obj runtime.Object) runtime.Object {
 	object, ok := obj.(T)
 	if !ok || k.redacter == nil {
@@ -21,8 +21,8 @@ func (k *kind[T]) redact(ctx context.Context, obj runtime.Object) runtime.Object
 	return k.redacter.Redact(ctx, object)
 }
 
-// redactList does so for every item. The list may share its items with the
-// watch cache, so it is rebuilt rather than written to.
+// redactList redacts every item. The items may be shared with the watch cache, so it builds a new
+// list.
 func (k *kind[T]) redactList(ctx context.Context, list runtime.Object) runtime.Object {
 	if k.redacter == nil {
 		return list
@@ -38,7 +38,7 @@ func (k *kind[T]) redactList(ctx context.Context, list runtime.Object) runtime.O
 	from, fromErr := meta.ListAccessor(list)
 	to, toErr := meta.ListAccessor(out)
 	if fromErr != nil || toErr != nil || meta.SetList(out, items) != nil {
-		return k.NewList() // cannot happen with our lists; showing nothing is the safe answer
+		return k.NewList() // cannot happen with our lists; an empty list is the safe result
 	}
 	to.SetResourceVersion(from.GetResourceVersion())
 	to.SetContinue(from.GetContinue())
@@ -55,7 +55,7 @@ func (r *REST[T]) Get(ctx context.Context, name string, options *metav1.GetOptio
 	return r.kind.redact(ctx, out), nil
 }
 
-// List reads many.
+// List reads many objects.
 func (r *REST[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
 	out, err := r.Store.List(ctx, options)
 	if err != nil {
@@ -64,9 +64,9 @@ func (r *REST[T]) List(ctx context.Context, options *metav1internal.ListOptions)
 	return r.kind.named(r.kind.redactList(ctx, out)), nil
 }
 
-// named gives every item of a list its kind and apiVersion, as every object has
-// them (docs/spec/resources.md#r16). Items are the list's own, though what they
-// point to may be shared.
+// named sets the kind and apiVersion of every item, as every object has them
+// (docs/spec/resources.md#r16). The items belong to the list, although the objects that they point
+// to may be shared.
 func (k *kind[T]) named(list runtime.Object) runtime.Object {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(k.info.Kind)
 	_ = meta.EachListItem(list, func(obj runtime.Object) error { // the callback never fails
@@ -76,7 +76,7 @@ func (k *kind[T]) named(list runtime.Object) runtime.Object {
 	return list
 }
 
-// Watch follows changes.
+// Watch streams changes.
 func (r *REST[T]) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
 	watcher, err := r.Store.Watch(ctx, options)
 	if err != nil || r.kind.redacter == nil {
@@ -90,8 +90,8 @@ func (r *REST[T]) Watch(ctx context.Context, options *metav1internal.ListOptions
 	}), nil
 }
 
-// plain takes the watch cache's serialization wrapper off: a redacted object
-// must not be sent from the bytes that other watchers share.
+// plain removes the watch cache's serialization wrapper, because a redacted object must not be sent
+// from the encoded bytes that other watchers share.
 func plain(obj runtime.Object) runtime.Object {
 	if wrapper, ok := obj.(interface{ GetObject() runtime.Object }); ok {
 		return wrapper.GetObject()

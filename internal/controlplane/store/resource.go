@@ -20,40 +20,40 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Storage is what a kind puts behind its paths.
+// Storage contains the REST storages of a kind.
 type Storage struct {
 	Main   rest.Storage
 	Status rest.Storage
 }
 
-// Definition is a Resource of any type, ready to be put into a server.
+// Definition is a Resource of any type, ready to be installed in a server.
 type Definition interface {
 	Info() Info
 	// AddToScheme registers the kind's defaults and field selectors.
 	AddToScheme(scheme *runtime.Scheme) error
-	// Open makes the kind's storage.
+	// Open creates the kind's storage.
 	Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authorizer Authorizer) (Storage, error)
-	// Scope says where an object of the kind lies, for permissions. ScopeOfName
-	// says as much of it as its name tells.
+	// Scope returns the scope of an object for permissions. ScopeOfName returns as much of it as
+	// the name determines.
 	Scope(ctx context.Context, namespace, name string) access.Scope
 	ScopeOfName(namespace, name string) access.Scope
-	// Count returns how many objects of the kind an organization has.
+	// Count returns the number of objects of the kind in an organization.
 	Count(ctx context.Context, namespace string) (int64, error)
-	// Object is Lookup for who does not know the kind's type.
+	// Object is Lookup for callers that do not have the kind's type.
 	Object(ctx context.Context, namespace, name string) (runtime.Object, bool)
 }
 
-// Resource is a kind in a server.
+// Resource is a kind that is installed in a server.
 type Resource[T Object] struct {
 	kind  *kind[T]
 	store *genericregistry.Store // nil before Open
 }
 
-// Define puts a kind into the form that servers take.
+// Define creates the Resource of a kind.
 func Define[T Object](of Kind[T]) *Resource[T] { return &Resource[T]{kind: newKind(of)} }
 
-// OnStored calls f behind the kind's observer, and answers callers when it returns. It
-// is called before Open.
+// OnStored sets a function that is called after the kind's observer; calls return after f has
+// returned. It must be called before Open.
 func (r *Resource[T]) OnStored(f func(obj T, gone bool)) { r.kind.stored = f }
 
 // Info implements Definition.
@@ -99,8 +99,8 @@ func (r *Resource[T]) defaultList(list any) {
 	})
 }
 
-// Open builds the store twice: the main resource, and a shallow copy whose
-// update touches status only.
+// Open creates the store of the main resource, and a shallow copy of it whose update changes the
+// status only.
 func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter,
 	authorizer Authorizer,
 ) (Storage, error) {
@@ -135,7 +135,7 @@ func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGe
 	}, nil
 }
 
-// observe connects the kind's observer to the store, behind the durable write.
+// observe connects the kind's observer to the store, after the durable write.
 func (k *kind[T]) observe(store *genericregistry.Store) {
 	if k.observer == nil {
 		return
@@ -145,7 +145,7 @@ func (k *kind[T]) observe(store *genericregistry.Store) {
 			k.tell(obj.(T), false)
 		}
 	}
-	// Not BeginUpdate: what that returns is called before the write.
+	// Not BeginUpdate: the function that it returns is called before the write.
 	store.AfterUpdate = func(obj runtime.Object, options *metav1.UpdateOptions) {
 		if len(options.DryRun) == 0 {
 			k.tell(obj.(T), false)
@@ -158,7 +158,7 @@ func (k *kind[T]) observe(store *genericregistry.Store) {
 	}
 }
 
-// tell tells the observer of a write, and then who else has to know.
+// tell notifies the observer of a write, and then the function set with OnStored.
 func (k *kind[T]) tell(obj T, gone bool) {
 	if gone {
 		k.observer.Remove(obj)

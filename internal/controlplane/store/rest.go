@@ -13,9 +13,8 @@ import (
 	"freshet/internal/controlplane/budget"
 )
 
-// REST is a kind's main resource: the generic store, with the corners of the
-// machinery that answer 500 to odd input rounded off
-// (docs/spec/resources.md#r11), and with what a caller may not see left out
+// REST is a kind's main resource: the generic store, which returns client errors instead of 500 for
+// invalid input (docs/spec/resources.md#r11) and omits the fields that the caller may not see
 // (redact.go).
 type REST[T Object] struct {
 	*genericregistry.Store
@@ -26,7 +25,7 @@ type REST[T Object] struct {
 // ShortNames implements rest.ShortNamesProvider.
 func (r *REST[T]) ShortNames() []string { return r.kind.info.ShortNames }
 
-// Categories puts every kind a user owns into kubectl get all.
+// Categories adds every kind that users own to kubectl get all.
 func (r *REST[T]) Categories() []string {
 	if r.kind.info.ReadOnly {
 		return nil
@@ -34,8 +33,8 @@ func (r *REST[T]) Categories() []string {
 	return []string{"all"}
 }
 
-// Create names objects without a name, and adds to the answer what is shown once and
-// never stored.
+// Create generates names for objects without one, and adds the values to the response that are
+// shown once and never stored.
 func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
@@ -53,7 +52,7 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 	return r.kind.redact(ctx, out), nil
 }
 
-// Update replaces, patches and applies.
+// Update replaces, patches or applies an object.
 func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
 	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
@@ -74,7 +73,7 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 	return r.kind.redact(ctx, out), created, nil
 }
 
-// Delete refuses what the kind protects, then deletes.
+// Delete deletes an object unless the kind rejects it.
 func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
@@ -96,7 +95,7 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 	return r.kind.redact(ctx, out), deleted, nil
 }
 
-// protect puts the kind's own say in front of the machinery's.
+// protect calls the kind's DeleteValidator before next, the API machinery's validation.
 func (r *REST[T]) protect(next rest.ValidateObjectFunc, options *metav1.DeleteOptions) rest.ValidateObjectFunc {
 	if r.kind.deleteValidator == nil {
 		return next
@@ -114,8 +113,8 @@ func (r *REST[T]) protect(next rest.ValidateObjectFunc, options *metav1.DeleteOp
 	}
 }
 
-// deleting tells the observer of an object that finalizers hold. One in its
-// grace period is alive until that ends, with another delete call.
+// deleting notifies the observer of an object that finalizers hold. An object in its grace period
+// stays active until another delete call ends that period.
 func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
 	object, ok := out.(T)
 	if !ok || r.kind.observer == nil || len(options.DryRun) > 0 {

@@ -31,8 +31,7 @@ func newStrategy[T Object](kind *kind[T], typer runtime.ObjectTyper) strategy[T]
 
 func (s strategy[T]) NamespaceScoped() bool { return !s.kind.info.ClusterScoped }
 
-// PrepareForCreate starts an object's life: generation 1, no status, the
-// kind's finalizer.
+// PrepareForCreate initializes an object: generation 1, no status, the kind's finalizer.
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	object := obj.(T)
 	object.SetGeneration(1)
@@ -47,15 +46,15 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	s.describe(object)
 }
 
-// describe has the kind say what the object is now.
+// describe lets the kind derive the status.
 func (s strategy[T]) describe(object T) {
 	if s.kind.describer != nil && object.GetDeletionTimestamp() == nil {
 		s.kind.describer.Describe(object)
 	}
 }
 
-// PrepareForUpdate keeps the status out of the main resource's reach and
-// counts changes of the spec.
+// PrepareForUpdate restores the status, which the main resource cannot change, and increments the
+// generation when the spec changes.
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Status, object, before)
@@ -64,14 +63,14 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	s.count(object, before)
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareUpdate(ctx, object, before)
-		s.count(object, before) // it may have put back what the user left out
+		s.count(object, before) // the preparer may have restored omitted fields
 	}
 	if object.GetGeneration() != before.GetGeneration() {
 		s.describe(object)
 	}
 }
 
-// count gives a changed spec the next generation.
+// count increments the generation if the spec has changed.
 func (s strategy[T]) count(object, before T) {
 	object.SetGeneration(before.GetGeneration())
 	if changed(s.kind.Spec, object, before) {
@@ -79,9 +78,9 @@ func (s strategy[T]) count(object, before T) {
 	}
 }
 
-// keepFinalizer puts the kind's finalizer back that a replace left out: without
-// it a later deletion would leave behind what the controller made. It can be
-// taken off an object that is being deleted.
+// keepFinalizer restores the kind's finalizer if a replace omitted it: without it a later deletion
+// would not tear down what the controller created. The finalizer can be removed from an object that
+// is being deleted.
 func (s strategy[T]) keepFinalizer(object, before T) {
 	f := s.kind.info.Finalizer
 	if f == "" || before.GetDeletionTimestamp() != nil || slices.Contains(object.GetFinalizers(), f) {
@@ -110,7 +109,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
-	errs := s.kind.unknownFields(object) // the machinery looks at the metadata of updates
+	errs := s.kind.unknownFields(object) // the API machinery validates the metadata of updates
 	errs = append(errs, crowded(object, before)...)
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
@@ -121,8 +120,8 @@ func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	return errs
 }
 
-// validateMeta is called because the machinery does not look at the names of
-// new objects.
+// validateMeta validates the metadata of new objects, because the API machinery does not validate
+// their names.
 func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	validateName := apivalidation.NameIsDNSSubdomain
 	if s.kind.nameValidator != nil {
@@ -135,7 +134,7 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	return append(errs, s.kind.unknownFields(object)...)
 }
 
-// WarningsOnCreate passes the kind's warnings on.
+// WarningsOnCreate returns the kind's warnings.
 func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	if s.kind.warner == nil {
 		return nil
@@ -144,7 +143,7 @@ func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) [
 	return s.kind.warner.Warnings(ctx, obj.(T), none)
 }
 
-// WarningsOnUpdate passes the kind's warnings on.
+// WarningsOnUpdate returns the kind's warnings.
 func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	if s.kind.warner == nil {
 		return nil
@@ -152,31 +151,31 @@ func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 	return s.kind.warner.Warnings(ctx, obj.(T), old.(T))
 }
 
-// Canonicalize runs behind validation and before storage.
+// Canonicalize runs after validation and before storage.
 func (s strategy[T]) Canonicalize(obj runtime.Object) {
 	if s.kind.finisher != nil {
 		s.kind.finisher.Finish(obj.(T))
 	}
 }
 
-// AllowCreateOnUpdate: a PUT on an absent name is 404, except that apply creates.
+// AllowCreateOnUpdate returns false: a PUT on a missing name returns 404. Only apply creates
+// objects.
 func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
 
-// AllowUnconditionalUpdate: a replace without resourceVersion wins
+// AllowUnconditionalUpdate returns true: a replace without resourceVersion overwrites
 // (docs/spec/resources.md#r11).
 func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
 
-// CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every
-// kind. The garbage controller takes the object away when its time has come. The
-// machinery calls it in the write that marks the object as being deleted, so that
-// its status can say so at once.
+// CheckGracefulDelete honours gracePeriodSeconds; the default is 0 for every kind. The garbage
+// controller deletes the object when its grace period ends. The API machinery calls it in the write
+// that sets the deletion timestamp, so that the status can show the deletion immediately.
 func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options.GracePeriodSeconds == nil {
 		zero := int64(0)
 		options.GracePeriodSeconds = &zero
 	}
 	if *options.GracePeriodSeconds > 0 {
-		return true // it lives on until then
+		return true // the object stays active until then
 	}
 	if s.release(obj.(T), options) {
 		return false
@@ -187,11 +186,13 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 	return false
 }
 
-// release takes the kind's finalizer off an object that nothing else holds, when
-// the kind's reconciler would do no more than that. What is asked to wait for its
-// dependents, or to leave them behind, is held by that.
+// release removes the kind's finalizer from an object that has no other finalizers, if the kind's
+// reconciler would do nothing more. An object that waits for its dependents or orphans them gets
+// further finalizers and is not released here.
 func (s strategy[T]) release(object T, options *metav1.DeleteOptions) bool {
-	policy, orphan := options.PropagationPolicy, options.OrphanDependents //nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	policy := options.PropagationPolicy
+	//nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
+	orphan := options.OrphanDependents
 	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) ||
 		(orphan != nil && *orphan) ||
 		!slices.Equal(object.GetFinalizers(), []string{s.kind.info.Finalizer}) {
@@ -206,13 +207,12 @@ func (strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageC
 	return rest.DeleteDependents
 }
 
-// GetResetFields tells apply that status is not for users of the main resource.
+// GetResetFields excludes the status from apply on the main resource.
 func (strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields(fieldpath.MakePathOrDie("status"))
 }
 
-// statusStrategy is the update behaviour of a kind's status subresource: only
-// status changes.
+// statusStrategy is the update behavior of a kind's status subresource: only the status changes.
 type statusStrategy[T Object] struct {
 	strategy[T]
 }
@@ -220,8 +220,8 @@ type statusStrategy[T Object] struct {
 func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Spec, object, before)
-	// Only the conditions and counts in status may change here; all of the
-	// metadata that a user writes stays as it is, but for what apply records.
+	// Only the conditions and counts in status may change here. All metadata that users write stays
+	// as it is, except for the managed fields that apply records.
 	object.SetLabels(before.GetLabels())
 	object.SetAnnotations(before.GetAnnotations())
 	object.SetFinalizers(before.GetFinalizers())
@@ -229,9 +229,9 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 	object.SetGeneration(before.GetGeneration())
 }
 
-// ValidateUpdate looks at the conditions; the machinery looks at the metadata.
-// The kind puts back what is not for the caller to write only after that: what is
-// looked at is what the caller wrote.
+// ValidateUpdate validates the conditions; the API machinery validates the metadata. The kind
+// restores the fields that the caller may not write only afterwards, so that validation sees the
+// caller's input.
 func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	errs := validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
 	if len(errs) == 0 && s.kind.statusPreparer != nil {
@@ -240,12 +240,12 @@ func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.
 	return errs
 }
 
-// WarningsOnUpdate: the kind's warnings are about the spec.
+// WarningsOnUpdate returns none, because the kind's warnings are about the spec.
 func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
 
-// GetResetFields tells apply that everything but status is out of reach here.
+// GetResetFields excludes everything except the status from apply on this subresource.
 func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields(
 		fieldpath.MakePathOrDie("spec"),
@@ -256,8 +256,8 @@ func (statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Se
 	)
 }
 
-// conditionsOf finds the conditions that every kind's status has. Those of an API
-// key are of the machinery's own type.
+// conditionsOf returns the conditions that every kind's status has. Those of an API key have the
+// type of the API machinery.
 func conditionsOf(status any) []v1alpha1.Condition {
 	switch list := reflect.ValueOf(status).Elem().FieldByName("Conditions").Interface().(type) {
 	case []v1alpha1.Condition:
@@ -281,7 +281,7 @@ func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Se
 	}
 }
 
-// part is a pointer into an object: its spec or its status.
+// part returns a pointer into an object: its spec or its status.
 type part[T any] func(T) any
 
 func reset[T any](get part[T], obj T) {

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// unknownFields finds what an apply put into objects that have no fields at
-// all, such as the spec of a service account. The machinery refuses unknown
-// fields everywhere else, but takes an empty object for one that may hold
-// anything; the manager's list of fields shows what it let through
+// unknownFields returns the unknown fields that an apply set in objects without declared fields,
+// such as the spec of a service account. The API machinery rejects unknown fields everywhere else,
+// but treats an empty struct as free-form; the managed fields show what it accepted
 // (docs/spec/resources.md#r11).
 func unknownFields(object Object) field.ErrorList {
 	var errs field.ErrorList
@@ -28,7 +27,7 @@ func unknownFields(object Object) field.ErrorList {
 	return errs
 }
 
-// unknownFields does so for a kind; most have no such objects.
+// unknownFields checks an object only if its kind contains empty structs; most do not.
 func (k *kind[T]) unknownFields(object T) field.ErrorList {
 	if !k.emptyObjects {
 		return nil
@@ -36,7 +35,7 @@ func (k *kind[T]) unknownFields(object T) field.ErrorList {
 	return unknownFields(object)
 }
 
-// hasEmptyObjects says whether a type has objects without fields somewhere in it.
+// hasEmptyObjects reports whether a type contains a struct without fields.
 func hasEmptyObjects(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
@@ -56,7 +55,7 @@ func hasEmptyObjects(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// walk follows the tree of fields (f:name, k:{key}, v:value, i:index) along the type.
+// walk compares the tree of managed fields (f:name, k:{key}, v:value, i:index) with the type.
 func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) field.ErrorList {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -83,7 +82,7 @@ func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) fie
 	return errs
 }
 
-// fieldType finds a struct's field by its JSON name, in embedded structs too.
+// fieldType returns the type of a struct's field by its JSON name, embedded structs included.
 func fieldType(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -47,14 +47,14 @@ func TestUnknownFieldsAreFoundInEmptyObjects(t *testing.T) {
 				got = errs[0].Field
 			}
 			if got != tc.want {
-				t.Errorf("found %q, want %q", got, tc.want)
+				t.Errorf("got field %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestKindsWithEmptyObjects: the fields of an apply are looked at again where the
-// machinery would take an empty object for one that may hold anything.
+// TestKindsWithEmptyObjects checks which kinds have empty structs, in which the API machinery would
+// accept any field of an apply.
 func TestKindsWithEmptyObjects(t *testing.T) {
 	t.Parallel()
 	for object, want := range map[Object]bool{
@@ -62,7 +62,7 @@ func TestKindsWithEmptyObjects(t *testing.T) {
 		&v1alpha1.MessagingCluster{}: false, &v1alpha1.User{}: false, &v1alpha1.APIKey{}: false,
 	} {
 		if got := hasEmptyObjects(reflect.TypeOf(object), map[reflect.Type]bool{}); got != want {
-			t.Errorf("%T has objects without fields: %t, want %t", object, got, want)
+			t.Errorf("%T: got empty structs %t, want %t", object, got, want)
 		}
 	}
 }

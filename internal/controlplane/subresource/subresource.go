@@ -1,6 +1,6 @@
-// Package subresource is the frame of a subresource that somebody creates on a named
-// object and that is not stored: a token, new credentials, an invitation. Who may ask
-// comes first, then what is asked, then it is done. The packages beside it fill it in.
+// Package subresource implements subresources that are created on a named object and not stored: a
+// token, new credentials, an invitation. It first authorizes the caller, then validates the
+// request, then executes it. The packages tokens, rotation and invite supply these steps.
 package subresource
 
 import (
@@ -17,9 +17,9 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Call is one that is allowed and valid.
+// Call is an authorized and valid request.
 type Call[T runtime.Object] struct {
-	// Organization and Name are those of the object.
+	// Organization and Name identify the object.
 	Organization, Name string
 	Asked              T
 	DryRun             bool
@@ -28,15 +28,15 @@ type Call[T runtime.Object] struct {
 // REST is the subresource; every field is required.
 type REST[T runtime.Object] struct {
 	Kind schema.GroupVersionKind
-	// Resource is resource/subresource, for refusals.
+	// Resource is resource/subresource, for error messages.
 	Resource string
-	// Empty makes what a body is read into.
+	// Empty returns a new object into which a body is decoded.
 	Empty func() T
-	// Authorize refuses who may not ask.
+	// Authorize returns an error if the caller may not make the request.
 	Authorize func(ctx context.Context, organization, name string, asked T) error
-	// Check refuses what cannot be, and fills in what is left open.
+	// Check validates the request and sets defaults.
 	Check func(asked T) field.ErrorList
-	// Do does it. Nothing may happen in a dry run.
+	// Do executes the request. A dry run must have no effect.
 	Do func(ctx context.Context, call Call[T]) (runtime.Object, error)
 }
 
@@ -49,7 +49,7 @@ var (
 // New implements rest.Storage.
 func (r *REST[T]) New() runtime.Object { return r.Empty() }
 
-// Destroy implements rest.Storage; there is nothing to let go of.
+// Destroy implements rest.Storage; it has nothing to release.
 func (*REST[T]) Destroy() {}
 
 // GroupVersionKind implements rest.GroupVersionKindProvider.
@@ -61,7 +61,7 @@ func (r *REST[T]) Create(ctx context.Context, name string, obj runtime.Object, v
 ) (runtime.Object, error) {
 	asked, ok := obj.(T)
 	if !ok {
-		return nil, apierrors.NewBadRequest("the body must be of the kind " + r.Kind.Kind)
+		return nil, apierrors.NewBadRequest("body must be of kind " + r.Kind.Kind)
 	}
 	organization := request.NamespaceValue(ctx)
 	if err := r.Authorize(ctx, organization, name, asked); err != nil {

@@ -1,8 +1,8 @@
-// Package tokens issues access tokens for service accounts over the resource
-// API: the subresource serviceaccounts/token, which kubectl create token asks.
+// Package tokens implements the subresource serviceaccounts/token, which issues access tokens for
+// service accounts; kubectl create token uses it.
 //
-// It gives what the token endpoint gives (internal/surfaces/tokenapi), to those who may
-// act as the account instead of those who know its secret. Nothing is stored.
+// It issues the same tokens as the token endpoint (internal/surfaces/tokenapi), to callers that may
+// act as the account instead of clients that have its secret. It stores nothing.
 package tokens
 
 import (
@@ -26,7 +26,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Bounds of a request.
+// Limits of a request.
 const (
 	defaultSeconds = 3600
 	minSeconds     = 600
@@ -34,17 +34,17 @@ const (
 	maxAudiences   = 8
 )
 
-// createKey is the permission: a token is a key with a short life.
+// createKey is the required permission: a token is equivalent to a short-lived API key.
 const createKey = access.Permission("cloud.apikeys.create")
 
-// Authorizer says who may act as an account; access.Policy is one.
+// Authorizer decides which callers may act as an account; access.Policy implements it.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 }
 
-// Options are what tokens are made of.
+// Options are the dependencies of the subresource.
 type Options struct {
 	Issuer     *identity.Issuer
 	Directory  *identity.Directory
@@ -54,13 +54,13 @@ type Options struct {
 
 var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 
-// maker makes tokens.
+// maker issues tokens.
 type maker struct {
 	Options
 	accounts rest.Getter
 }
 
-// New makes the subresource; accounts reads service accounts.
+// New creates the subresource; accounts reads service accounts.
 func New(opts Options, accounts rest.Getter) rest.Storage {
 	m := &maker{opts, accounts}
 	return &subresource.REST[*authenticationv1.TokenRequest]{
@@ -80,7 +80,8 @@ func (m *maker) create(ctx context.Context,
 		if account, err = m.await(ctx, call.Organization, call.Name); err != nil {
 			return nil, err
 		}
-		// What it is was not known when this was asked first.
+		// The first authorization could not check an account that the directory did not contain
+		// yet.
 		if err := m.authorize(ctx, call.Organization, call.Name, call.Asked); err != nil {
 			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
 		}
@@ -90,22 +91,23 @@ func (m *maker) create(ctx context.Context,
 	return out, m.issue(account, out, call.DryRun)
 }
 
-// An account has its credentials a moment after it is made.
+// A new account gets its credentials shortly after its creation.
 const (
 	provisioning = 5 * time.Second
 	lookAgain    = 20 * time.Millisecond
 )
 
-var errNotReady = errs.New(errs.Conflict, "it has no credentials yet: wait until it is Ready, and see why it is not")
+var errNotReady = errs.New(errs.Conflict,
+	"account has no credentials yet; wait until its condition Ready is True, or see there why it is not")
 
-// ready finds an account that has credentials.
+// ready returns an account that has credentials.
 func (m *maker) ready(organization, name string) (*identity.Account, bool) {
 	account, ok := m.Directory.Account(organization, name)
 	return account, ok && account.ClientID != ""
 }
 
-// await waits for the credentials of an account that was made just now: whoever saw it
-// created can have a token.
+// await waits for the credentials of a new account, so that a caller that has just created it can
+// get a token.
 func (m *maker) await(ctx context.Context, organization, name string) (*identity.Account, error) {
 	if _, err := m.accounts.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{}); err != nil {
 		return nil, err
@@ -125,8 +127,8 @@ func (m *maker) await(ctx context.Context, organization, name string) (*identity
 	return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), name, errNotReady)
 }
 
-// authorize lets those have a token who could make an API key for the account:
-// whoever holds one does all that the account may do.
+// authorize allows callers that could create an API key for the account, because the holder of a
+// token can do everything that the account may do.
 func (m *maker) authorize(ctx context.Context, organization, name string, _ *authenticationv1.TokenRequest) error {
 	who := caller.Principal(ctx)
 	if who == nil {
@@ -157,7 +159,7 @@ func check(asked *authenticationv1.TokenRequest) field.ErrorList {
 	}
 	if spec.BoundObjectRef != nil {
 		problems = append(problems,
-			field.Forbidden(path.Child("boundObjectRef"), "tokens are bound to their account only"))
+			field.Forbidden(path.Child("boundObjectRef"), "is not supported: tokens are bound to their account only"))
 	}
 	if n := len(spec.Audiences); n > maxAudiences {
 		problems = append(problems, field.TooMany(path.Child("audiences"), n, maxAudiences))
@@ -165,8 +167,8 @@ func check(asked *authenticationv1.TokenRequest) field.ErrorList {
 	return problems
 }
 
-// issue fills in the status. A token for several audiences lives as long as the
-// shortest of them allows.
+// issue fills in the status. The lifetime of a token for several audiences is the shortest that
+// they allow.
 func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
 	wanted := out.Spec.Audiences
 	if len(wanted) == 0 {

@@ -20,9 +20,9 @@ import (
 	"freshet/test/tally"
 )
 
-// late is a store that has the account before the directory knows it.
+// late is a store that has the account before the directory has it.
 type late struct {
-	learn func() // what the directory hears after the first look
+	learn func() // adds the account to the directory after the first read
 }
 
 func (l late) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
@@ -33,7 +33,7 @@ func (l late) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime
 	return &v1alpha1.ServiceAccount{}, nil
 }
 
-// clerk may make keys for accounts that are no administrators.
+// clerk may create keys for accounts that are not administrators.
 type clerk struct{}
 
 func (clerk) Authorize(context.Context, *identity.Principal, access.Permission, access.Scope) (access.Decision, error) {
@@ -47,7 +47,7 @@ func (clerk) MayActAs(_ *identity.Principal, _, _ string, admin bool) error {
 	return nil
 }
 
-// ask asks for a token of an account that the directory learns of a moment later.
+// ask requests a token of an account that the directory gets a moment later.
 func ask(t *testing.T, name string, edit func(*identity.Account)) error {
 	t.Helper()
 	w := identitytest.New(t)
@@ -57,7 +57,7 @@ func ask(t *testing.T, name string, edit func(*identity.Account)) error {
 		Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
 	}, late{learn}).(rest.NamedCreater)
 	if !ok {
-		t.Fatal("it cannot be created by name")
+		t.Fatal("storage does not implement rest.NamedCreater")
 	}
 	ctx := request.WithUser(request.WithNamespace(t.Context(), "acme"),
 		caller.Caller{Principal: &identity.Principal{Name: "clerk", Organization: "acme"}})
@@ -70,19 +70,19 @@ func ask(t *testing.T, name string, edit func(*identity.Account)) error {
 	return err
 }
 
-// TestAccountMadeJustNow: whoever saw the account created gets a token.
+// TestAccountMadeJustNow checks that a caller that has just created the account gets a token.
 func TestAccountMadeJustNow(t *testing.T) {
 	t.Parallel()
 	if err := ask(t, "robot", func(*identity.Account) {}); err != nil {
 		t.Errorf("got %v, want a token", err)
 	}
 	if err := ask(t, "nobody", func(*identity.Account) {}); !apierrors.IsNotFound(err) {
-		t.Errorf("an account that is not there: got %v, want not found", err)
+		t.Errorf("missing account: got %v, want not found", err)
 	}
 }
 
-// TestAttackTokenOfAnAdministratorMadeJustNow asks before anybody knows what the
-// account is.
+// TestAttackTokenOfAnAdministratorMadeJustNow requests the token before the directory contains the
+// account's roles.
 func TestAttackTokenOfAnAdministratorMadeJustNow(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
@@ -96,5 +96,5 @@ func TestAttackTokenOfAnAdministratorMadeJustNow(t *testing.T) {
 			t.Errorf("%s: got %v, want forbidden", name, err)
 		}
 	}
-	tally.Attack(t, "a token of an administrator that was made just now", attempts, successes)
+	tally.Attack(t, "a token of an administrator that was just created", attempts, successes)
 }

@@ -1,6 +1,6 @@
-// Package validation holds the rules that more than one kind of the resource
-// API needs. Each returns errors with the path of the field, which become the
-// causes of a 422 answer; rules of one kind alone stand beside that kind.
+// Package validation contains the rules that more than one kind of the resource API needs. Each
+// returns errors with the path of the field, which become the causes of a 422 response. Rules of a
+// single kind are in the package of that kind.
 package validation
 
 import (
@@ -16,7 +16,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Immutable refuses a change of a field.
+// Immutable rejects a change of a field.
 func Immutable(path *field.Path, value, old any) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(value, old) {
 		return nil
@@ -24,7 +24,7 @@ func Immutable(path *field.Path, value, old any) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, printable(value), "field is immutable")}
 }
 
-// printable keeps pointers from showing up as addresses in messages.
+// printable keeps pointers from being printed as addresses in messages.
 func printable(value any) any {
 	switch v := value.(type) {
 	case string, bool, int32, int64, map[string]string:
@@ -38,7 +38,7 @@ func printable(value any) any {
 	return field.OmitValueType{}
 }
 
-// Required refuses an empty string.
+// Required rejects an empty string.
 func Required(path *field.Path, value string) field.ErrorList {
 	if value != "" {
 		return nil
@@ -46,7 +46,7 @@ func Required(path *field.Path, value string) field.ErrorList {
 	return field.ErrorList{field.Required(path, "")}
 }
 
-// OneOf refuses anything but the values listed; empty passes.
+// OneOf rejects values that are not listed; an empty value is allowed.
 func OneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
@@ -54,7 +54,7 @@ func OneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// Between refuses a number outside of lowest to highest.
+// Between rejects a number outside of lowest to highest.
 func Between(path *field.Path, value, lowest, highest int64) field.ErrorList {
 	if value >= lowest && value <= highest {
 		return nil
@@ -62,8 +62,7 @@ func Between(path *field.Path, value, lowest, highest int64) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be between %d and %d", lowest, highest))}
 }
 
-// QuantityBetween refuses a quantity that was left out, or is outside of lowest
-// to highest.
+// QuantityBetween rejects a quantity that is missing or outside of lowest to highest.
 func QuantityBetween(path *field.Path, value resource.Quantity, lowest, highest string) field.ErrorList {
 	if value.IsZero() && value.Format == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -78,7 +77,7 @@ func QuantityBetween(path *field.Path, value resource.Quantity, lowest, highest 
 	return field.ErrorList{field.Invalid(path, value.String(), message)}
 }
 
-// NotNegative refuses a quantity below zero.
+// NotNegative rejects a quantity below zero.
 func NotNegative(path *field.Path, value *resource.Quantity) field.ErrorList {
 	if value == nil || value.Sign() >= 0 {
 		return nil
@@ -86,7 +85,7 @@ func NotNegative(path *field.Path, value *resource.Quantity) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, value.String(), "must be greater than or equal to 0")}
 }
 
-// Name refuses a reference that cannot be the name of a resource; empty passes.
+// Name rejects a reference that cannot be the name of a resource; an empty one is allowed.
 func Name(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return nil
@@ -98,17 +97,17 @@ func Name(path *field.Path, value string) field.ErrorList {
 	return errs
 }
 
-// Reference refuses a reference without a name, or with impossible ones.
+// Reference rejects a reference without a name, or with an invalid name or namespace.
 func Reference(path *field.Path, ref v1alpha1.ObjectReference) field.ErrorList {
 	errs := Required(path.Child("name"), ref.Name)
 	errs = append(errs, Name(path.Child("name"), ref.Name)...)
 	return append(errs, Name(path.Child("namespace"), ref.Namespace)...)
 }
 
-// maxEmail is the longest address that mail servers must take (RFC 5321).
+// maxEmail is the longest address that mail servers must accept (RFC 5321).
 const maxEmail = 254
 
-// Email refuses what is not one plain address.
+// Email rejects a value that is not exactly one plain address.
 func Email(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -123,7 +122,7 @@ func Email(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// Unique refuses a list that has an entry twice.
+// Unique rejects a list with duplicates.
 func Unique(path *field.Path, values []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, value := range values {
@@ -134,7 +133,7 @@ func Unique(path *field.Path, values []string) field.ErrorList {
 	return errs
 }
 
-// Conditions refuses conditions that say nothing, or the same thing twice.
+// Conditions rejects conditions without type or status, with invalid values, or of the same type.
 func Conditions(path *field.Path, conditions []v1alpha1.Condition) field.ErrorList {
 	var errs field.ErrorList
 	types := make([]string, len(conditions))
@@ -153,7 +152,7 @@ func Conditions(path *field.Path, conditions []v1alpha1.Condition) field.ErrorLi
 	return append(errs, Unique(path, types)...)
 }
 
-// MaxLength refuses a text that is too long.
+// MaxLength rejects a text that is too long.
 func MaxLength(path *field.Path, value string, most int) field.ErrorList {
 	if len(value) <= most {
 		return nil

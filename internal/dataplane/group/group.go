@@ -1,15 +1,22 @@
-// Package group is what the data plane of a member of a group needs of the others:
-// where the log, the journals and the owners of a cluster's shards are
-// (dataplane.Group), and which clusters should run (Specs).
+// Package group connects the data plane of a member to its ensemble: it locates the log, the
+// journals and the owners of a cluster's shards (Ensemble, which implements dataplane.Group),
+// and decides from etcd which clusters run (Plane).
 //
-// It puts engine/replicated, engine/jetstream and etcd together for dataplane and
-// decides nothing itself. Keys in etcd, beneath Options.Prefix:
+// It combines packages replicated, journal and remote with etcd for package dataplane. Keys
+// in etcd, under Options.Prefix:
 //
-//	clusters/<uid>              what should run, as its elected member says
-//	gone/<uid>/<member>         that a cluster was deleted while a member was down
-//	shards/<uid>/count          how many shards the cluster has, for ever
-//	shards/<uid>/journals       which member brings in its journals (seed.go)
-//	shards/<uid>/<n>/…          of package replicated
+//	clusters/<uid>              the spec of a cluster that should run, written by the elected member
+//	gone/<uid>/<member>         the cluster was deleted while the member was down
+//	shards/<uid>/count          the number of shards of the cluster, which never changes
+//	shards/<uid>/journals       the member that imports the cluster's journals (seed.go)
+//	shards/<uid>/<n>/…          the keys of package replicated
+//
+// # Locks
+//
+//	Ensemble.mu  the shards that are open on this member. Never held over a call.
+//	Plane.mu     the errors of clusters that could not be opened. Held while one is logged.
+//
+// Both are leaf locks and never held together.
 package group
 
 import (
@@ -32,23 +39,24 @@ import (
 	"freshet/internal/ensemble/replicated"
 )
 
-// Options say what a member has. All but Synced are required.
+// Options configures a member. All fields except Synced are required.
 type Options struct {
 	Self    string
 	Members []string // all of them, in the order of the configuration
-	// Live are the members whose leases are good, in any order.
+	// Live returns the members with a valid lease, in any order.
 	Live    func() []string
 	Etcd    *clientv3.Client
 	Session func() *concurrency.Session
 	Alive   func() bool
-	Prefix  string // of the keys, without a slash at its end
+	Prefix  string // of the keys, without a trailing slash
 	Log     *nats.Conn
-	// Clusters is the folder of all clusters' folders, by UID.
+	// Clusters is the directory that contains the clusters' directories, by UID.
 	Clusters string
-	// Call returns what calls a member, and the URL of its internal listener.
+	// Call returns the HTTP client for a member and the URL of its internal listener.
 	Call func(member string) (*http.Client, string, error)
-	// Synced says whether the log syncs every write: a reason and a message when it
-	// does not, or nobody knows (known is false). nil when the members see to it.
+	// Synced reports whether external NATS servers sync every write, with a reason and a
+	// message when they do not or it is unknown (known is false). nil when the members run
+	// the servers.
 	Synced func() (synced, known bool, reason, message string)
 	Logger *slog.Logger
 }
@@ -59,13 +67,13 @@ const (
 	ReleasePath     = "/clusters/release"
 )
 
-// Group is the other members as a plane needs them.
+// Group implements dataplane.Group with etcd and NATS.
 type Group struct {
 	opts   Options
 	stream natsjs.JetStream
 
 	mu   sync.Mutex
-	open map[shardKey]*replicated.Shard // guarded by mu
+	open map[shardKey]*replicated.Shard // protected by mu
 }
 
 type shardKey struct {
@@ -75,11 +83,11 @@ type shardKey struct {
 
 var _ dataplane.Group = (*Group)(nil)
 
-// New makes a member's view of its group.
+// New creates a member's view of its ensemble.
 func New(opts Options) (*Group, error) {
 	stream, err := natsjs.New(opts.Log)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the log of messages: %w", err)
+		return nil, fmt.Errorf("creating a JetStream client for the replicated log: %w", err)
 	}
 	return &Group{opts: opts, stream: stream, open: map[shardKey]*replicated.Shard{}}, nil
 }
@@ -95,7 +103,7 @@ func (g *Group) Remote() *remote.Client { return &remote.Client{Member: g.opts.C
 
 func (g *Group) key(name string) string { return g.opts.Prefix + "/" + name }
 
-// live lists the live members in the order of the configuration.
+// live returns the live members in the order of the configuration.
 func (g *Group) live() []string {
 	is := map[string]bool{}
 	for _, name := range g.opts.Live() {
@@ -119,7 +127,7 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
-		return 0, fmt.Errorf("asking etcd: %w", err)
+		return 0, fmt.Errorf("reading the number of shards from etcd: %w", err)
 	}
 	if answer.Succeeded {
 		return wanted, nil
@@ -127,7 +135,7 @@ func (g *Group) Shards(ctx context.Context, uid string, wanted int) (int, error)
 	text := string(answer.Responses[0].GetResponseRange().Kvs[0].Value)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, errs.Newf(errs.Internal, "the number of shards of cluster %s in etcd is %q", uid, text)
+		return 0, errs.Newf(errs.Internal, "number of shards of cluster %s in etcd is invalid: %q", uid, text)
 	}
 	return n, nil
 }
@@ -137,7 +145,7 @@ func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (datapl
 	opts := g.shard(o.Cluster, o.Number)
 	opts.All, opts.Copies = g.opts.Members, copiesOf(o.Copies)
 	if o.Store.Logger != nil {
-		opts.Logger = o.Store.Logger // which names the cluster as people do
+		opts.Logger = o.Store.Logger // has the readable name of the cluster
 	}
 	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
 	opened, err := replicated.Open(ctx, opts)
@@ -155,8 +163,8 @@ func (g *Group) OpenShard(ctx context.Context, o dataplane.ShardOptions) (datapl
 	}}, nil
 }
 
-// defaultCopies is how many members have a copy of a shard when the cluster does not
-// say (docs/spec/group.md#shards).
+// defaultCopies is the number of members with a copy of a shard when the cluster does not
+// specify it (docs/spec/group.md#shards).
 const defaultCopies = 3
 
 func copiesOf(asked int) int {
@@ -166,7 +174,7 @@ func copiesOf(asked int) int {
 	return asked
 }
 
-// shard are the options that all of a member's shards share.
+// shard returns the options that all shards of this member have in common.
 func (g *Group) shard(cluster string, number int) replicated.Options {
 	return replicated.Options{
 		Cluster: cluster, Number: number, JetStream: g.stream, Replicas: len(g.opts.Members),
@@ -183,7 +191,7 @@ func (g *Group) peer(member string) (via http.RoundTripper, base string, err err
 	return client.Transport, url + CheckpointsPath, nil
 }
 
-// Checkpoints serves this member's copies to others that begin one, beneath
+// Checkpoints serves checkpoints of this member's copies to members that start a copy, under
 // CheckpointsPath.
 func (g *Group) Checkpoints() http.Handler {
 	return http.StripPrefix(CheckpointsPath, replicated.Handler(func(cluster string, number int) *replicated.Shard {
@@ -206,19 +214,18 @@ func (g *Group) Journals(ctx context.Context, uid string) (dataplane.Journals, e
 	return opened, nil
 }
 
-// Destroy implements dataplane.Group: it removes what the members share of a cluster
-// that none of them has open.
+// Destroy removes the data that the members share of a cluster that no member has open.
 func (g *Group) Destroy(ctx context.Context, uid string) error {
 	found, err := g.opts.Etcd.Get(ctx, g.key("shards/"+uid+"/count"))
 	if err != nil {
-		return fmt.Errorf("asking etcd: %w", err)
+		return fmt.Errorf("reading the number of shards from etcd: %w", err)
 	}
 	if len(found.Kvs) == 0 {
-		return nil // it never was, or is gone
+		return nil // the cluster never existed, or is already removed
 	}
 	n, err := strconv.Atoi(string(found.Kvs[0].Value))
 	if err != nil {
-		return fmt.Errorf("the number of shards in etcd: %w", err)
+		return fmt.Errorf("parsing the number of shards in etcd: %w", err)
 	}
 	for i := range n {
 		if err := replicated.Destroy(ctx, g.shard(uid, i)); err != nil {
@@ -233,9 +240,9 @@ func (g *Group) Destroy(ctx context.Context, uid string) error {
 	if err := journals.Destroy(ctx); err != nil {
 		return fmt.Errorf("removing the journals: %w", err)
 	}
-	// Last: while the number is there, what is left is found.
+	// Last, because a retry finds the remaining data by the number of shards.
 	if _, err := g.opts.Etcd.Delete(ctx, g.key("shards/"+uid+"/"), clientv3.WithPrefix()); err != nil {
-		return fmt.Errorf("removing what etcd knows of the shards: %w", err)
+		return fmt.Errorf("removing the keys of the shards from etcd: %w", err)
 	}
 	return nil
 }

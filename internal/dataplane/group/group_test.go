@@ -23,7 +23,7 @@ import (
 	"freshet/internal/ensemble/remote"
 )
 
-// world is a group of members in one process, with a real etcd and a real log.
+// world is an ensemble in one process, with a real etcd and a real log.
 type world struct {
 	t     *testing.T
 	names []string
@@ -92,7 +92,7 @@ func (w *world) call(name string) (*http.Client, string, error) {
 
 func (w *world) folder(name, uid string) string { return filepath.Join(w.dir, name, uid) }
 
-// start starts a member, and returns when it has opened what should run.
+// start starts a member, and returns when it has opened the clusters that should run.
 func (w *world) start(name string) {
 	w.t.Helper()
 	client, err := w.etcd.Endpoints().Client(zap.NewNop())
@@ -146,7 +146,7 @@ func (w *world) start(name string) {
 	<-opened
 }
 
-// stop stops a member, if it runs.
+// stop stops a member if it runs.
 func (w *world) stop(name string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -174,7 +174,7 @@ func (w *world) eventually(what string, is func() bool) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-deadline:
-			w.t.Fatalf("waited in vain, want %s", what)
+			w.t.Fatalf("timeout, want %s", what)
 		}
 	}
 }
@@ -194,8 +194,8 @@ func spec(uid string) provision.Spec {
 
 func ignore(provision.Part) {}
 
-// TestDeletedWhileAMemberIsDown deletes a cluster while a member is down: when that is
-// back it removes its folder, and nobody else's.
+// TestDeletedWhileAMemberIsDown deletes a cluster while a member is down: when the member is
+// back, it removes the directory of that cluster and no other.
 func TestDeletedWhileAMemberIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a", "b", "c")
@@ -216,21 +216,21 @@ func TestDeletedWhileAMemberIsDown(t *testing.T) {
 	}
 	for name, there := range map[string]bool{"a": false, "b": false, "c": true} {
 		if got := exists(w.folder(name, "deleted")); got != there {
-			t.Errorf("member %s: got its folder there: %t, want %t", name, got, there)
+			t.Errorf("member %s: directory of the deleted cluster exists: got %t, want %t", name, got, there)
 		}
 	}
-	// One of which nobody has said anything, such as that of a restored backup.
+	// A directory without any information about its cluster, such as from a restored backup.
 	if err := os.Mkdir(w.folder("c", "unknown"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	w.start("c")
 	for uid, there := range map[string]bool{"deleted": false, "kept": true, "unknown": true} {
 		if got := exists(w.folder("c", uid)); got != there {
-			t.Errorf("the folder of %s on the member that is back: got it there: %t, want %t", uid, got, there)
+			t.Errorf("directory of %s after the restart: exists: got %t, want %t", uid, got, there)
 		}
 	}
 	left, err := a.client.Get(t.Context(), "/freshet/gone/", clientv3.WithPrefix())
 	if err != nil || left.Count != 0 {
-		t.Errorf("got %d notes left and error %v, want none", left.Count, err)
+		t.Errorf("got %d keys left and error %v, want none", left.Count, err)
 	}
 }

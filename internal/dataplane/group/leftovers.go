@@ -10,34 +10,32 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A member that is down while a cluster is deleted keeps its folder. Whoever deletes
-// the cluster leaves it a note in etcd, gone/<uid>/<member>, and the member removes the
-// folder and the note when it is back. Nothing is concluded from what cannot be read
-// or is not there: only a note removes a folder.
+// A member that is down while a cluster is deleted keeps its directory. The deleting member
+// stores a key in etcd for it, gone/<uid>/<member>. When the absent member is back, it
+// removes the directory and the key. A missing or unreadable spec is no reason to remove a
+// directory: only such a key is.
 
 func (g *Group) gone() string { return g.key("gone/") }
 
-// leaveNotes tells the members that are not live, for when they are back, that a
-// cluster is gone.
+// leaveNotes stores for each member that is not live that a cluster was deleted.
 func (g *Group) leaveNotes(ctx context.Context, uid string, live []string) error {
 	for _, member := range g.opts.Members {
 		if slices.Contains(live, member) {
 			continue
 		}
 		if _, err := g.opts.Etcd.Put(ctx, g.gone()+uid+"/"+member, ""); err != nil {
-			return fmt.Errorf("leaving member %s a note that the cluster is gone: %w", member, err)
+			return fmt.Errorf("storing for member %q that the cluster was deleted: %w", member, err)
 		}
 	}
 	return nil
 }
 
-// clearLeftovers removes what this member has of clusters that were deleted while it
-// was down.
+// clearLeftovers removes this member's data of clusters that were deleted while it was down.
 func (p *Plane) clearLeftovers(ctx context.Context, wanted map[string]string) error {
 	g := p.group
 	found, err := g.opts.Etcd.Get(ctx, g.gone(), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
-		return fmt.Errorf("asking for clusters that were deleted: %w", err)
+		return fmt.Errorf("listing clusters that were deleted: %w", err)
 	}
 	for _, kv := range found.Kvs {
 		uid, member, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), g.gone()), "/")
@@ -47,15 +45,15 @@ func (p *Plane) clearLeftovers(ctx context.Context, wanted map[string]string) er
 		if _, runs := wanted[uid]; !runs {
 			had := p.Stored(uid)
 			if err := p.Release(ctx, uid); err != nil {
-				return fmt.Errorf("removing what is left of a cluster that was deleted: %w", err)
+				return fmt.Errorf("removing the data of a deleted cluster: %w", err)
 			}
 			if had {
-				g.opts.Logger.Info("what was left of a cluster was removed; it was deleted while this member was down",
+				g.opts.Logger.Info("removed the data of a cluster that was deleted while this member was down",
 					slog.String("cluster", uid))
 			}
 		}
 		if _, err := g.opts.Etcd.Delete(ctx, string(kv.Key)); err != nil {
-			return fmt.Errorf("taking a note off: %w", err)
+			return fmt.Errorf("removing the key of a deleted cluster: %w", err)
 		}
 	}
 	return nil

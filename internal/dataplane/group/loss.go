@@ -7,10 +7,10 @@ import (
 	"freshet/internal/ensemble/replicated"
 )
 
-// Loss is what is lost when a shard goes on whose copies and log do not fit together.
+// Loss describes what is lost when a shard continues whose copies and log do not match.
 type Loss = replicated.Loss
 
-// Loss looks at a shard of a cluster whose copies and log do not fit together.
+// Loss returns what would be lost if a shard continued whose copies and log do not match.
 func (p *Plane) Loss(ctx context.Context, uid string, number int, from string) (*Loss, error) {
 	s, err := p.group.find(uid, number)
 	if err != nil {
@@ -19,7 +19,7 @@ func (p *Plane) Loss(ctx context.Context, uid string, number int, from string) (
 	return s.Loss(ctx, from)
 }
 
-// AcceptLoss has the shard go on as was looked at.
+// AcceptLoss makes the shard continue as Loss described it.
 func (p *Plane) AcceptLoss(ctx context.Context, uid string, number int, from, mark string) (*Loss, error) {
 	s, err := p.group.find(uid, number)
 	if err != nil {
@@ -34,5 +34,5 @@ func (g *Group) find(uid string, number int) (*replicated.Shard, error) {
 	if s := g.open[shardKey{uid, number}]; s != nil {
 		return s, nil
 	}
-	return nil, errs.Newf(errs.NotFound, "the cluster has no shard %d, or it is not open on this member", number)
+	return nil, errs.Newf(errs.NotFound, "shard %d of the cluster does not exist or is not open on this member", number)
 }

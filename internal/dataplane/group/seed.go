@@ -18,23 +18,23 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Seed is what the members have to know of a cluster that was brought in from
-// elsewhere (docs/adr/0033-moving-up.md).
+// Seed describes a cluster that is imported from another server
+// (docs/adr/0033-moving-up.md).
 type Seed struct {
 	Shards   []replicated.Seed
-	Members  []string // all, in the order of the configuration
-	Copies   int      // how many of them are to have a copy, as the cluster says; 0 when it does not
-	Member   string   // the one that has everything
-	Journals []string // those in its dataplane.JournalsFolder
+	Members  []string // all members, in the order of the configuration
+	Copies   int      // number of members that should have a copy, as in the cluster's spec; 0 when unset
+	Member   string   // the member that has the data
+	Journals []string // names of the journals in its dataplane.JournalsFolder
 }
 
-// seededJournals is what a cluster's key of journals holds until they are brought in.
+// seededJournals is the value of a cluster's journals key until the journals are imported.
 type seededJournals struct {
 	Member   string   `json:"member"`
 	Journals []string `json:"journals"`
 }
 
-// SeedKeys are the keys and values in etcd that a cluster begins with.
+// SeedKeys returns the initial keys and values of a cluster in etcd.
 func SeedKeys(prefix, uid string, s Seed) (map[string]string, error) {
 	base := prefix + "/shards/"
 	journals, err := json.Marshal(seededJournals{s.Member, s.Journals})
@@ -55,38 +55,38 @@ func SeedKeys(prefix, uid string, s Seed) (map[string]string, error) {
 	return keys, nil
 }
 
-// bringIn puts the journals that this member has in a store into those that all members
-// share. Nobody opens a cluster before that is done.
+// bringIn imports the journals in this member's store into the journals that all members
+// share. No member opens the cluster before that is done.
 func (g *Group) bringIn(ctx context.Context, uid string, to *journal.Journals) error {
 	key := g.key("shards/" + uid + "/journals")
 	folder := filepath.Join(g.opts.Clusters, filepath.Base(uid), dataplane.JournalsFolder)
 	found, err := g.opts.Etcd.Get(ctx, key)
 	if err != nil {
-		return fmt.Errorf("asking etcd: %w", err)
+		return fmt.Errorf("reading the journals to import from etcd: %w", err)
 	}
 	if len(found.Kvs) == 0 {
-		return os.RemoveAll(folder) // which a crash has left, or nobody ever made
+		return os.RemoveAll(folder) // a crash may have left it
 	}
 	var seed seededJournals
 	if err := json.Unmarshal(found.Kvs[0].Value, &seed); err != nil {
-		return fmt.Errorf("the journals that are to be brought in, in etcd: %w", err)
+		return fmt.Errorf("decoding the journals to import: %w", err)
 	}
 	if seed.Member != g.opts.Self {
-		return errs.Newf(errs.Unavailable, "the cluster was moved into the group with member %s, which brings in "+
-			"its catalogue and schemas first: see that it runs", seed.Member)
+		return errs.Newf(errs.Unavailable, "cluster was moved into the ensemble with member %q, which must import "+
+			"its catalogue and schemas first; make sure that this member runs", seed.Member)
 	}
 	if err := copyJournals(ctx, folder, seed.Journals, to); err != nil {
-		return fmt.Errorf("bringing the cluster's catalogue and schemas into the group: %w", err)
+		return fmt.Errorf("importing the cluster's catalogue and schemas into the ensemble: %w", err)
 	}
 	if _, err := g.opts.Etcd.Delete(ctx, key); err != nil {
-		return fmt.Errorf("writing down that the journals are there: %w", err)
+		return fmt.Errorf("storing that the journals are imported: %w", err)
 	}
-	g.opts.Logger.Info("the catalogue and schemas of a cluster were brought into the group",
+	g.opts.Logger.Info("imported the catalogue and schemas of a cluster into the ensemble",
 		slog.String("cluster", uid))
 	return os.RemoveAll(folder)
 }
 
-// copyJournals copies journals out of a store.
+// copyJournals copies journals from a store.
 func copyJournals(ctx context.Context, folder string, names []string, to *journal.Journals) (err error) {
 	store, err := pebble.Open(folder, pebble.Options{MustExist: true, MinFreeBytes: -1})
 	if err != nil {

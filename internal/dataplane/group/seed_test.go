@@ -23,7 +23,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// seededStore makes the journals that a member has in a store, and sums them.
+// seededStore creates the journals in a member's store, and returns their checksums.
 func seededStore(t *testing.T, dir string, names []string) map[string][32]byte {
 	t.Helper()
 	ctx, sums := t.Context(), map[string][32]byte{}
@@ -58,8 +58,9 @@ func seededStore(t *testing.T, dir string, names []string) map[string][32]byte {
 	return sums
 }
 
-// TestJournalsBroughtIn has one member bring in the journals of a cluster, cut short
-// again and again: the others do not open them before, and get them whole after.
+// TestJournalsBroughtIn makes one member import the journals of a cluster, with repeated
+// interruptions: other members do not open them before the import, and get them complete
+// afterwards.
 func TestJournalsBroughtIn(t *testing.T) {
 	t.Parallel()
 	const uid, prefix = "11111111-2222-3333-4444-555555555555", "/freshet"
@@ -106,11 +107,11 @@ func TestJournalsBroughtIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(waits.Kvs) == 0 { // it was done, and cut short before it could say so
+		if len(waits.Kvs) == 0 { // imported, but interrupted before the response
 			limit = time.Minute
 		} else if _, err := b.Journals(t.Context(), uid); errs.KindOf(err) != errs.Unavailable ||
-			!strings.Contains(err.Error(), "member a") {
-			t.Fatalf("journals that are not there: got %v, want them to be awaited", err)
+			!strings.Contains(err.Error(), `member "a"`) {
+			t.Fatalf("journals that are not imported yet: got %v, want kind unavailable", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		journals, err := a.Journals(ctx, uid)
@@ -122,7 +123,7 @@ func TestJournalsBroughtIn(t *testing.T) {
 		cuts++
 	}
 	if cuts == 0 {
-		t.Error("nothing was cut short")
+		t.Error("no import was interrupted")
 	}
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("the store of the journals: got %v, want it removed", err)

@@ -9,15 +9,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// shard is a shard as dataplane wants it.
+// shard adapts a replicated shard to dataplane.
 type shard struct {
 	*replicated.Shard
 	number int
 	closed func()
 }
 
-// Health implements sharded.Shard: it tells of what does not pass by itself. A copy
-// that does not follow its log for a moment is told by Status.
+// Health implements sharded.Shard. It returns only errors that do not resolve automatically.
+// Status also reports a copy that temporarily does not follow its log.
 func (s *shard) Health() error {
 	err := s.Shard.Status().Err
 	if errors.Is(err, engine.ErrLogLost) || engine.PublicError(err) != nil {
@@ -26,8 +26,8 @@ func (s *shard) Health() error {
 	return nil
 }
 
-// Checkpoint implements sharded.Shard: the copy has everything that was acknowledged
-// before the call, whoever owns the shard.
+// Checkpoint implements sharded.Shard. The copy has everything that was acknowledged before
+// the call, even if another member owns the shard.
 func (s *shard) Checkpoint(ctx context.Context, dir string) error {
 	if err := s.Shard.CatchUp(ctx); err != nil {
 		return err

@@ -18,17 +18,17 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// Plane runs the clusters of a whole group. Provision and Destroy are for the elected
-// member: it writes down what should run, and every member does so (Follow).
+// Plane runs the clusters of a whole ensemble. The elected member calls Provision and
+// Destroy, which store what should run; every member runs it (Follow).
 type Plane struct {
 	*dataplane.Plane
 	group *Group
 
 	mu     sync.Mutex
-	failed map[string]error // by UID: why this member could not open a cluster; guarded by mu
+	failed map[string]error // by UID: why this member could not open a cluster; protected by mu
 }
 
-// NewPlane makes the plane of a member into one of its group.
+// NewPlane wraps the plane of a member for its ensemble.
 func NewPlane(local *dataplane.Plane, g *Group) *Plane {
 	return &Plane{Plane: local, group: g, failed: map[string]error{}}
 }
@@ -36,17 +36,17 @@ func NewPlane(local *dataplane.Plane, g *Group) *Plane {
 const (
 	specAgain   = 500 * time.Millisecond
 	maxSpec     = 1 << 20
-	releaseWait = 15 * time.Second // for a member to close a cluster
+	releaseWait = 15 * time.Second // timeout for another member to close a cluster
 )
 
 func (p *Plane) specs() string { return p.group.key("clusters/") }
 
-// Provision says that a cluster should run, opens it here and waits until all its
-// shards have owners.
+// Provision stores that a cluster should run, opens it on this member and waits until all
+// its shards have owners.
 func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return fmt.Errorf("writing down what should run: %w", err)
+		return fmt.Errorf("encoding the spec of the cluster: %w", err)
 	}
 	key := p.specs() + spec.UID
 	_, err = p.group.opts.Etcd.Txn(ctx).
@@ -54,18 +54,18 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 		Else(clientv3.OpPut(key, string(text))).
 		Commit()
 	if err != nil {
-		return fmt.Errorf("writing down what should run: %w", err)
+		return fmt.Errorf("storing the spec of the cluster in etcd: %w", err)
 	}
 	return p.Plane.Provision(ctx, spec, report)
 }
 
-// Destroy removes a cluster from all members, and what they share of it.
+// Destroy removes a cluster from all members, and the data that they share.
 func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	if uid == "" {
-		return p.Plane.Release(ctx, uid) // which refuses
+		return p.Plane.Release(ctx, uid) // returns an error
 	}
 	if _, err := p.group.opts.Etcd.Delete(ctx, p.specs()+uid); err != nil {
-		return fmt.Errorf("writing down that a cluster should not run: %w", err)
+		return fmt.Errorf("deleting the spec of the cluster from etcd: %w", err)
 	}
 	live := p.group.live()
 	if err := p.group.leaveNotes(ctx, uid, live); err != nil {
@@ -76,7 +76,7 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 			continue
 		}
 		if err := p.release(ctx, member, uid); err != nil {
-			return fmt.Errorf("closing the cluster on member %s: %w", member, err)
+			return fmt.Errorf("closing the cluster on member %q: %w", member, err)
 		}
 	}
 	if err := p.Plane.Release(ctx, uid); err != nil {
@@ -85,7 +85,7 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	return p.group.Destroy(ctx, uid)
 }
 
-// release has another member close a cluster.
+// release makes another member close a cluster.
 func (p *Plane) release(ctx context.Context, member, uid string) error {
 	client, url, err := p.group.opts.Call(member)
 	if err != nil {
@@ -109,11 +109,11 @@ func (p *Plane) release(ctx context.Context, member, uid string) error {
 	return nil
 }
 
-// Grouped says that clusters run on a group of members.
+// Grouped reports that clusters run on an ensemble.
 func (*Plane) Grouped() bool { return true }
 
-// Synced says whether a log that others run syncs every write; external is false when
-// the members run it, and see to it.
+// Synced reports whether external NATS servers sync every write. external is false when the
+// members run the servers, which then always sync.
 func (p *Plane) Synced() (external, synced, known bool, reason, message string) {
 	if p.group.opts.Synced == nil {
 		return false, true, true, "", ""
@@ -122,10 +122,10 @@ func (p *Plane) Synced() (external, synced, known bool, reason, message string) 
 	return true, synced, known, reason, message
 }
 
-// Membership counts the members of the group, and those that are live.
+// Membership returns the number of members of the ensemble, and of those that are live.
 func (p *Plane) Membership() (all, live int) { return len(p.group.opts.Members), len(p.group.live()) }
 
-// Releases answers other members that want a cluster closed here, at ReleasePath.
+// Releases handles requests of other members to close a cluster on this one, at ReleasePath.
 func (p *Plane) Releases() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 256))
@@ -140,14 +140,14 @@ func (p *Plane) Releases() http.Handler {
 	})
 }
 
-// Follow runs what should run on this member until the context ends. ready is closed
-// when everything that was written down at the start was opened, or could not be.
+// Follow runs the stored clusters on this member until the context ends. It closes ready
+// when it has tried to open every cluster that was stored at the start.
 func (p *Plane) Follow(ctx context.Context, ready chan<- struct{}) {
 	var once sync.Once
 	for ctx.Err() == nil {
 		if err := p.follow(ctx, func() { once.Do(func() { close(ready) }) }); err != nil && ctx.Err() == nil {
-			p.group.opts.Logger.Warn("which clusters should run cannot be followed for now; trying again",
-				slog.String("error", err.Error()))
+			p.group.opts.Logger.Warn("watching the specs of clusters in etcd failed; retrying",
+				slog.Any("error", err))
 		}
 		select {
 		case <-time.After(specAgain):
@@ -156,8 +156,8 @@ func (p *Plane) Follow(ctx context.Context, ready chan<- struct{}) {
 	}
 }
 
-// follow reads what should run and hears of changes. What could not be opened is
-// tried again every now and then.
+// follow reads the specs of clusters and applies changes. It regularly retries clusters that
+// could not be opened.
 func (p *Plane) follow(ctx context.Context, read func()) error {
 	found, err := p.group.opts.Etcd.Get(ctx, p.specs(), clientv3.WithPrefix())
 	if err != nil {
@@ -192,7 +192,7 @@ func (p *Plane) follow(ctx context.Context, read func()) error {
 					wanted[uid] = string(event.Kv.Value)
 				}
 			}
-			if deleted { // this member may not have been live when it was
+			if deleted { // this member may not have been live at the time of the deletion
 				if err := p.clearLeftovers(ctx, wanted); err != nil {
 					return err
 				}
@@ -204,8 +204,8 @@ func (p *Plane) follow(ctx context.Context, read func()) error {
 	}
 }
 
-// apply opens what should run and closes what should not. The channel says when to try
-// again; nil when all is well.
+// apply opens the clusters that should run and closes the others. The channel fires when to
+// retry; it is nil when everything succeeded.
 func (p *Plane) apply(ctx context.Context, wanted map[string]string) <-chan time.Time {
 	var again <-chan time.Time
 	for uid, text := range wanted {
@@ -222,8 +222,8 @@ func (p *Plane) apply(ctx context.Context, wanted map[string]string) <-chan time
 	for _, c := range p.Clusters() {
 		if _, ok := wanted[c.UID]; !ok {
 			if err := p.Plane.Release(ctx, c.UID); err != nil {
-				p.group.opts.Logger.Warn("a cluster that was deleted could not be closed; trying again",
-					slog.String("error", err.Error()))
+				p.group.opts.Logger.Warn("closing a deleted cluster failed; retrying",
+					slog.Any("error", err))
 				again = time.After(specAgain)
 			}
 		}
@@ -231,7 +231,7 @@ func (p *Plane) apply(ctx context.Context, wanted map[string]string) <-chan time
 	return again
 }
 
-// note logs a failure once, not at every try.
+// note logs a failure once, not with every retry.
 func (p *Plane) note(uid string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,7 +242,7 @@ func (p *Plane) note(uid string, err error) {
 	}
 	p.failed[uid] = err
 	if before == nil || before.Error() != err.Error() {
-		p.group.opts.Logger.Warn("a cluster could not be opened on this member; trying again",
-			slog.String("cluster", uid), slog.String("error", err.Error()))
+		p.group.opts.Logger.Warn("opening a cluster on this member failed; retrying",
+			slog.String("cluster", uid), slog.Any("error", err))
 	}
 }

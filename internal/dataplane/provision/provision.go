@@ -1,9 +1,8 @@
-// Package provision is what the resource API and the data plane say to each
-// other about a messaging cluster: what should run (Spec), and which parts of it
-// are up (Part).
+// Package provision contains the types that the resource API and the data plane exchange
+// about a messaging cluster: what should run (Spec), and which parts of it are up (Part).
 //
-// It holds these values only. dataplane runs clusters by them; the reconciler of
-// the MessagingCluster kind writes them down without reaching an engine.
+// It contains values only. Package dataplane runs clusters from them; the reconciler of the
+// MessagingCluster kind creates them without access to an engine.
 package provision
 
 import (
@@ -12,38 +11,39 @@ import (
 	"strconv"
 )
 
-// Spec is what the data plane has to know of a cluster.
+// Spec describes a cluster to the data plane. In an ensemble it is stored in etcd as JSON
+// without tags, so its field names are part of a storage format.
 type Spec struct {
 	UID          string
 	Organization string
 	Instance     string
 	Name         string
-	Host         string // the name it answers at
+	Host         string // the host name at which it is served
 	Engine       string
-	Location     string // where it is, as its pool member says
-	// RegistryAtRoot says where the registry answers: at the root, or under
-	// /stream (docs/spec/registry.md#address).
+	Location     string // location of its pool member
+	// RegistryAtRoot selects the path of the registry: the root, or /stream
+	// (docs/spec/registry.md#address).
 	RegistryAtRoot bool
-	// Existing says that the cluster has run before: its store is opened and never
-	// made anew.
+	// Existing means that the cluster has run before: its store is opened and never
+	// created.
 	Existing bool
-	// Stream says that clients of the stream protocol are served.
+	// Stream means that Kafka clients are served.
 	Stream bool
-	// Copies is how many members of a group are to have a copy of each shard.
+	// Copies is the number of members of an ensemble that should have a copy of each shard.
 	Copies int
-	// Custom is spec.config.custom of the cluster: only keys of CustomKeys.
+	// Custom is spec.config.custom of the cluster, reduced to the keys of CustomKeys.
 	Custom map[string]string
 }
 
-// Equal says whether two specs ask for the same.
+// Equal reports whether two specs are the same.
 func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s, o) }
 
-// CustomKeys are the keys of spec.config.custom that have a meaning, with what
-// they do. Others are kept and do nothing.
+// CustomKeys are the supported keys of spec.config.custom and their meaning. Other keys are
+// stored and have no effect.
 var CustomKeys = map[string]string{
 	"registry.format": "honour the query parameter format of the schema registry as newer clients send it",
 
-	// Limits of this cluster alone, below what its organization has left; see
+	// Limits of this cluster alone, below the remaining quota of its organization; see
 	// package quota.
 	"quota.topics":            "limit topics and partitions",
 	"quota.subscriptions":     "limit subscriptions",
@@ -53,17 +53,17 @@ var CustomKeys = map[string]string{
 	"quota.requestsPerSecond": "limit the rate of calls",
 	"quota.bytesPerSecond":    "limit the rate of bytes in and out",
 
-	CustomShards: "number of shards of the cluster in a group of members; it cannot be changed",
+	CustomShards: "number of shards of the cluster in an ensemble; it cannot be changed",
 }
 
-// CustomShards is the key of spec.config.custom that says how many shards a cluster
-// has, MaxShards at most.
+// CustomShards is the key of spec.config.custom for the number of shards of a cluster,
+// at most MaxShards.
 const (
 	CustomShards = "shards"
 	MaxShards    = 64
 )
 
-// ParseShards reads the value of CustomShards.
+// ParseShards parses the value of CustomShards.
 func ParseShards(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > MaxShards || strconv.Itoa(n) != text {
@@ -72,19 +72,19 @@ func ParseShards(text string) (int, error) {
 	return n, nil
 }
 
-// Shard is a shard of a cluster in a group, as the member that says it knows it.
+// Shard describes a shard of a cluster in an ensemble, as the reporting member sees it.
 type Shard struct {
 	Number int
 	Owner  string // "" for none
 	Epoch  uint64
-	Log    uint64 // the last number of its log
+	Log    uint64 // last sequence of its log
 	Copies []Copy
-	// Problem says why this member's copy cannot be used; "" when it can.
+	// Problem is why this member's copy is unusable; "" when it is usable.
 	Problem string
 }
 
-// Lost lists the members whose copies do not belong to the shard's log, so that it
-// takes an operator to go on.
+// Lost returns the members whose copies do not match the shard's log, so that an operator
+// has to act.
 func (s *Shard) Lost() (members []string) {
 	for _, c := range s.Copies {
 		if c.Lost {
@@ -94,20 +94,20 @@ func (s *Shard) Lost() (members []string) {
 	return members
 }
 
-// Copy is what a member has of a shard.
+// Copy is a member's copy of a shard.
 type Copy struct {
 	Member string
 	Live   bool
-	Lag    uint64 // of the log that it had not applied when it last said so
-	Lost   bool   // it and the log do not belong together
-	// Problem says why it cannot be used; "" when it can.
+	Lag    uint64 // messages of the log that it had not applied at its last report
+	Lost   bool   // it does not match the log
+	// Problem is why it is unusable; "" when it is usable.
 	Problem string
 }
 
-// Part is a piece of a cluster that comes up by itself.
+// Part is a part of a cluster that is started separately.
 type Part string
 
-// The parts of a cluster, in the order in which they come up.
+// The parts of a cluster, in the order in which they start.
 const (
 	Storage  Part = "storage"  // the engine's store is open
 	Metadata Part = "metadata" // the registry has replayed its journal

@@ -33,7 +33,7 @@ func newGroup(t *testing.T) *bundle.Group {
 	return g
 }
 
-// install unpacks a member's bundle into a new data directory.
+// install writes a member's bundle into a new data directory.
 func install(t *testing.T, g *bundle.Group, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,17 +71,17 @@ func TestFilesRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := bundle.Write(path, g); err == nil {
-		t.Error("a group was written over another, want a refusal")
+		t.Error("an ensemble file was overwritten, want an error")
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode: got %v (%v), want 0600", info.Mode(), err)
 	}
 	read, err := bundle.ReadGroup(path)
 	if err != nil || read.ID != g.ID || read.CA != g.CA {
-		t.Fatalf("got %+v, %v, want what was written", read, err)
+		t.Fatalf("got %+v, %v, want the ensemble that was written", read, err)
 	}
 	if _, err := bundle.Read(path); err == nil {
-		t.Error("the file of a group was taken for a bundle")
+		t.Error("an ensemble file was accepted as a bundle")
 	}
 	part, err := read.Bundle("b", true)
 	if err != nil {
@@ -92,13 +92,13 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "b"))
 	if err != nil || bytes.Contains(text, []byte(strings.Split(g.CA.Key, "\n")[1])) {
-		t.Errorf("the bundle has the key of the members' authority (%v)", err)
+		t.Errorf("the bundle contains the key of the members' authority (%v)", err)
 	}
 	if got, err := bundle.Read(filepath.Join(dir, "b")); err != nil || !got.Existing || got.Self != "b" {
 		t.Errorf("got %+v, %v, want the bundle of b", got, err)
 	}
 	if _, err := g.Bundle("d", false); errs.KindOf(err) != errs.NotFound {
-		t.Errorf("a bundle of nobody: got %v, want not found", err)
+		t.Errorf("bundle of an unknown member: got %v, want not found", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for range 2 { // it may be repeated
+	for range 2 { // installing is idempotent
 		if err := part.Install(places(dir)); err != nil {
 			t.Fatal(err)
 		}
@@ -124,29 +124,29 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	if j, err := bundle.ReadJoining(filepath.Join(dir, "members")); err != nil || j.Group != g.ID || !j.Existing {
-		t.Errorf("got %+v, %v, want a member that takes another's place", j, err)
+		t.Errorf("got %+v, %v, want a member that joins a running ensemble", j, err)
 	}
 	other, err := newGroup(t).Bundle("a", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Install(places(dir)); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("another group's bundle on top: got %v, want a conflict", err)
+		t.Errorf("installing another ensemble's bundle on top: got %v, want a conflict", err)
 	}
 	used := t.TempDir()
 	if err := os.Mkdir(filepath.Join(used, "etcd"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := part.Install(places(used)); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("a data directory that was used: got %v, want a conflict", err)
+		t.Errorf("used data directory: got %v, want a conflict", err)
 	}
 	if _, err := bundle.Open(filepath.Join(dir, "members"), "b"); err == nil ||
 		!strings.Contains(err.Error(), `member "a"`) {
-		t.Errorf("the bundle of another member: got %v, want a refusal", err)
+		t.Errorf("bundle of another member: got %v, want an error", err)
 	}
 }
 
-// TestAttackMembersTLS has everybody else try to be a member.
+// TestAttackMembersTLS connects to a member's listener with invalid credentials.
 func TestAttackMembersTLS(t *testing.T) {
 	t.Parallel()
 	g, foreign := newGroup(t), newGroup(t)
@@ -176,10 +176,10 @@ func TestAttackMembersTLS(t *testing.T) {
 		return err == nil
 	}
 	if !greeted(open(t, g, "b").Client("a")) {
-		t.Fatal("a member was refused by another")
+		t.Fatal("a member was rejected by another member")
 	}
 	if greeted(open(t, g, "b").Client("c")) {
-		t.Error("a member was taken for another one")
+		t.Error("a member was accepted under another member's name")
 	}
 	stranger := &bundle.Group{
 		Version: 1,
@@ -188,15 +188,18 @@ func TestAttackMembersTLS(t *testing.T) {
 	bare := open(t, g, "b").Client("a")
 	bare.Certificates = nil
 	attempts := map[string]*tls.Config{
-		"no certificate":                    bare,
-		"another group's":                   {InsecureSkipVerify: true, Certificates: open(t, foreign, "b").Client("a").Certificates}, //nolint:gosec // an attacker does not mind
-		"one that is no longer in the list": open(t, stranger, "d").Client("a"),
+		"no certificate": bare,
+		"certificate of another ensemble": {
+			InsecureSkipVerify: true, //nolint:gosec // the attacker skips verification
+			Certificates:       open(t, foreign, "b").Client("a").Certificates,
+		},
+		"certificate of a member that is not in the list": open(t, stranger, "d").Client("a"),
 	}
 	successes := 0
 	for name, config := range attempts {
 		if greeted(config) {
 			successes++
-			t.Errorf("%s: got in", name)
+			t.Errorf("%s: was accepted", name)
 		}
 	}
 	tally.Attack(t, "member's listener without a member's certificate", len(attempts), successes)

@@ -20,11 +20,11 @@ import (
 const (
 	authorityLife = 20 * 365 * 24 * time.Hour
 	memberLife    = 10 * 365 * 24 * time.Hour
-	// skew is how far the clock of a member may be behind.
+	// skew is the tolerated clock skew: how far a member's clock may lag.
 	skew = 24 * time.Hour
 )
 
-// The files of a bundle that is unpacked.
+// The files in the certificate directory of an installed bundle.
 const (
 	caFile   = "ca.crt"
 	certFile = "member.crt"
@@ -32,11 +32,11 @@ const (
 	joinFile = "join.json"
 )
 
-// newAuthority makes an authority.
+// newAuthority creates a self-signed certificate authority.
 func newAuthority(name string) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making the key of an authority: %w", err)
+		return Pair{}, fmt.Errorf("generating the key of authority %q: %w", name, err)
 	}
 	template := &x509.Certificate{
 		SerialNumber:          new(big.Int).SetBytes(random(16)),
@@ -50,21 +50,20 @@ func newAuthority(name string) (Pair, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making an authority: %w", err)
+		return Pair{}, fmt.Errorf("creating the certificate of authority %q: %w", name, err)
 	}
 	return pairOf(der, key)
 }
 
-// issue makes the certificate of a member, for the hosts that it is reached at. Its
-// common name is the member's.
+// issue creates a member's certificate for its hosts. The common name is the member's name.
 func (p Pair) issue(name string, hosts []string) (Pair, error) {
 	authority, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
 	if err != nil {
-		return Pair{}, fmt.Errorf("reading the authority of the members: %w", err)
+		return Pair{}, fmt.Errorf("reading the certificate authority of the members: %w", err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making the key of member %s: %w", name, err)
+		return Pair{}, fmt.Errorf("generating the key of member %q: %w", name, err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(random(16)),
@@ -83,7 +82,7 @@ func (p Pair) issue(name string, hosts []string) (Pair, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, authority.Leaf, &key.PublicKey, authority.PrivateKey)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making the certificate of member %s: %w", name, err)
+		return Pair{}, fmt.Errorf("creating the certificate of member %q: %w", name, err)
 	}
 	return pairOf(der, key)
 }
@@ -99,58 +98,58 @@ func pairOf(der []byte, key *ecdsa.PrivateKey) (Pair, error) {
 	}, nil
 }
 
-// Files are a member's certificate and the authority of the group.
+// Files are the paths of a member's certificate and key and of the ensemble's authority.
 type Files struct{ CA, Cert, Key string }
 
-// FilesIn names the files of a bundle that was unpacked into a folder.
+// FilesIn returns the paths of an installed bundle's files in a certificate directory.
 func FilesIn(dir string) Files {
 	return Files{CA: filepath.Join(dir, caFile), Cert: filepath.Join(dir, certFile), Key: filepath.Join(dir, keyFile)}
 }
 
-// Credentials are what a member shows to others and knows them by.
+// Credentials are a member's certificate and the authority that it trusts.
 type Credentials struct {
 	Files
 	cert tls.Certificate
 	pool *x509.CertPool
 }
 
-// Open reads the certificate of a member and checks that it is the member's.
+// Open reads a member's certificate and checks its name and expiry.
 func Open(dir, self string) (*Credentials, error) {
 	c := &Credentials{Files: FilesIn(dir), pool: x509.NewCertPool()}
 	authority, err := os.ReadFile(c.CA)
 	if err != nil {
-		return nil, fmt.Errorf(
-			"reading the certificates of the group: %w; unpack this member's bundle with freshet cluster join", err)
+		return nil, fmt.Errorf("reading the ensemble's certificate authority: %w; install this member's bundle with "+
+			"freshet ensemble join", err)
 	}
 	if !c.pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("%s holds no certificate; unpack this member's bundle again with freshet cluster join",
-			c.CA)
+		return nil, fmt.Errorf("%s contains no certificate; install this member's bundle again with freshet "+
+			"ensemble join", c.CA)
 	}
 	if c.cert, err = tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
 		return nil, fmt.Errorf(
-			"reading the member's certificate: %w; unpack this member's bundle with freshet cluster join", err)
+			"reading the member's certificate: %w; install this member's bundle with freshet ensemble join", err)
 	}
 	if name := c.cert.Leaf.Subject.CommonName; name != self {
-		return nil, fmt.Errorf("the bundle in %s is that of member %q, and members.self is %q; join with the bundle "+
-			"of this member", dir, name, self)
+		return nil, fmt.Errorf("bundle in %s belongs to member %q, but members.self is %q; install the bundle of "+
+			"this member with freshet ensemble join", dir, name, self)
 	}
 	if end := c.cert.Leaf.NotAfter; time.Now().After(end) {
-		return nil, fmt.Errorf("the certificate of member %s has ended on %s; make a new bundle with freshet "+
-			"cluster replace", self, end.Format(time.DateOnly))
+		return nil, fmt.Errorf("certificate of member %q expired on %s; create a new bundle with freshet "+
+			"ensemble replace", self, end.Format(time.DateOnly))
 	}
 	return c, nil
 }
 
-// Ends is when the certificate does.
+// Ends returns when the certificate expires.
 func (c *Credentials) Ends() time.Time { return c.cert.Leaf.NotAfter }
 
-// Authority of all members.
+// Authority returns the certificate authority of all members.
 func (c *Credentials) Authority() *x509.CertPool { return c.pool }
 
-// errNotMember is a certificate of the group that names nobody in the list.
-var errNotMember = errors.New("the certificate is not that of a member in members.list")
+// errNotMember rejects a certificate of the ensemble's authority that names no listed member.
+var errNotMember = errors.New("certificate does not belong to a member in members.list")
 
-// Server is for listeners of members: only other members may connect.
+// Server returns the TLS configuration for a listener that accepts only other members.
 func (c *Credentials) Server(members []string, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols,
@@ -166,21 +165,22 @@ func (c *Credentials) Server(members []string, protocols ...string) *tls.Config 
 	}
 }
 
-// Client is for a connection to a member, whose certificate must be its own.
+// Client returns the TLS configuration for a connection to a member. It verifies that the
+// certificate is that member's.
 func (c *Credentials) Client(member string, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols,
 		Certificates: []tls.Certificate{c.cert}, RootCAs: c.pool,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if name := MemberOf(&state); name != member {
-				return fmt.Errorf("the certificate is that of member %q, not of %q", name, member)
+				return fmt.Errorf("certificate belongs to member %q, want %q", name, member)
 			}
 			return nil
 		},
 	}
 }
 
-// MemberOf is the member at the other end; "" when there is no certificate.
+// MemberOf returns the name in the peer's certificate, or "" when it has none.
 func MemberOf(state *tls.ConnectionState) string {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return ""

@@ -1,14 +1,14 @@
-// Package bundle makes what the members of a group need to trust each other: one
-// authority for all of them, a certificate for each, and the secrets that all must
-// share. A member gets its part in one file, its bundle.
+// Package bundle creates the credentials of an ensemble: one certificate authority for all
+// members, a certificate for each member, and the secrets that all members share. Each
+// member gets its part in one file, its bundle.
 //
-// It owns the files of `freshet cluster init` and `freshet cluster join` and how
-// they are unpacked into a data directory (install.go). It knows nothing of etcd,
-// of the log of messages or of listeners; they are given certificates made here
-// (certificates.go).
+// The package owns the files of `freshet ensemble init` and `freshet ensemble join` and
+// their installation in a data directory (install.go). It does not open listeners or
+// connections: etcd, the replicated log and the members' listeners use the TLS
+// configurations of certificates.go.
 //
-// The key of the authority stays in the group's file, with whoever runs the group:
-// a member cannot make another member.
+// The authority's key stays in the ensemble file, which only the operator has. A member
+// does not get the key, so it cannot add members.
 package bundle
 
 import (
@@ -25,13 +25,13 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Version of the files that are written; this is also the latest that is read.
+// Version is the format version of the files written, and the only one that can be read.
 const Version = 1
 
-// GroupFile is the name of the file that bundles are made from.
+// GroupFile is the name of the ensemble file, from which bundles are created.
 const GroupFile = "group.json"
 
-// Member is a member and where the others reach it.
+// Member is a member and its addresses.
 type Member struct {
 	Name     string `json:"name"`
 	Internal string `json:"internal"`
@@ -39,7 +39,7 @@ type Member struct {
 	Log      string `json:"log"`
 }
 
-// hosts are the hosts of its addresses, each once.
+// hosts returns the distinct hosts of the member's addresses.
 func (m *Member) hosts() []string {
 	var hosts []string
 	for _, address := range []string{m.Internal, m.Etcd, m.Log} {
@@ -50,23 +50,22 @@ func (m *Member) hosts() []string {
 	return hosts
 }
 
-// Secrets are what must be the same on every member: what is stored in etcd is
-// sealed with the encryption keys, the administrator's token is good on every
-// member, and clients trust one authority.
+// Secrets are the same on every member. Objects in etcd are encrypted with the encryption
+// keys, the administrator's token is valid on every member, and clients trust one authority.
 type Secrets struct {
-	EncryptionKeys []byte `json:"encryptionKeys"` // the file, as identity writes it
+	EncryptionKeys []byte `json:"encryptionKeys"` // content of the key file of package identity
 	AdminToken     string `json:"adminToken"`
-	ClientCA       Pair   `json:"clientCA"` // of the certificates that clients see
+	ClientCA       Pair   `json:"clientCA"` // authority of the certificates for client listeners
 }
 
-// Pair is a certificate and its key, in PEM.
+// Pair is a certificate and its private key in PEM.
 type Pair struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
 }
 
-// NATS says how the members reach NATS servers that others run; paths are those of files
-// on the members' machines.
+// NATS configures the connection to external NATS servers. Paths refer to files on the
+// members' machines.
 type NATS struct {
 	URLs        []string `json:"urls"`
 	Credentials string   `json:"credentials,omitempty"`
@@ -76,40 +75,40 @@ type NATS struct {
 	Monitoring  []string `json:"monitoring,omitempty"`
 }
 
-// Group is everything: what bundles are made from. Whoever has it can make members.
+// Group is the content of the ensemble file. Its holder can add members.
 type Group struct {
 	Version int      `json:"version"`
-	ID      string   `json:"id"` // tells groups apart that were made with the same names
+	ID      string   `json:"id"` // random; distinguishes ensembles with the same member names
 	BaseURL string   `json:"baseURL"`
 	Members []Member `json:"members"`
-	CA      Pair     `json:"ca"` // of the members
+	CA      Pair     `json:"ca"` // authority of the member certificates
 	Secrets Secrets  `json:"secrets"`
-	// NATS is nil when a server runs in each member.
+	// NATS is nil when each member runs an embedded NATS server.
 	NATS *NATS `json:"nats,omitempty"`
-	// Seed names the member that begins with the data of another server; the others
-	// get theirs from it. Empty: they all begin with nothing.
+	// Seed names the member that starts with the data of another server; the other members
+	// copy it. When it is empty, all members start without data.
 	Seed string `json:"seed,omitempty"`
 }
 
-// Bundle is the part of one member.
+// Bundle is one member's part of an ensemble.
 type Bundle struct {
 	Version int      `json:"version"`
 	Group   string   `json:"group"`
 	Self    string   `json:"self"`
 	BaseURL string   `json:"baseURL"`
 	Members []Member `json:"members"`
-	// Existing says that the group runs already, and the member takes the place of
-	// one that is lost.
+	// Existing is set when the ensemble already runs and the member replaces a lost one, or
+	// gets its data from the seed member.
 	Existing bool `json:"existing,omitempty"`
-	// Seed says that the member begins with the data of another server.
+	// Seed is set when the member starts with the data of another server.
 	Seed    bool    `json:"seed,omitempty"`
-	NATS    *NATS   `json:"nats,omitempty"` // nil when a server runs in each member
+	NATS    *NATS   `json:"nats,omitempty"` // nil when each member runs an embedded server
 	CA      string  `json:"ca"`
 	Own     Pair    `json:"own"`
 	Secrets Secrets `json:"secrets"`
 }
 
-// New makes a group. encryptionKeys is a new key file.
+// New creates an ensemble. encryptionKeys is the content of a new key file.
 func New(baseURL string, members []Member, encryptionKeys []byte) (*Group, error) {
 	ca, err := newAuthority("Freshet members")
 	if err != nil {
@@ -128,11 +127,11 @@ func New(baseURL string, members []Member, encryptionKeys []byte) (*Group, error
 	}, nil
 }
 
-// Bundle makes the part of a member, with a new certificate.
+// Bundle creates the bundle of a member with a new certificate.
 func (g *Group) Bundle(name string, existing bool) (*Bundle, error) {
 	place := slices.IndexFunc(g.Members, func(m Member) bool { return m.Name == name })
 	if place < 0 {
-		return nil, errs.Newf(errs.NotFound, "there is no member %q in the group", name)
+		return nil, errs.Newf(errs.NotFound, "member %q is not in the ensemble file", name)
 	}
 	own, err := g.CA.issue(name, g.Members[place].hosts())
 	if err != nil {
@@ -146,10 +145,10 @@ func (g *Group) Bundle(name string, existing bool) (*Bundle, error) {
 	}, nil
 }
 
-// maxFile bounds what is read.
+// maxFile bounds the size of a file to read.
 const maxFile = 4 << 20
 
-// ReadGroup reads the file of a group.
+// ReadGroup reads an ensemble file.
 func ReadGroup(path string) (*Group, error) {
 	var g Group
 	if err := read(path, &g); err != nil {
@@ -157,7 +156,7 @@ func ReadGroup(path string) (*Group, error) {
 	}
 	if g.Version != Version || len(g.Members) == 0 || g.CA.Key == "" {
 		return nil, errs.Newf(errs.Invalid,
-			"%s is not the file of a group that this version reads; it is made by freshet cluster init", path)
+			"%s is not an ensemble file that this version can read; create one with freshet ensemble init", path)
 	}
 	return &g, nil
 }
@@ -170,7 +169,7 @@ func Read(path string) (*Bundle, error) {
 	}
 	if b.Version != Version || b.Self == "" || b.Own.Key == "" {
 		return nil, errs.Newf(errs.Invalid,
-			"%s is not a bundle that this version reads; bundles are made by freshet cluster init", path)
+			"%s is not a bundle that this version can read; create bundles with freshet ensemble init", path)
 	}
 	return &b, nil
 }
@@ -194,7 +193,8 @@ func read(path string, into any) error {
 	return nil
 }
 
-// Write writes a group or a bundle for its owner alone. It replaces nothing.
+// Write writes an ensemble or a bundle to a new file with mode 0600. It fails if the file
+// exists.
 func Write(path string, of any) error {
 	text, err := json.MarshalIndent(of, "", "  ")
 	if err != nil {
@@ -203,7 +203,7 @@ func Write(path string, of any) error {
 	return create(path, append(text, '\n'))
 }
 
-// create makes a file that only its owner can read, and that nobody had before.
+// create writes a new file with mode 0600. It fails if the file exists.
 func create(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

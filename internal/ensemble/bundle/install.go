@@ -13,27 +13,26 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Joining is what the server has to know of the bundle that was unpacked, besides
-// its certificates.
+// Joining is the content of join.json, which Install writes for the server next to the
+// certificates.
 type Joining struct {
 	Group string `json:"group"`
-	// Existing says that the group runs already, and the member takes the place of
-	// one that was lost, or gets its data from the member that is the seed.
+	// Existing is set when the ensemble already runs and the member replaces a lost one, or
+	// gets its data from the seed member.
 	Existing bool `json:"existing,omitempty"`
-	// Seed says that the member begins with the data of another server.
+	// Seed is set when the member starts with the data of another server.
 	Seed bool `json:"seed,omitempty"`
 }
 
-// Places are where a bundle is unpacked to.
+// Places are the paths that a bundle is installed to.
 type Places struct {
 	DataDir        string
-	Bundle         string // the folder of certificates
-	EncryptionKeys string // the file
+	Bundle         string // directory of the certificates
+	EncryptionKeys string // path of the key file
 }
 
-// Install unpacks a bundle. A data directory that has been used is refused, since
-// what is in it would be nobody's: but for one that the same bundle was unpacked
-// to, where nothing is left to do.
+// Install writes the bundle's files. It refuses a data directory that a server has used,
+// because that data belongs to no member. Installing the same bundle again is a no-op.
 func (b *Bundle) Install(to Places) error {
 	join, err := json.Marshal(Joining{Group: b.Group, Existing: b.Existing, Seed: b.Seed})
 	if err != nil {
@@ -50,12 +49,12 @@ func (b *Bundle) Install(to Places) error {
 		{filepath.Join(to.Bundle, caFile), []byte(b.CA)},
 		{filepath.Join(to.Bundle, certFile), []byte(b.Own.Certificate)},
 		{filepath.Join(to.Bundle, keyFile), []byte(b.Own.Key)},
-		{filepath.Join(to.Bundle, joinFile), append(join, '\n')}, // last: it says that the rest is there
+		{filepath.Join(to.Bundle, joinFile), append(join, '\n')}, // last: marks the installation as complete
 	}
 	for _, used := range []string{"etcd", "clusters", "FORMAT"} {
 		if _, err := os.Stat(filepath.Join(to.DataDir, used)); err == nil {
-			return errs.Newf(errs.Conflict, "%s is the data directory of a server that has run; a member begins "+
-				"with an empty one: choose another with --data-dir", to.DataDir)
+			return errs.Newf(errs.Conflict, "data directory %s was used by another server; a member starts with an "+
+				"empty one: choose another with --data-dir", to.DataDir)
 		}
 	}
 	for _, f := range files {
@@ -66,7 +65,7 @@ func (b *Bundle) Install(to Places) error {
 	return nil
 }
 
-// place writes a file, or finds that it is there.
+// place writes a file unless it exists with the same content.
 func place(path string, data []byte) error {
 	have, err := os.ReadFile(path)
 	switch {
@@ -74,18 +73,18 @@ func place(path string, data []byte) error {
 		return nil
 	case err == nil:
 		return errs.Newf(errs.Conflict,
-			"%s is there and says something else: a member begins with an empty data directory", path)
+			"%s exists with other content; a member starts with an empty data directory", path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making the folder of %s: %w", path, err)
+		return fmt.Errorf("creating the directory of %s: %w", path, err)
 	}
 	return create(path, data)
 }
 
-// MemberIn returns the name of the member whose bundle was unpacked into a folder of
-// certificates; "" when none was.
+// MemberIn returns the name of the member whose bundle was installed in a certificate
+// directory, or "" when none was.
 func MemberIn(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, joinFile)); err != nil {
 		return ""
@@ -93,12 +92,12 @@ func MemberIn(dir string) string {
 	files := FilesIn(dir)
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil || pair.Leaf.Subject.CommonName == "" {
-		return "of unknown name" // it is one nevertheless
+		return "of unknown name" // a bundle is installed, but its certificate cannot be read
 	}
 	return pair.Leaf.Subject.CommonName
 }
 
-// ReadJoining reads what was unpacked into a folder of certificates.
+// ReadJoining reads join.json from a certificate directory.
 func ReadJoining(dir string) (Joining, error) {
 	var j Joining
 	text, err := os.ReadFile(filepath.Join(dir, joinFile))
@@ -106,8 +105,7 @@ func ReadJoining(dir string) (Joining, error) {
 		err = json.Unmarshal(text, &j)
 	}
 	if err != nil {
-		return j, fmt.Errorf("reading how the member joins its group: %w; unpack its bundle with freshet cluster join",
-			err)
+		return j, fmt.Errorf("reading %s: %w; install this member's bundle with freshet ensemble join", joinFile, err)
 	}
 	return j, nil
 }

@@ -22,13 +22,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// lossy makes connections that break at a publish to a journal.
+// lossy provides connections that break when a client publishes to a journal.
 type lossy struct {
 	to      nats.InProcessConnProvider
-	request atomic.Int64 // so many publishes do not get there
-	answer  atomic.Int64 // so many get there and their answer is lost
+	request atomic.Int64 // number of publishes to lose
+	answer  atomic.Int64 // number of publishes to deliver whose acknowledgement is lost
 
-	publishing atomic.Pointer[context.CancelFunc] // called before a publish gets there
+	publishing atomic.Pointer[context.CancelFunc] // called before a publish is delivered
 }
 
 func (l *lossy) InProcessConn() (net.Conn, error) {
@@ -59,8 +59,8 @@ func (c *lossyConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Who saves a snapshot may give up before the answer comes that it was taken. Its
-// chunks must not go then.
+// A caller that saves a snapshot may give up before the acknowledgement arrives. The
+// chunks must stay then, because the snapshot may be installed.
 func TestASnapshotWithoutAnAnswerIsWhole(t *testing.T) {
 	group := natstest.New(t, 1)
 	l := &lossy{to: group.Server(0)}
@@ -80,7 +80,7 @@ func TestASnapshotWithoutAnAnswerIsWhole(t *testing.T) {
 		err := j.SaveSnapshot(ctx, n, func(w io.Writer) error { _, err := fmt.Fprintf(w, "state %d", n); return err })
 		cancel()
 		l.publishing.Store(nil)
-		if errors.Is(err, context.Canceled) { // else the answer was faster
+		if errors.Is(err, context.Canceled) { // else the acknowledgement was faster
 			gaveUp++
 		} else if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestASnapshotWithoutAnAnswerIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r == nil { // it is still on its way, and the first
+		if r == nil { // the first snapshot, not installed yet
 			continue
 		}
 		state, err := io.ReadAll(r)
@@ -99,7 +99,7 @@ func TestASnapshotWithoutAnAnswerIsWhole(t *testing.T) {
 		_ = r.Close()
 	}
 	if gaveUp == 0 {
-		t.Error("got every answer in time, want some calls given up before theirs")
+		t.Error("got every acknowledgement in time, want some calls to give up first")
 	}
 }
 
@@ -122,8 +122,8 @@ func TestAPublishWithoutAnAnswerIsThereOnce(t *testing.T) {
 			last, err := j.Append(t.Context(), uint64(len(want)), []byte(a), []byte(b))
 			want = append(want, a, b)
 			if err != nil || last != uint64(len(want)) {
-				t.Fatalf("%d servers, %d publishes and %d answers lost: got %d, error %v; want %d", servers, c.request,
-					c.answer, last, err, len(want))
+				t.Fatalf("%d servers, %d publishes and %d acknowledgements lost: got %d, error %v; want %d", servers,
+					c.request, c.answer, last, err, len(want))
 			}
 		}
 		l.request.Store(0)
@@ -139,7 +139,7 @@ func TestAPublishWithoutAnAnswerIsThereOnce(t *testing.T) {
 	}
 }
 
-// every makes each call of a journal, with a little time for each.
+// every calls each method of a journal, each with timeout d.
 func every(j engine.Journal, d time.Duration) map[string]error {
 	out := map[string]error{}
 	for name, call := range map[string]func(ctx context.Context) error{
@@ -178,14 +178,14 @@ func TestAServerThatIsGoneIsUnavailableAndComesBack(t *testing.T) {
 	group.Stop(0)
 	for name, err := range every(j, 300*time.Millisecond) {
 		if errs.KindOf(err) != errs.Unavailable {
-			t.Errorf("%s without a server: got error %v, want one of the kind unavailable", name, err)
+			t.Errorf("%s without a server: got error %v, want kind unavailable", name, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := js.Journal(ctx, "other"); errs.KindOf(err) != errs.Unavailable ||
 		!errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("open without a server: got error %v, want one of the kind unavailable that says that time was up",
+		t.Errorf("open without a server: got error %v, want kind unavailable that wraps the deadline",
 			err)
 	}
 	group.Start(0)
@@ -196,8 +196,7 @@ func TestAServerThatIsGoneIsUnavailableAndComesBack(t *testing.T) {
 	}
 }
 
-// Journals that cannot be opened return why: here the log has fewer servers than the
-// journals need copies.
+// Open returns why it failed: here there are fewer servers than replicas requested.
 func TestOpenReturnsTheReason(t *testing.T) {
 	group := natstest.New(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -205,12 +204,11 @@ func TestOpenReturnsTheReason(t *testing.T) {
 	_, err := journal.Open(ctx, group.Connect(0), journal.Options{Prefix: "x", Replicas: 3})
 	if errs.KindOf(err) != errs.Unavailable || errors.Is(err, engine.ErrClosed) ||
 		!strings.Contains(fmt.Sprint(err), "replicas > 1 not supported") {
-		t.Errorf("three copies on one server: got error %v, want one of the kind unavailable with the server's reason",
-			err)
+		t.Errorf("three replicas on one server: got error %v, want kind unavailable with the server's reason", err)
 	}
 }
 
-// A server that closes takes its connections with it: nobody waits for an answer.
+// When a server closes, its connections close too, so calls do not wait for a response.
 func TestAClosedConnectionIsUnavailableAtOnce(t *testing.T) {
 	group := natstest.New(t, 1)
 	conn := group.Connect(0)
@@ -219,11 +217,11 @@ func TestAClosedConnectionIsUnavailableAtOnce(t *testing.T) {
 	began := time.Now()
 	for name, err := range every(j, 20*time.Second) {
 		if errs.KindOf(err) != errs.Unavailable {
-			t.Errorf("%s: got error %v, want one of the kind unavailable", name, err)
+			t.Errorf("%s: got error %v, want kind unavailable", name, err)
 		}
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("got the errors after %s, want them at once", took)
+		t.Errorf("got the errors after %s, want them immediately", took)
 	}
 }
 
@@ -261,7 +259,7 @@ func TestAnAppendThatIsTooLargeWritesNothing(t *testing.T) {
 	}
 	most := make([]byte, conn.MaxPayload()-1<<10-8)
 	if last, err := j.Append(t.Context(), 0, most); last != 1 || err != nil {
-		t.Errorf("as much as is allowed: got %d, error %v; want 1", last, err)
+		t.Errorf("append of the maximum size: got %d, error %v; want 1", last, err)
 	}
 	size := 0
 	if _, err := j.Replay(t.Context(), 0, func(_ uint64, r []byte) error { size = len(r); return nil }); err != nil ||
@@ -293,12 +291,12 @@ func TestLostDataIsNoticed(t *testing.T) {
 		_, err = io.ReadAll(r)
 	}
 	if !errors.Is(err, engine.ErrCorrupt) {
-		t.Errorf("a snapshot without its chunks: got error %v, want %v", err, engine.ErrCorrupt)
+		t.Errorf("snapshot without its chunks: got error %v, want %v", err, engine.ErrCorrupt)
 	}
 	purge(t, js, "J_x_j", natsjs.WithPurgeSubject("freshet.journal.x.j.r"))
 	if _, err := j.Replay(t.Context(), 2, func(uint64, []byte) error { return nil }); !errors.Is(err,
 		engine.ErrCorrupt) {
-		t.Errorf("a journal without its records: got error %v, want %v", err, engine.ErrCorrupt)
+		t.Errorf("journal without its records: got error %v, want %v", err, engine.ErrCorrupt)
 	}
 }
 
@@ -313,8 +311,8 @@ func purge(t *testing.T, js natsjs.JetStream, name string, opts ...natsjs.Stream
 	}
 }
 
-// A member that starts reads a journal in parts, whatever others purge meanwhile,
-// and from the middle of it.
+// A new member replays a journal in batches, from the start and from the middle, while
+// the stream holds more messages than one batch.
 func TestALongJournalIsRead(t *testing.T) {
 	group := natstest.New(t, 1, natstest.Unsafe)
 	j := openJournal(t, openJournals(t, group.Connect(0), 1, "x"), "j")
@@ -341,7 +339,7 @@ func TestALongJournalIsRead(t *testing.T) {
 			return nil
 		})
 		if err != nil || end != last || next != last {
-			t.Errorf("behind %d: got the end %d, error %v; want %d", after, end, err, last)
+			t.Errorf("after %d: got the end %d, error %v; want %d", after, end, err, last)
 		}
 	}
 }

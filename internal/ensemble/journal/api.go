@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	minAnswer     = 400 * time.Millisecond // what the first try has for its answers: a leader that changes gives none
-	maxAnswer     = 5 * time.Second        // what a later one has, since the servers may be slow
+	minAnswer     = 400 * time.Millisecond // timeout of the first attempt; no server responds during a leader change
+	maxAnswer     = 5 * time.Second        // timeout of later attempts, for slow servers
 	minBackoff    = 5 * time.Millisecond
 	maxBackoff    = 200 * time.Millisecond
 	batchMessages = 256
 	batchBytes    = 4 << 20
 )
 
-// errNoMessage says that there is no such message.
+// errNoMessage is returned when the stream has no matching message.
 var errNoMessage = errors.New("no message found")
 
-// call asks the leader of a stream.
+// call sends a JetStream API request, which the leader of the stream serves.
 func (s *Journals) call(ctx context.Context, subject string, request, response any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Journals) call(ctx context.Context, subject string, request, response a
 		Error *apiError `json:"error"`
 	}
 	if err := json.Unmarshal(msg.Data, &refusal); err != nil {
-		return fmt.Errorf("answer of a server: %w", err)
+		return fmt.Errorf("decoding the server's response: %w", err)
 	}
 	if refusal.Error != nil {
 		return refusal.Error
@@ -46,8 +46,8 @@ func (s *Journals) call(ctx context.Context, subject string, request, response a
 	return json.Unmarshal(msg.Data, response)
 }
 
-// info asks the leader what the stream is like. With a filter, it says how many
-// messages each matching subject has.
+// info returns the leader's state of the stream. With a filter, it also returns the number
+// of messages of each matching subject.
 func (s *Journals) info(ctx context.Context, stream, filter string) (*natsjs.StreamInfo, error) {
 	request := struct {
 		Filter string `json:"subjects_filter,omitempty"`
@@ -61,14 +61,14 @@ type purgeRequest struct {
 	Sequence uint64 `json:"seq,omitempty"`
 }
 
-// purge removes messages of a subject up to but not including a sequence; all of
-// them when that is 0.
+// purge removes the messages of a subject before a sequence, or all of them when the
+// sequence is 0.
 func (s *Journals) purge(ctx context.Context, stream string, r purgeRequest) error {
 	return s.call(ctx, "STREAM.PURGE."+stream, r, new(struct{}))
 }
 
-// getRequest names a message: at a sequence; the next of a subject from a sequence
-// on; or the last of a subject.
+// getRequest selects a message: the one at a sequence, the next one of a subject from a
+// sequence on, or the last one of a subject.
 type getRequest struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	NextFor string `json:"next_by_subj,omitempty"`
@@ -78,13 +78,13 @@ type getRequest struct {
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// stored is a message as it lies in a stream.
+// stored is a message of a stream.
 type stored struct {
 	seq  uint64
 	data []byte
 }
 
-// get asks the leader for a message; errNoMessage when there is none.
+// get reads a message from the leader. It returns errNoMessage when none matches.
 func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored, error) {
 	var response struct {
 		Message struct {
@@ -99,9 +99,9 @@ func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored
 	return stored{response.Message.Seq, response.Message.Data}, err
 }
 
-// near asks the nearest replica for messages of a subject from a sequence on. It
-// may have none yet, and then the leader is asked for one; errNoMessage when there
-// is none.
+// near reads messages of a subject from a sequence on from the nearest replica. When that
+// replica returns none, one message is read from the leader. It returns errNoMessage
+// when the leader has none either.
 func (s *Journals) near(ctx context.Context, stream, subject string, from uint64) ([]stored, error) {
 	part, cancel := context.WithTimeout(ctx, minAnswer/2)
 	found, err := s.direct(part, stream,
@@ -117,8 +117,8 @@ func (s *Journals) near(ctx context.Context, stream, subject string, from uint64
 	return []stored{one}, nil
 }
 
-// direct asks any replica for a batch. What it returns is the beginning of what
-// was asked for, whatever cut it short.
+// direct reads a batch of messages from any replica. When the response is cut short, direct
+// returns the messages that arrived, which are the first ones of the batch.
 func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]stored, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]s
 			}
 			return found, err
 		}
-		if msg.Header.Get("Status") != "" { // the end of the batch, or nothing found
+		if msg.Header.Get("Status") != "" { // end of the batch, or no match
 			return found, nil
 		}
 		seq, err := sequence(msg)
@@ -156,14 +156,14 @@ func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]s
 func sequence(msg *nats.Msg) (uint64, error) {
 	seq, err := strconv.ParseUint(msg.Header.Get(nats.JSSequence), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("message without a sequence: %w", err)
+		return 0, fmt.Errorf("parsing the message's sequence header: %w", err)
 	}
 	return seq, nil
 }
 
-// put publishes a message and returns the sequence that it got.
+// put publishes a message and returns the sequence at which the server stored it.
 func (s *Journals) put(ctx context.Context, msg *nats.Msg) (uint64, error) {
-	answer, err := s.conn.RequestMsgWithContext(ctx, msg)
+	response, err := s.conn.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err
 	}
@@ -172,14 +172,14 @@ func (s *Journals) put(ctx context.Context, msg *nats.Msg) (uint64, error) {
 		Stream string    `json:"stream"`
 		Seq    uint64    `json:"seq"`
 	}
-	if err := json.Unmarshal(answer.Data, &ack); err != nil {
-		return 0, fmt.Errorf("acknowledgement of a publish: %w", err)
+	if err := json.Unmarshal(response.Data, &ack); err != nil {
+		return 0, fmt.Errorf("decoding the publish acknowledgement: %w", err)
 	}
 	if ack.Error != nil {
 		return 0, ack.Error
 	}
 	if ack.Stream == "" || ack.Seq == 0 {
-		return 0, errors.New("acknowledgement of a publish says nothing")
+		return 0, errors.New("publish acknowledgement has no stream or no sequence")
 	}
 	return ack.Seq, nil
 }

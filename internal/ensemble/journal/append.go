@@ -14,12 +14,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// slack is what a message's headers and envelope may take.
+// slack reserves space for a message's headers and envelope.
 const slack = 1 << 10
 
-// errPurged says that what was at a place is no longer there.
-var errPurged = errs.New(errs.Unavailable, "it is not known whether the records were taken: a snapshot has taken "+
-	"the place of what was there; read the journal and decide again")
+// errPurged is returned when the message that decides the outcome of a publish is purged.
+var errPurged = errs.New(errs.Unavailable, "outcome of the append is unknown, because a snapshot replaced the "+
+	"records; read the journal and decide again")
 
 // Append implements engine.Journal.
 func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (uint64, error) {
@@ -59,8 +59,7 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	return after + uint64(len(records)), nil
 }
 
-// enterAppending begins a call that publishes to the journal once nobody else here does.
-// The caller must call leave.
+// enterAppending begins a call and acquires appending. The caller must call leave.
 func (j *journal) enterAppending(ctx context.Context) (_ context.Context, leave func(), err error) {
 	ctx, left, err := j.s.enter(ctx)
 	if err != nil {
@@ -75,8 +74,9 @@ func (j *journal) enterAppending(ctx context.Context) (_ context.Context, leave 
 	}
 }
 
-// expect makes sure that the journal ends at a position as far as is known here,
-// or, where nothing will be published that says so, as far as anybody knows.
+// expect checks that the journal ends at a position. It trusts the cached tail unless surely
+// is set or the tail is behind the position. An append without records sets surely,
+// because it publishes no condition that the leader checks.
 func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
 	tail, _ := j.end()
 	if after > tail.last || surely {
@@ -89,15 +89,15 @@ func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
 	case after < tail.last:
 		return engine.ErrConflict
 	case after > tail.last:
-		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name,
-			after, tail.last)
+		return fmt.Errorf("%w: append after position %d of journal %q, which ends at %d", engine.ErrInvalid, after,
+			j.name, tail.last)
 	}
 	return nil
 }
 
-// commit publishes a message behind the tail and returns its sequence when it is
-// there for good. build makes the message for a tail, or says why not; it is asked
-// again when another message took the place. The caller holds appending.
+// commit publishes a message after the tail and returns its sequence when it is
+// committed. build creates the message for a tail or returns why it cannot. It is called
+// again when another writer's message got the sequence. The caller holds appending.
 func (j *journal) commit(ctx context.Context, subject string,
 	build func(id [idBytes]byte, tail mark) ([]byte, error),
 ) (uint64, error) {
@@ -116,8 +116,9 @@ func (j *journal) commit(ctx context.Context, subject string,
 	}
 }
 
-// claim publishes a message for the place behind the tail until that is taken, and
-// says whether by this message. The winner is noted.
+// claim publishes a message at the sequence after the tail until some message is committed
+// there. It reports whether that is this message, and notes the committed one. The caller
+// holds appending.
 func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, tail mark,
 	data []byte,
 ) (ours bool, err error) {
@@ -131,7 +132,7 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 	msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(tail.seq, 10))
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
-	doubt := false // whether some publish got no answer
+	doubt := false // whether the outcome of some publish is unknown
 	for wait, answer := minBackoff, minAnswer; ; wait, answer = min(2*wait, maxBackoff), min(2*answer, maxAnswer) {
 		err := j.publish(ctx, msg, m, answer)
 		switch {
@@ -151,7 +152,7 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 		case errors.Is(lookErr, errNoMessage) && doubt:
 			return false, errPurged
 		case errors.Is(lookErr, errNoMessage):
-			return false, nil // a refusal, and the tail has moved
+			return false, nil // the server refused the publish, and the tail has advanced
 		case lookErr != nil && final(lookErr):
 			return false, lookErr
 		}
@@ -159,13 +160,13 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 			continue
 		}
 		if doubt {
-			err = fmt.Errorf("it is not known whether the records were taken: %w", err)
+			err = fmt.Errorf("outcome of the append is unknown: %w", err)
 		}
 		return false, err
 	}
 }
 
-// publish makes one try to put a message at its place.
+// publish makes one attempt to store a message at its sequence.
 func (j *journal) publish(ctx context.Context, msg *nats.Msg, m *message, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -176,14 +177,14 @@ func (j *journal) publish(ctx context.Context, msg *nats.Msg, m *message, answer
 	case err != nil:
 		return err
 	case seq != m.seq:
-		return errs.Newf(errs.Internal, "a message for place %d of journal %q was put at %d", m.seq, j.name, seq)
+		return errs.Newf(errs.Internal, "message for sequence %d of journal %q was stored at %d", m.seq, j.name, seq)
 	}
 	j.note(m.mark())
 	return nil
 }
 
-// winner reads who has a place: nil while nobody does, and errNoMessage when it is
-// gone already and the journal goes on behind it.
+// winner returns the message that is committed at a sequence, nil while there is none, and
+// errNoMessage when it was purged and the journal continues after it.
 func (j *journal) winner(ctx context.Context, seq uint64) (*message, error) {
 	m, err := j.read(ctx, seq)
 	if !errors.Is(err, errNoMessage) {
@@ -194,8 +195,8 @@ func (j *journal) winner(ctx context.Context, seq uint64) (*message, error) {
 		return nil, err
 	}
 	if info.State.LastSeq < seq {
-		return nil, nil //nolint:nilnil // nobody, and no failure
+		return nil, nil //nolint:nilnil // no message yet, and no error
 	}
-	// It may have come between the two questions.
+	// A message may have been committed between the two reads.
 	return j.read(ctx, seq)
 }

@@ -12,9 +12,9 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// BenchmarkJournal is one writer of records of 256 bytes, and one reader of the
-// journal's end: in the embedded store, and with one and with three servers, which
-// are all in this process, so that their processor time is counted.
+// BenchmarkJournal measures appends of 256-byte records by one writer, and Last: in the
+// embedded store, and with one and three NATS servers. The servers run in this process, so
+// that their processor time is included.
 func BenchmarkJournal(b *testing.B) {
 	e, err := pebble.Open(filepath.Join(b.TempDir(), "store"), pebble.Options{})
 	if err != nil {
@@ -60,7 +60,7 @@ func benchmarkAppend(b *testing.B, j engine.Journal) {
 	report()
 }
 
-// processorTime reports what an operation costs in time of all processors.
+// processorTime reports the CPU time per operation over all processors.
 func processorTime(b *testing.B) func() {
 	used := func() time.Duration {
 		var u syscall.Rusage

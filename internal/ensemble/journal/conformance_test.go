@@ -15,7 +15,7 @@ import (
 	"freshet/internal/storage/enginetest"
 )
 
-// journalsOnly is an engine that has journals and nothing else.
+// journalsOnly is an engine that implements only Journal and Close.
 type journalsOnly struct {
 	engine.Engine
 	*journal.Journals
@@ -32,12 +32,12 @@ func (j journalsOnly) Close() error {
 
 var prefixes atomic.Int64
 
-// store is the journals of one cluster, which members open one after the other.
+// store is the journals of one cluster; each Open uses the next member.
 type store struct {
 	group   *natstest.Cluster
 	prefix  string
 	member  int
-	restart bool // whether a crash is one of the servers, too
+	restart bool // whether Crash also restarts the servers
 	open    *journal.Journals
 }
 

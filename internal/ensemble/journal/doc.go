@@ -1,61 +1,72 @@
-// Package journal keeps journals on NATS JetStream, so that every member of a
-// group can write them and each has the same state machines: engine.Journal over
-// one stream per journal, replicated and synced.
+// Package journal implements engine.Journal on NATS JetStream: one replicated and synced
+// stream per journal. Every member of an ensemble can write a journal, and all members
+// build the same state machines from it.
 //
-// It owns the mapping from journals to streams, what a lost answer means, and
-// snapshots. It does not know what a record is, nor who runs the servers: package
-// natsserver does, or somebody else's NATS.
+// The package owns the mapping from journals to streams, the resolution of publishes
+// without an acknowledgement, and snapshots. It does not interpret records and does not run
+// NATS servers: package natsserver does that, or the operator runs external NATS servers.
 //
 // # Streams
 //
 //	J_<cluster>_<journal>  the journal. Subject freshet.journal.<cluster>.<journal>.r
-//	                       carries records, .s says which snapshot is the latest.
+//	                       carries records, .s points to the latest snapshot.
 //	J_<cluster>            the chunks of snapshots, subject
 //	                       freshet.snapshot.<cluster>.<journal>.<snapshot>.
 //
-// A message carries all records of one append, so that they are there together or
-// not at all. Positions count records and sequences count messages, therefore each
-// message says which positions it has (message.go); a snapshot's message has none
-// and repeats the last one. The last message of a stream is never purged, and so
-// always says where the journal ends.
+// The leader republishes the headers of each stored message under freshet.tail.<subject>,
+// so that every member learns of a new tail without polling.
 //
-// # What holds
+// A message carries all records of one append, so an append is stored completely or not
+// at all. Positions count records and sequences count messages, therefore each message
+// contains the position of its first record and the number of its records (message.go). A
+// snapshot message has no record; it repeats the journal's last position. The last message
+// of a stream is never purged, so the end of the journal can always be read from it.
 //
-//  1. Every message is published on condition that the stream ends where its
-//     writer believes it does (Nats-Expected-Last-Sequence). The leader checks that
-//     before it proposes, and each replica again when it applies, so of two writers
-//     one gets the place. What is acknowledged is on the disks of a majority.
-//  2. A publish without an answer is in doubt. Its place is read, from the leader:
-//     if it is ours it succeeded, if it is another's it did not and never will. If
-//     the place is still free the same message is published again on the same
-//     condition, so that it can be there once at most.
-//  3. ErrConflict is returned when the record that was faster can be read, from any
-//     member, since every read goes on to the leader when a replica is behind.
-//  4. Last is linearizable. A server that was the leader believes so for up to ten
-//     seconds after it was cut off, and answers reads meanwhile. So Last first has
-//     the leader commit an entry that changes nothing (a purge up to the first
-//     sequence), then asks for the end, and takes the answer only if a majority has
-//     talked to the server that gave it since Last was called. A minority gets
-//     engine errors of the kind unavailable, and never an old answer.
-//  5. Replay returns all records that the leader has, and at least everything that
-//     an earlier call on the same journal has revealed. Content at a sequence never
-//     changes, so it is read from the nearest replica.
-//  6. A snapshot is whole before the message that makes it the latest, which is
-//     conditional as records are, so that an older one never replaces a later one.
-//     Records up to it are purged after that. The snapshot before it is kept, for
-//     who is reading it.
+// # Invariants
+//
+//  1. Every publish is conditional: it names the sequence at which its writer believes the
+//     stream ends (Nats-Expected-Last-Sequence). The leader checks the condition before it
+//     proposes the message, and each replica checks it again when it applies the message.
+//     So exactly one of two competing writers gets the next sequence. An acknowledged
+//     message is on the disks of a majority.
+//  2. A publish without an acknowledgement has an unknown outcome. The writer reads the
+//     message at that sequence from the leader: its own message means success, another
+//     writer's message means final failure. While the sequence is empty, the writer
+//     publishes the same message again under the same condition, so the message is stored
+//     at most once.
+//  3. When Append returns ErrConflict, the winning record can be read through every
+//     member, because a read falls back to the leader when a replica lags.
+//  4. Last is linearizable. A leader that was cut off from its followers believes for up
+//     to twenty seconds that it still leads, and serves reads in that time. So Last first
+//     makes the leader commit an entry without effect (a purge that matches no message),
+//     then reads the end of the stream, and accepts the response only if a majority has
+//     been in contact with the responding server since Last was called. A minority returns
+//     errors of kind Unavailable, never a stale position.
+//  5. Replay returns all records that the leader has, and at least every record that an
+//     earlier call on the same journal has revealed. The content at a sequence never
+//     changes, so Replay reads it from the nearest replica.
+//  6. All chunks of a snapshot are durable before the message that makes it the latest
+//     snapshot. That message is conditional like a record, so an older snapshot never
+//     replaces a later one. Records up to the snapshot are purged afterwards. The previous
+//     snapshot is kept, because a member may still be reading it.
 //
 // # Sizes
 //
-// An append has to fit into one message: what the servers allow (16 MiB embedded,
-// 8 MiB at least) less one KiB. A larger one is engine.ErrTooLarge and writes
-// nothing. Snapshots have no bound but the store's.
+// An append has to fit into one message: the payload limit of the servers (16 MiB
+// embedded, at least 8 MiB external) less one KiB. A larger append returns
+// engine.ErrTooLarge and writes nothing. Snapshots are bounded by the store only.
 //
 // # Locks
 //
-//	journal.appending  one publish to the journal at a time; a channel, so that a
-//	                   waiting caller can give up. Never taken while holding mu.
-//	journal.saving     one snapshot at a time, taken before appending.
-//	journal.mu         what is known of the stream; held for moments.
-//	Journals.mu        the open journals; held for moments, never with journal.mu.
+//	journal.saving     semaphore channel: one SaveSnapshot at a time.
+//	journal.appending  semaphore channel: one publisher to the journal at a time in this
+//	                   process. Held over network calls.
+//	journal.mu         the cached tail, index and latest snapshot pointer of the
+//	                   stream, and grown. Never held over a network call.
+//	Journals.mu        the map of open journals. Never held over a network call.
+//
+// Order: saving, then appending, then journal.mu. A caller that waits for one of the
+// semaphore channels can give up when its context ends. Journals.mu and journal.mu are
+// never held together. appending orders the publishers of this process only; the condition
+// of invariant 1 orders the publishers of all members.
 package journal

@@ -8,8 +8,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// enter begins a call: its context ends with the journals, too, and has a
-// deadline. The caller must call leave.
+// enter begins a call. The returned context ends when the Journals are closed and always
+// has a deadline. The caller must call leave.
 func (s *Journals) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if s.ctx.Err() != nil {
 		return nil, nil, engine.ErrClosed
@@ -30,8 +30,8 @@ func (s *Journals) bound(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(); cancelCause(nil) }, nil
 }
 
-// failed says why a call did not succeed: an error of the engine as it is, and
-// everything else as something that may work later.
+// failed wraps the error of a call. It keeps the kind of an errs.Error; every other error
+// becomes Unavailable, because a retry may succeed.
 func (s *Journals) failed(ctx context.Context, doing string, err error) error {
 	if s.ctx.Err() != nil {
 		return engine.ErrClosed
@@ -43,10 +43,10 @@ func (s *Journals) failed(ctx context.Context, doing string, err error) error {
 	if errors.As(err, &known) {
 		return errs.Newf(errs.KindOf(err), "%s: %w", doing, err)
 	}
-	return errs.Newf(errs.Unavailable, "%s: the replicated log cannot be reached; try again shortly: %w", doing, err)
+	return errs.Newf(errs.Unavailable, "%s: replicated log is unreachable; try again shortly: %w", doing, err)
 }
 
-// apiError is a refusal by a server.
+// apiError is an error response of a server.
 type apiError struct {
 	Code        int    `json:"code"`
 	ErrCode     int    `json:"err_code"`
@@ -55,7 +55,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Description }
 
-// Refusals that mean something to us; the numbers are part of the protocol.
+// Error codes of the JetStream API that this package handles.
 const (
 	codeInsufficientResources = 10023
 	codeAccountResources      = 10002
@@ -66,18 +66,18 @@ const (
 	codeStoreFailed           = 10077
 )
 
-// full says whether a server has no room.
+// full reports whether a server is out of storage.
 func full(err error) bool {
 	return refused(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed)
 }
 
-// final says whether an error is an answer, and not the lack of one.
+// final reports whether the outcome of a call is known; a missing response is not final.
 func final(err error) bool {
 	var known *errs.Error
 	return errors.As(err, &known)
 }
 
-// refused says whether the server answered with one of the codes.
+// refused reports whether the server responded with one of the codes.
 func refused(err error, codes ...int) bool {
 	var api *apiError
 	if !errors.As(err, &api) {

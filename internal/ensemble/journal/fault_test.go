@@ -43,7 +43,7 @@ func (h *history) load(js []engine.Journal, each int) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// recovered waits for an append that is acknowledged after a moment.
+// recovered waits for an append that is acknowledged after since, and returns how long after.
 func (h *history) recovered(since time.Duration) time.Duration {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -57,7 +57,7 @@ func (h *history) recovered(since time.Duration) time.Duration {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			h.t.Fatalf("got no append acknowledged within 30 s, want some")
+			h.t.Fatalf("got no append acknowledged within 30 s, want at least one")
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (h *history) recovered(since time.Duration) time.Duration {
 func (h *history) record(name string, injected int, recovery time.Duration, j engine.Journal) {
 	h.t.Helper()
 	checked, lost := h.check(j)
-	h.t.Logf("%d appends, %d records acknowledged, %d calls without an answer", h.tried.Load(), checked,
+	h.t.Logf("%d appends, %d records acknowledged, %d calls failed", h.tried.Load(), checked,
 		h.failed.Load())
 	tally.Fault{
 		Name: name, Injected: injected, Checked: checked, Lost: lost, Wrong: h.wrong,
@@ -73,7 +73,7 @@ func (h *history) record(name string, injected int, recovery time.Duration, j en
 	}.Record(h.t)
 }
 
-// duration is how long a fault test goes on injecting.
+// duration returns how long a fault test injects faults.
 func duration(short time.Duration) time.Duration {
 	if tally.Long() {
 		return time.Minute
@@ -97,7 +97,7 @@ func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 	}
 }
 
-// pass lets time go by while a load runs.
+// pass waits while a load runs.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestFaultJournalLeaderStepsDown(t *testing.T) {
@@ -140,8 +140,8 @@ func TestFaultJournalServerRestarts(t *testing.T) {
 	h.record("journal: one of three servers restarts", injected, worst, js[0])
 }
 
-// The killed server is a process of its own, which gets no chance to flush or hand
-// over anything. At first it is the leader of the stream.
+// The killed server is a process of its own, so it cannot flush or hand over anything. The
+// first kill hits the leader of the stream.
 func TestFaultJournalServerIsKilled(t *testing.T) {
 	group := natstest.New(t, 3, natstest.Processes(2))
 	js := members(t, group, 0, 1)
@@ -155,7 +155,7 @@ func TestFaultJournalServerIsKilled(t *testing.T) {
 		if injected == 0 || rng.IntN(5) == 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			if !group.Lead(ctx, conn, stream, 2) {
-				t.Error("got another leader than the server to be killed, want that")
+				t.Error("got another stream leader than the server to kill")
 			}
 			cancel()
 		}
@@ -168,8 +168,8 @@ func TestFaultJournalServerIsKilled(t *testing.T) {
 	h.record("journal: one of three servers is killed", injected, worst, js[0])
 }
 
-// A leader that is cut off believes for seconds that it still is one. Whoever is
-// with it gets no answer, or a right one.
+// A leader that is cut off believes for seconds that it still leads. Its clients get an
+// error or a correct response, never a stale one.
 func TestFaultJournalLeaderIsCutOff(t *testing.T) {
 	group := natstest.New(t, 3)
 	js := members(t, group, 0, 1, 2)
@@ -188,7 +188,7 @@ func TestFaultJournalLeaderIsCutOff(t *testing.T) {
 		at := h.now()
 		group.Cut(leader)
 		h.recovered(at + time.Second)
-		// The others have written. Now ask the one that does not know.
+		// The other servers have accepted writes. Query the former leader, which has not seen them.
 		behind := h.client(100+injected, js[leader])
 		for range 5 {
 			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)

@@ -17,29 +17,29 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// history is what clients of one journal did, on several members at once, and what
-// they were told.
+// history records the calls of concurrent clients of one journal, on several members, and
+// their results.
 type history struct {
 	t     testing.TB
 	began time.Time
 	seed  uint64
 
 	mu      sync.Mutex
-	calls   []call
-	seen    map[uint64]string // by position, whoever read it; guarded by mu
-	wrong   int               // guarded by mu
+	calls   []call            // protected by mu
+	seen    map[uint64]string // record by position, over all readers; protected by mu
+	wrong   int               // protected by mu
 	tried   atomic.Int64
 	failed  atomic.Int64
-	success atomic.Int64 // the moment of the last acknowledged append, since began
+	success atomic.Int64 // when the last append was acknowledged, since began
 }
 
-// patience is how long a client waits for an answer.
+// patience is the timeout of a client's call.
 const patience = time.Second
 
-// call is an append or a look at the end.
+// call is an append or a call of Last.
 type call struct {
 	from, to time.Duration
-	last     uint64   // what was answered; 0 without an answer
+	last     uint64   // the returned position; 0 when the call failed
 	records  []string // of an append
 	conflict bool
 }
@@ -65,7 +65,7 @@ func (h *history) note(c call) {
 	h.calls = append(h.calls, c)
 }
 
-// see notes a record that was read; nobody may ever read another one there.
+// see records that a client read a record; every reader must get the same one there.
 func (h *history) see(position uint64, record string) {
 	h.mu.Lock()
 	before, known := h.seen[position]
@@ -76,13 +76,13 @@ func (h *history) see(position uint64, record string) {
 	}
 }
 
-// client is one sequential user of a member's journal.
+// client is one sequential client of a member's journal.
 type client struct {
 	h     *history
 	name  string
 	j     engine.Journal
 	rng   *rand.Rand
-	state []string // the whole journal as it was last read
+	state []string // the whole journal as last read
 	count int
 }
 
@@ -90,7 +90,7 @@ func (h *history) client(n int, j engine.Journal) *client {
 	return &client{h: h, name: fmt.Sprintf("c%d", n), j: j, rng: rand.New(rand.NewPCG(h.seed, uint64(n)))}
 }
 
-// run makes calls until the context ends.
+// run makes random calls until the context ends.
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.step(ctx)
@@ -110,18 +110,18 @@ func (c *client) step(ctx context.Context) {
 	}
 }
 
-// tolerate says whether an error is an honest one; it counts it.
+// tolerate counts a failed call and fails the test unless the error is retryable.
 func (c *client) tolerate(ctx context.Context, doing string, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	c.h.failed.Add(1)
 	if errs.KindOf(err) != errs.Unavailable && !errors.Is(err, engine.ErrCompacted) {
-		c.h.wrongf("%s: got error %v, want none or one that says to try again", doing, err)
+		c.h.wrongf("%s: got error %v, want none or a retryable one", doing, err)
 	}
 }
 
-// catchUp reads what is new.
+// catchUp reads the records since the last call.
 func (c *client) catchUp(ctx context.Context) error {
 	_, err := c.j.Replay(ctx, uint64(len(c.state)), func(position uint64, record []byte) error {
 		if want := uint64(len(c.state)) + 1; position != want {
@@ -139,7 +139,7 @@ func (c *client) catchUp(ctx context.Context) error {
 		return err
 	}
 	if r == nil {
-		c.h.wrongf("got no snapshot of a journal that is compacted, want one")
+		c.h.wrongf("got no snapshot of a compacted journal, want one")
 		return nil
 	}
 	text, err := io.ReadAll(r)
@@ -187,12 +187,12 @@ func (c *client) append(ctx context.Context) {
 		made.last = last
 		c.h.success.Store(int64(made.to))
 		if want := after + uint64(len(records)); last != want {
-			c.h.wrongf("append behind %d: got %d, want %d", after, last, want)
+			c.h.wrongf("append after %d: got %d, want %d", after, last, want)
 		}
 	case errors.Is(err, engine.ErrConflict):
 		made.conflict = true
 		if err := c.catchUp(ctx); err == nil && uint64(len(c.state)) == after {
-			c.h.wrongf("conflict behind %d: got nothing new, want the record that was faster", after)
+			c.h.wrongf("conflict after %d: got no new record, want the winning one", after)
 		}
 	default:
 		c.tolerate(ctx, "append", err)
@@ -221,15 +221,15 @@ func (c *client) snapshot(ctx context.Context) {
 	}
 }
 
-// check compares what everybody was told with what is there in the end, and
-// returns how many acknowledged records are there and how many are lost.
+// check compares the results that clients got with the final content of the journal. It
+// returns the number of acknowledged records, and how many of them are lost.
 func (h *history) check(j engine.Journal) (checked, lost int) {
 	h.t.Helper()
 	final := (&history{t: h.t, seen: h.seen}).client(0, j)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		// From the snapshot on, as a member that starts.
+		// Like a new member, final starts from the snapshot.
 		err := final.catchUp(ctx)
 		var last uint64
 		if err == nil {
@@ -239,7 +239,7 @@ func (h *history) check(j engine.Journal) (checked, lost int) {
 			break
 		}
 		if ctx.Err() != nil {
-			h.t.Fatalf("after the faults were over: got %d of %d records and error %v, want the journal",
+			h.t.Fatalf("after the faults: got %d of %d records and error %v, want the journal",
 				len(final.state), last, err)
 		}
 	}
@@ -252,7 +252,7 @@ func (h *history) check(j engine.Journal) (checked, lost int) {
 	}
 	for position, record := range h.seen {
 		if position > uint64(len(final.state)) || final.state[position-1] != record {
-			h.wrongf("position %d: got another record or none, want %q, which was read there", position, record)
+			h.wrongf("position %d: got another record or none, want %q, which a client read there", position, record)
 		}
 	}
 	for _, c := range h.calls {
@@ -270,13 +270,13 @@ func (h *history) checkAppend(c call, at map[string]uint64) (checked, lost int) 
 		case c.last > 0:
 			checked++
 			if position == 0 {
-				h.t.Errorf("record %q: got it lost, want it at %d, as was answered", record, c.last)
+				h.t.Errorf("record %q is lost, want it at %d, as acknowledged", record, c.last)
 				lost++
 			} else if want := c.last - uint64(len(c.records)-1-i); position != want {
 				h.wrongf("record %q: got it at %d, want it at %d", record, position, want)
 			}
 		case c.conflict && position != 0:
-			h.wrongf("record %q: got it at %d, want it nowhere, as was answered", record, position)
+			h.wrongf("record %q: got it at %d, want it nowhere, because its append conflicted", record, position)
 		case (position == 0) != (at[c.records[0]] == 0) || position != 0 && position != at[c.records[0]]+uint64(i):
 			h.wrongf("append of %q: got part of it, want all or none", c.records)
 		}
@@ -284,9 +284,9 @@ func (h *history) checkAppend(c call, at map[string]uint64) (checked, lost int) 
 	return checked, lost
 }
 
-// checkOrder checks that answers are in the order of time: whoever calls after a
-// position was answered is told of it or a later one; and nobody is told of what
-// nobody had begun to write.
+// checkOrder checks linearizability: a call that begins after another call returned a
+// position returns that position or a later one, and no call returns a position whose
+// append had not begun.
 func (h *history) checkOrder(at map[string]uint64) {
 	begun := map[uint64]time.Duration{} // by position
 	for _, c := range h.calls {
@@ -301,14 +301,14 @@ func (h *history) checkOrder(at map[string]uint64) {
 			continue
 		}
 		if began := begun[c.last]; began > c.to {
-			h.wrongf("got the end %d at %s, want one that was there: its append began at %s", c.last, c.to, began)
+			h.wrongf("got the end %d at %s, but its append began at %s", c.last, c.to, began)
 		}
 		for _, other := range h.calls {
 			if other.last == 0 || other.to >= c.from {
 				continue
 			}
 			if other.last > c.last || len(c.records) > 0 && other.last == c.last {
-				h.wrongf("got %d for a call at %s to %s, want more than the %d that was answered at %s", c.last, c.from,
+				h.wrongf("got %d for a call at %s to %s, want more than the %d returned at %s", c.last, c.from,
 					c.to, other.last, other.to)
 			}
 		}

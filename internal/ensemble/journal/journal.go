@@ -15,16 +15,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Headers of a message, so that who is told of it need not have it.
+// Message headers. The leader republishes headers only, so a member learns the positions
+// of a message without its body.
 const (
 	firstHeader = "Freshet-First"
 	lastHeader  = "Freshet-Last"
 )
 
-// maxMarks is how many messages' places are remembered.
+// maxMarks bounds the number of messages whose sequences and positions are cached.
 const maxMarks = 4096
 
-// mark is where a message is and which records it has.
+// mark maps a message's sequence to the positions of its records.
 type mark struct{ seq, first, last uint64 }
 
 // journal is one open journal.
@@ -32,19 +33,19 @@ type journal struct {
 	s       *Journals
 	name    string
 	stream  string
-	subject string // of its messages, before .r and .s
+	subject string // prefix of its subjects, before .r and .s
 
-	appending chan struct{} // held while publishing to the journal
-	saving    chan struct{} // held while saving a snapshot
+	appending chan struct{} // semaphore: held while publishing to the journal
+	saving    chan struct{} // semaphore: held while saving a snapshot
 	hints     *nats.Subscription
 
 	mu    sync.Mutex
-	tail  mark          // the last message known to be there; guarded by mu
-	marks []mark        // places of records, by sequence; guarded by mu
-	snap  pointer       // the latest snapshot known; guarded by mu
-	grown chan struct{} // closed when tail moves; guarded by mu
+	tail  mark          // last message known to be committed; protected by mu
+	marks []mark        // cache of messages with records, by sequence; protected by mu
+	snap  pointer       // latest known snapshot; protected by mu
+	grown chan struct{} // closed when tail advances; protected by mu
 
-	unconfirmed time.Time // when an entry was sent that nobody has confirmed; guarded by mu
+	unconfirmed time.Time // when a no-op entry was sent that is not confirmed yet, else zero; protected by mu
 }
 
 var _ engine.Journal = (*journal)(nil)
@@ -63,12 +64,12 @@ func newJournal(s *Journals, name string) *journal {
 func (j *journal) recordSubject() string   { return j.subject + ".r" }
 func (j *journal) snapshotSubject() string { return j.subject + ".s" }
 
-// start makes the stream when there is none, and learns where it ends.
+// start creates the stream if it is missing, subscribes to new tails and reads the tail.
 func (j *journal) start(ctx context.Context) error {
 	err := j.s.ensure(ctx, natsjs.StreamConfig{
 		Name:     j.stream,
 		Subjects: []string{j.subject + ".*"},
-		// Told by the leader when a message is there; only the headers.
+		// The leader republishes the headers of every committed message.
 		RePublish: &natsjs.RePublish{Source: ">", Destination: tailSubjects + ">", HeadersOnly: true},
 	})
 	if err != nil {
@@ -90,8 +91,8 @@ func (j *journal) start(ctx context.Context) error {
 	return err
 }
 
-// retry repeats what cannot be answered while leaders change. Each try has longer
-// than the one before.
+// retry repeats calls that fail while the servers elect a leader. Each attempt gets a
+// longer timeout than the one before.
 func retry(ctx context.Context, try func(ctx context.Context) error) error {
 	wait, answer := minBackoff, minAnswer
 	for {
@@ -108,7 +109,7 @@ func retry(ctx context.Context, try func(ctx context.Context) error) error {
 	}
 }
 
-// hint is told by the leader that a message is there.
+// hint handles a republished message: it notes the new tail.
 func (j *journal) hint(msg *nats.Msg) {
 	seq, err := sequence(msg)
 	first, err1 := strconv.ParseUint(msg.Header.Get(firstHeader), 10, 64)
@@ -118,7 +119,7 @@ func (j *journal) hint(msg *nats.Msg) {
 	}
 }
 
-// note remembers a message that is there for good.
+// note caches a message that is known to be committed, and advances the tail.
 func (j *journal) note(m mark) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -127,7 +128,7 @@ func (j *journal) note(m mark) {
 		close(j.grown)
 		j.grown = make(chan struct{})
 	}
-	if m.first > m.last { // a snapshot
+	if m.first > m.last { // a snapshot message has no records
 		return
 	}
 	i, known := slices.BinarySearchFunc(j.marks, m.seq, func(a mark, seq uint64) int { return cmpUint(a.seq, seq) })
@@ -150,16 +151,16 @@ func cmpUint(a, b uint64) int {
 	return 0
 }
 
-// end returns the last message known, and a channel that is closed when there is
-// a later one.
+// end returns the last message known and a channel that is closed when a later one is
+// known.
 func (j *journal) end() (mark, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.tail, j.grown
 }
 
-// look asks the leader where the journal ends, and notes it. Who was the leader
-// may answer, too.
+// look reads the end of the journal from the leader and notes it. A former leader that is
+// cut off may respond too, so the result can be stale.
 func (j *journal) look(ctx context.Context) (*natsjs.StreamInfo, error) {
 	for {
 		info, err := j.s.info(ctx, j.stream, "")
@@ -173,15 +174,15 @@ func (j *journal) look(ctx context.Context) (*natsjs.StreamInfo, error) {
 		if err == nil {
 			return info, nil
 		}
-		// It was a snapshot's that another has replaced meanwhile, and there is a
-		// later one.
+		// The message pointed to a snapshot. A later snapshot has replaced and purged it
+		// since, so the stream has a later last message.
 		if !errors.Is(err, errNoMessage) || !pause(ctx, minBackoff) {
 			return nil, err
 		}
 	}
 }
 
-// read gets the message at a sequence from the leader, and notes it.
+// read reads the message at a sequence from the leader and notes it.
 func (j *journal) read(ctx context.Context, seq uint64) (*message, error) {
 	found, err := j.s.get(ctx, j.stream, getRequest{Seq: seq})
 	if err != nil {
@@ -211,8 +212,8 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 	return tail.last, nil
 }
 
-// barrier returns when the tail is at least what anybody was acknowledged before
-// the call.
+// barrier returns when the known tail includes every append that any member had
+// acknowledged before the call.
 func (j *journal) barrier(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		began := time.Now()
@@ -233,14 +234,14 @@ func (j *journal) barrier(ctx context.Context) error {
 	})
 }
 
-// errNoMajority says that the answer may be an old one.
-var errNoMajority = errors.New("the server that leads the stream has not heard from a majority since")
+// errNoMajority is returned when the response may come from a former leader.
+var errNoMajority = errors.New("stream leader has had no contact with a majority since the call began")
 
-// confirm has the leader commit an entry that changes nothing.
+// confirm makes the leader commit an entry without effect.
 //
-// A leader that is cut off takes the entry and cannot commit it, and each one that
-// it took keeps it seconds longer from following the next leader. So there is no
-// second one until it has heard from a majority after the first.
+// A leader that is cut off accepts the entry and cannot commit it. Each entry that it has
+// accepted delays it by seconds from following the next leader. So confirm sends no second
+// entry until the leader has been in contact with a majority after the first one.
 func (j *journal) confirm(ctx context.Context) error {
 	now := time.Now()
 	j.mu.Lock()
@@ -270,9 +271,9 @@ func (j *journal) setUnconfirmed(at time.Time) {
 	j.unconfirmed = at
 }
 
-// led says whether the server that answered was the leader at some moment since: a
-// majority, itself included, has talked to it as such within that time. Whoever
-// had elected another by then would not have.
+// led reports whether the responding server was the leader at some moment within the given
+// time: a majority, including the server itself, has been in contact with it as the leader
+// since then. Servers that had elected another leader would not have been.
 func led(info *natsjs.StreamInfo, since time.Duration) bool {
 	if info.Cluster == nil || len(info.Cluster.Replicas) == 0 {
 		return true

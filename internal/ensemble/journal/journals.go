@@ -15,20 +15,20 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Options says whose journals these are.
+// Options configures the journals of one cluster.
 type Options struct {
-	// Prefix tells the journals of one cluster from those of others: its uid.
+	// Prefix separates the journals of this cluster from those of others: the cluster's uid.
 	Prefix string
-	// Replicas is how many servers keep each journal: 1, 3 or 5.
+	// Replicas is the number of servers that store each journal: 1, 3 or 5.
 	Replicas int
-	// Timeout bounds a call whose caller sets no bound; 0 means 10 s.
+	// Timeout bounds a call whose context has no deadline; 0 means 10 s.
 	Timeout time.Duration
 }
 
 const (
 	defaultTimeout = 10 * time.Second
-	pollInterval   = 5 * time.Second // between looks at a journal that nobody tells us about
-	maxNameBytes   = 100             // of a journal or a cluster
+	pollInterval   = 5 * time.Second // average time between two polls of the journals' tails
+	maxNameBytes   = 100             // limit for the name of a journal or a cluster
 
 	journalSubjects  = "freshet.journal."
 	snapshotSubjects = "freshet.snapshot."
@@ -41,16 +41,16 @@ type Journals struct {
 	js   natsjs.JetStream
 	opts Options
 
-	ctx    context.Context // the life of everything, ended by Close
+	ctx    context.Context // lifetime of all calls and goroutines; Close cancels it
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*journal // guarded by mu
+	open map[string]*journal // protected by mu
 }
 
-// Open prepares a cluster's journals. The connection is the caller's and must
-// outlive them.
+// Open creates the cluster's snapshot stream if it is missing and starts polling. The
+// caller owns the connection and must keep it open until Close returns.
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 	if o.Prefix == "" || len(o.Prefix) > maxNameBytes || o.Replicas < 1 {
 		return nil, fmt.Errorf("%w: journals need a prefix of 1 to %d bytes and a number of replicas",
@@ -83,7 +83,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 	return s, nil
 }
 
-// Close ends every call. The connection stays open.
+// Close cancels all calls and stops polling. The connection stays open.
 func (s *Journals) Close() {
 	s.cancel(engine.ErrClosed)
 	s.mu.Lock()
@@ -94,10 +94,10 @@ func (s *Journals) Close() {
 	s.wg.Wait()
 }
 
-// Journal opens the named journal, creating it when it is new.
+// Journal opens the named journal and creates it if it does not exist.
 func (s *Journals) Journal(ctx context.Context, name string) (engine.Journal, error) {
 	if name == "" || len(name) > maxNameBytes {
-		return nil, fmt.Errorf("%w: a journal's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+		return nil, fmt.Errorf("%w: journal name must have 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
 	}
 	ctx, leave, err := s.enter(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Journals) Journal(ctx context.Context, name string) (engine.Journal, er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if other := s.open[name]; other != nil { // somebody was faster
+	if other := s.open[name]; other != nil { // a concurrent call opened it first
 		_ = j.hints.Unsubscribe()
 		return other, nil
 	}
@@ -127,7 +127,7 @@ func (s *Journals) find(name string) *journal {
 	return s.open[name]
 }
 
-// Names lists the journals that there are.
+// Names lists the existing journals of the cluster.
 func (s *Journals) Names(ctx context.Context) ([]string, error) {
 	streams, err := s.streams(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Journals) streams(ctx context.Context) ([]string, error) {
 	return ours, nil
 }
 
-// Destroy removes the journals and their snapshots for good.
+// Destroy permanently removes the journals and their snapshots.
 func (s *Journals) Destroy(ctx context.Context) error {
 	ours, err := s.streams(ctx)
 	if err != nil {
@@ -181,10 +181,11 @@ func (s *Journals) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// bucket is the stream of snapshots, and what names of journals begin with.
+// bucket returns the name of the snapshot stream, which is also the prefix of the journals'
+// stream names.
 func (s *Journals) bucket() string { return "J_" + token(s.opts.Prefix) }
 
-// ensure makes a stream when there is none.
+// ensure creates a stream if it does not exist.
 func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
 	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true,
 		natsjs.DiscardNew, true
@@ -200,8 +201,8 @@ func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
 	})
 }
 
-// poll looks at every journal now and then: what others write is told by a
-// message that may get lost.
+// poll regularly refreshes the tail of every open journal, because the republished
+// messages that announce other members' writes can get lost.
 func (s *Journals) poll() {
 	for pause(s.ctx, pollInterval/2+rand.N(pollInterval)) {
 		s.mu.Lock()
@@ -212,13 +213,13 @@ func (s *Journals) poll() {
 		s.mu.Unlock()
 		for _, j := range open {
 			ctx, cancel := context.WithTimeout(s.ctx, minAnswer)
-			_, _ = j.look(ctx) // the next one may succeed
+			_, _ = j.look(ctx) // the next poll may succeed
 			cancel()
 		}
 	}
 }
 
-// pause waits and says whether to go on.
+// pause waits for d and returns false if the context ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -230,8 +231,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// token makes a name usable as part of a subject and of a stream's name, and
-// different names different.
+// token encodes a name for use in subjects and stream names. Different names get different
+// tokens.
 func token(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -244,7 +245,7 @@ func token(name string) string {
 	return b.String()
 }
 
-// untoken is the name that token was given.
+// untoken returns the name of an encoded token.
 func untoken(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

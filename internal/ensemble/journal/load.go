@@ -34,13 +34,13 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	return p.Position, &snapshotReader{ctx: reading, cancel: cancel, j: j, p: p, next: 1, sum: sha256.New()}, nil
 }
 
-// snapshotReader reads a snapshot batch by batch, and checks it at the end.
+// snapshotReader reads a snapshot in batches of chunks and verifies the checksum at the end.
 type snapshotReader struct {
-	ctx    context.Context // of who loads it, ended by Close
+	ctx    context.Context // derived from the caller's; Close cancels it
 	cancel context.CancelFunc
 	j      *journal
 	p      pointer
-	next   uint64 // sequence of the next chunk, or one before it
+	next   uint64 // sequence of the next chunk, or of an earlier message
 	chunks int
 	bytes  int64
 	sum    hash.Hash
@@ -66,10 +66,12 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// check returns io.EOF when everything was there.
+// check returns io.EOF when the size and the checksum of the snapshot match.
 func (r *snapshotReader) check() error {
 	if got := hex.EncodeToString(r.sum.Sum(nil)); r.bytes != r.p.Bytes || got != r.p.SHA256 {
-		return fmt.Errorf("%w: the snapshot of journal %q at position %d has %d bytes with the checksum %s, want %d with %s", engine.ErrCorrupt, r.j.name, r.p.Position, r.bytes, got, r.p.Bytes, r.p.SHA256)
+		return fmt.Errorf("%w: snapshot of journal %q at position %d has %d bytes with checksum %s, "+
+			"want %d bytes with checksum %s",
+			engine.ErrCorrupt, r.j.name, r.p.Position, r.bytes, got, r.p.Bytes, r.p.SHA256)
 	}
 	return io.EOF
 }
@@ -102,8 +104,8 @@ func (r *snapshotReader) load() error {
 	return nil
 }
 
-// missing says why a chunk is not there: later snapshots have taken its place, or
-// it is lost.
+// missing returns why a chunk does not exist: ErrCompacted when a later snapshot replaced
+// this one, else ErrCorrupt.
 func (r *snapshotReader) missing(ctx context.Context) error {
 	p, err := r.j.latest(ctx)
 	if err != nil {
@@ -115,7 +117,7 @@ func (r *snapshotReader) missing(ctx context.Context) error {
 	return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunks, r.p.Chunks)
 }
 
-// Close lets the snapshot go.
+// Close cancels reading.
 func (r *snapshotReader) Close() error {
 	r.cancel()
 	return nil

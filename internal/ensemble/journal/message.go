@@ -8,9 +8,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// A message is version, kind, id, position of the first record (uvarint), number
-// of records (uvarint); then each record as length (uvarint) and bytes, or for a
-// snapshot what package snapshot.go writes; then a checksum of all that.
+// A message is encoded as version, kind, id, position of the first record (uvarint) and
+// number of records (uvarint); then each record as length (uvarint) and bytes, or for a
+// snapshot the JSON of its pointer (snapshot.go); then a CRC-32C of all that.
 const (
 	messageVersion = 1
 	kindRecords    = 'r'
@@ -23,15 +23,15 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // message is one message of a journal's stream.
 type message struct {
-	seq   uint64 // where it is, once it is there
+	seq   uint64 // its sequence in the stream
 	kind  byte
-	id    [idBytes]byte // of the append, to tell ours from others'
+	id    [idBytes]byte // random, identifies the publisher's own message
 	first uint64        // position of the first record; for a snapshot, of the next one
 	count uint64
-	body  []byte // the records, or the snapshot
+	body  []byte // the encoded records, or the JSON of the snapshot pointer
 }
 
-// last is the position of the last record at or before the message.
+// last returns the position of the last record at or before the message.
 func (m *message) last() uint64 { return m.first + m.count - 1 }
 
 func encodeRecords(id [idBytes]byte, first uint64, records [][]byte) []byte {
@@ -62,20 +62,20 @@ func seal(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decode reads a message. Its body is part of data.
+// decode decodes a message. Its body aliases data.
 func decode(seq uint64, data []byte) (*message, error) {
 	bad := func(what string) error {
-		return fmt.Errorf("%w: message %d of a journal: %s", engine.ErrCorrupt, seq, what)
+		return fmt.Errorf("%w: journal message %d: %s", engine.ErrCorrupt, seq, what)
 	}
 	if len(data) < 2+idBytes+checksumBytes {
-		return nil, bad("it is too short")
+		return nil, bad("too short")
 	}
 	data, sum := data[:len(data)-checksumBytes], data[len(data)-checksumBytes:]
 	if binary.BigEndian.Uint32(sum) != crc32.Checksum(data, castagnoli) {
-		return nil, bad("its checksum does not match")
+		return nil, bad("checksum does not match")
 	}
 	if data[0] != messageVersion {
-		return nil, fmt.Errorf("%w: message %d of a journal has format %d", engine.ErrNewerFormat, seq, data[0])
+		return nil, fmt.Errorf("%w: journal message %d has format %d", engine.ErrNewerFormat, seq, data[0])
 	}
 	m := &message{seq: seq, kind: data[1]}
 	data = data[2+copy(m.id[:], data[2:]):]
@@ -84,18 +84,18 @@ func decode(seq uint64, data []byte) (*message, error) {
 		m.count, m.body, ok = uvarint(data)
 	}
 	if !ok || m.first == 0 || (m.kind == kindRecords) == (m.count == 0) {
-		return nil, bad("its positions make no sense")
+		return nil, bad("positions are inconsistent")
 	}
 	return m, nil
 }
 
-// records calls visit for each record behind a position.
+// records calls visit for each record after a position.
 func (m *message) records(after uint64, visit func(position uint64, record []byte) error) error {
 	rest := m.body
 	for position := m.first; position <= m.last(); position++ {
 		n, behind, ok := uvarint(rest)
 		if !ok || n > uint64(len(behind)) {
-			return fmt.Errorf("%w: message %d of a journal ends within record %d", engine.ErrCorrupt, m.seq, position)
+			return fmt.Errorf("%w: journal message %d ends within record %d", engine.ErrCorrupt, m.seq, position)
 		}
 		rest = behind[n:]
 		if position <= after {

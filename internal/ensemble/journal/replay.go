@@ -29,7 +29,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 	tail, _ := j.end()
 	last := after
 	for last < tail.last {
-		// Each part has the whole time, since a long journal may take a while.
+		// Each batch gets the full timeout, because a long journal takes longer to read.
 		ctx, leave, err := j.s.enter(parent)
 		if err != nil {
 			return last, err
@@ -50,7 +50,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 	return last, nil
 }
 
-// part visits some of the records behind last up to end, and moves last.
+// part visits a batch of the records after last up to end, and advances last.
 func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func(uint64, []byte) error) error {
 	if *last < j.compacted() {
 		return engine.ErrCompacted
@@ -77,7 +77,7 @@ func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func
 		}
 		if m.first > *last+1 {
 			if i > 0 {
-				return nil // part of the answer was lost on its way; ask again
+				return nil // part of the response was lost in transit; the caller reads again
 			}
 			return j.explain(ctx, *last)
 		}
@@ -102,15 +102,15 @@ func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func
 	return nil
 }
 
-// compacted is the position of the latest snapshot known.
+// compacted returns the position of the latest known snapshot.
 func (j *journal) compacted() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.snap.Position
 }
 
-// explain says why there is no record behind a position: a snapshot has taken its
-// place, or it is lost.
+// explain returns why no record exists after a position: ErrCompacted when a snapshot
+// replaced it, else ErrCorrupt.
 func (j *journal) explain(ctx context.Context, last uint64) error {
 	if _, err := j.latest(ctx); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (j *journal) explain(ctx context.Context, last uint64) error {
 	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
 }
 
-// place returns the sequence of the message with a position, or one before it
-// with no record between.
+// place returns the sequence of the message that contains a position, or an earlier
+// sequence with no record in between.
 func (j *journal) place(ctx context.Context, position uint64) (uint64, error) {
 	j.mu.Lock()
 	snap := j.snap
@@ -146,7 +146,7 @@ func (j *journal) place(ctx context.Context, position uint64) (uint64, error) {
 	return j.search(ctx, position)
 }
 
-// search finds a position between the ends of the stream.
+// search finds the message that contains a position by binary search over the stream.
 func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
 	low := uint64(1)
 	tail, _ := j.end()
@@ -164,7 +164,7 @@ func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if found.seq == 0 { // no records from there on
+		if found.seq == 0 { // no record message at or after middle
 			high = middle - 1
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 	"freshet/test/tally"
 )
 
-// owners is a state machine of names that belong to whoever was first.
+// owners is a state machine that assigns each name to the first claimant.
 type owners map[string]string
 
 func (o owners) Clone() owners { return maps.Clone(o) }
@@ -66,7 +66,7 @@ func openMachine(t testing.TB, j engine.Journal) *statemachine.Machine[owners] {
 		SnapshotBytes: 2 << 10, AppendTimeout: patience, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		t.Fatalf("opening a replica: got error %v, want none", err)
+		t.Fatalf("opening a state machine: got error %v, want none", err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
 	return m
@@ -74,13 +74,13 @@ func openMachine(t testing.TB, j engine.Journal) *statemachine.Machine[owners] {
 
 var errTaken = errors.New("taken")
 
-// claims is a race of members for names.
+// claims has members compete for names.
 type claims struct {
 	t        testing.TB
 	machines []*statemachine.Machine[owners]
 
 	mu     sync.Mutex
-	won    map[string]string // as answered; guarded by mu
+	won    map[string]string // owner by name, of acknowledged claims; protected by mu
 	wrong  atomic.Int64
 	failed atomic.Int64
 	done   atomic.Int64
@@ -91,7 +91,7 @@ func (c *claims) wrongf(format string, args ...any) {
 	c.t.Errorf(format, args...)
 }
 
-// claim lets one member ask for a name, and then looks at every member.
+// claim makes one member claim a name, and then reads the name through every member.
 func (c *claims) claim(ctx context.Context, member int, name, who string) {
 	m := c.machines[member]
 	state, err := m.Update(ctx, func(o owners) ([][]byte, error) {
@@ -116,7 +116,7 @@ func (c *claims) claim(ctx context.Context, member int, name, who string) {
 		c.done.Add(1)
 	case errors.Is(err, errTaken):
 		if m.View()[name] == "" {
-			c.wrongf("member %d says that %s is taken: got no owner, want one", member, name)
+			c.wrongf("member %d reports that %s is taken: got no owner, want one", member, name)
 		}
 	default:
 		c.tolerate(ctx, err)
@@ -125,7 +125,7 @@ func (c *claims) claim(ctx context.Context, member int, name, who string) {
 	c.look(ctx, name, who, err == nil)
 }
 
-// look reads a name that was taken, locally on each member behind the barrier.
+// look reads a claimed name from each member's state machine after a read barrier.
 func (c *claims) look(ctx context.Context, name, who string, ours bool) {
 	for i, m := range c.machines {
 		fresh, err := m.Fresh(ctx)
@@ -134,7 +134,7 @@ func (c *claims) look(ctx context.Context, name, who string, ours bool) {
 			continue
 		}
 		if got := fresh[name]; got == "" || ours && got != who {
-			c.wrongf("member %d behind its read barrier: got owner %q of %s, want %s", i, got, name, who)
+			c.wrongf("member %d after its read barrier: got owner %q of %s, want %s", i, got, name, who)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (c *claims) tolerate(ctx context.Context, err error) {
 	}
 	c.failed.Add(1)
 	if errs.KindOf(err) != errs.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
-		c.wrongf("got error %v, want none or one that says to try again", err)
+		c.wrongf("got error %v, want none or a retryable one", err)
 	}
 }
 
@@ -165,8 +165,8 @@ func (c *claims) run(seed uint64, each int) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// agree waits until all members have the same state, and returns how many claims
-// that were won are not in it.
+// agree waits until all members have the same state, and returns the number of
+// acknowledged claims that are missing in it.
 func (c *claims) agree() (lost int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -189,7 +189,7 @@ func (c *claims) agree() (lost int) {
 	}
 	for name, who := range c.won {
 		if states[0][name] != who {
-			c.t.Errorf("%s: got owner %q, want %s, as was answered", name, states[0][name], who)
+			c.t.Errorf("%s: got owner %q, want %s, as acknowledged", name, states[0][name], who)
 			lost++
 		}
 	}
@@ -227,7 +227,7 @@ func TestFaultReplicasUnderLeaderChanges(t *testing.T) {
 	}
 	stop()
 	lost := c.agree()
-	t.Logf("%d names claimed, %d calls without an answer", c.done.Load(), c.failed.Load())
+	t.Logf("%d names claimed, %d calls failed", c.done.Load(), c.failed.Load())
 	tally.Fault{
 		Name: "journal: three state machines while leaders change", Injected: injected,
 		Checked: int(c.done.Load()), Lost: lost, Wrong: int(c.wrong.Load()), Recovery: worst,

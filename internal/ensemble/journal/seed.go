@@ -12,10 +12,9 @@ import (
 	"freshet/internal/storage/journalcopy"
 )
 
-// Seed brings a journal that was kept elsewhere into the new one of the same name: its
-// snapshot, and the records behind that, at the positions that they have. Nobody else
-// may write to the new one before it returns nil. What was cut short is finished by
-// calling it again.
+// Seed copies a journal from another store into the new journal of the same name: its
+// snapshot and the records after it, at their original positions. No other writer may use
+// the new journal until Seed returns nil. Calling Seed again continues an interrupted copy.
 func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (err error) {
 	opened, err := s.Journal(ctx, name)
 	if err != nil {
@@ -35,7 +34,7 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 	}
 	if tail, _ := j.end(); tail.seq == 0 && position > 0 {
 		if err := j.seedSnapshot(ctx, position, state); err != nil {
-			return j.failed(ctx, "bringing in the snapshot of", err)
+			return j.failed(ctx, "copying the snapshot of", err)
 		}
 	}
 	if err := journalcopy.Records(ctx, from, opened, max(position, last)); err != nil {
@@ -50,12 +49,12 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 		return err
 	}
 	if got != want {
-		return fmt.Errorf("%w: journal %q has other records than the one that it was made of", engine.ErrCorrupt, name)
+		return fmt.Errorf("%w: journal %q differs from its source after copying", engine.ErrCorrupt, name)
 	}
 	return nil
 }
 
-// seedSnapshot begins the journal with a snapshot.
+// seedSnapshot writes a snapshot as the first message of the journal.
 func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Reader) error {
 	w := &snapshotWriter{ctx: ctx, j: j, sum: sha256.New(), p: pointer{ID: snapshotID(position), Position: position}}
 	if _, err := io.Copy(w, state); err != nil {

@@ -13,7 +13,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// journalText is everything that a journal has.
+// journalText returns the snapshot and all records of a journal as text.
 func journalText(t *testing.T, j engine.Journal) []string {
 	t.Helper()
 	var all []string
@@ -39,8 +39,8 @@ func journalText(t *testing.T, j engine.Journal) []string {
 	return all
 }
 
-// TestSeed brings journals of a store into streams: the same snapshot, records and
-// positions, also when it is called again, and the journal can be written after it.
+// TestSeed copies journals of a store into streams. The copies have the same snapshot,
+// records and positions, a repeated Seed changes nothing, and appends work afterwards.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	store, err := pebble.Open(t.TempDir(), pebble.Options{})
@@ -90,7 +90,7 @@ func TestSeed(t *testing.T) {
 			t.Errorf("%s: got %d entries, want %d", c.name, len(got), len(want))
 		}
 		if last, err := seeded.Append(t.Context(), c.records, []byte("later")); err != nil || last != c.records+1 {
-			t.Errorf("%s: append behind the end: got %d, %v", c.name, last, err)
+			t.Errorf("%s: append after the end: got %d, %v", c.name, last, err)
 		}
 	}
 	other, err := to.Journal(t.Context(), "another")
@@ -105,7 +105,7 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := to.Seed(t.Context(), "another", from); !errors.Is(err, engine.ErrCorrupt) {
-		t.Errorf("a journal that has other records: got %v, want %v", err, engine.ErrCorrupt)
+		t.Errorf("seeding a journal that has other records: got %v, want %v", err, engine.ErrCorrupt)
 	}
 	made = append(made, "another")
 	names, err := to.Names(t.Context())

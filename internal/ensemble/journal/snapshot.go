@@ -24,20 +24,20 @@ const (
 	cleanTimeout  = 10 * time.Second
 )
 
-// pointer says which snapshot is the latest, and where it is.
+// pointer identifies the latest snapshot and describes its chunks.
 type pointer struct {
 	ID       string `json:"id"`       // part of the subject of its chunks
 	Position uint64 `json:"position"` // of the last record in it
-	Sequence uint64 `json:"sequence"` // of the message with that record, or one before the next
+	Sequence uint64 `json:"sequence"` // of the message with that record, or earlier with no record in between
 	Chunks   int    `json:"chunks"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
-	Previous uint64 `json:"previous"` // position of the snapshot before, which is kept
+	Previous uint64 `json:"previous"` // position of the previous snapshot, which is kept
 
-	seq uint64 // of the message that says so
+	seq uint64 // of the message that contains this pointer
 }
 
-// latest asks the leader for the latest snapshot and notes it.
+// latest reads the pointer to the latest snapshot from the leader and notes it.
 func (j *journal) latest(ctx context.Context) (pointer, error) {
 	found, err := j.s.get(ctx, j.stream, getRequest{LastFor: j.snapshotSubject()})
 	if err != nil && !errors.Is(err, errNoMessage) {
@@ -50,15 +50,15 @@ func (j *journal) latest(ctx context.Context) (pointer, error) {
 			return pointer{}, err
 		}
 		if err := json.Unmarshal(m.body, &p); err != nil {
-			return pointer{}, fmt.Errorf("%w: message %d of journal %q names no snapshot: %w", engine.ErrCorrupt,
-				m.seq, j.name, err)
+			return pointer{}, fmt.Errorf("%w: decoding the snapshot pointer in message %d of journal %q: %w",
+				engine.ErrCorrupt, m.seq, j.name, err)
 		}
 		p.seq = m.seq
 	}
 	return j.noteSnapshot(p), nil
 }
 
-// noteSnapshot remembers a snapshot that is durable, and returns the latest known.
+// noteSnapshot caches a durable snapshot's pointer and returns the latest known one.
 func (j *journal) noteSnapshot(p pointer) pointer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	}
 	place, current, err := j.prepare(ctx, position)
 	if err != nil || position < current.Position {
-		return j.mayFail(ctx, err) // without one, somebody has saved a later state
+		return j.mayFail(ctx, err) // err is nil when a later snapshot exists
 	}
 	w := &snapshotWriter{ctx: parent, j: j, sum: sha256.New()}
 	w.p = pointer{ID: snapshotID(position), Position: position, Sequence: place}
@@ -116,7 +116,7 @@ func (j *journal) mayFail(ctx context.Context, err error) error {
 	return j.failed(ctx, "saving a snapshot of", err)
 }
 
-// prepare finds the message with a position and the latest snapshot.
+// prepare returns the sequence of the message with a position, and the latest snapshot.
 func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, current pointer, err error) {
 	err = retry(ctx, func(ctx context.Context) error {
 		if tail, _ := j.end(); position > tail.last {
@@ -125,7 +125,7 @@ func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, c
 			}
 		}
 		if tail, _ := j.end(); position > tail.last {
-			return fmt.Errorf("%w: a snapshot at position %d of a journal that ends at %d", engine.ErrInvalid,
+			return fmt.Errorf("%w: snapshot position %d is past the end of the journal, %d", engine.ErrInvalid,
 				position, tail.last)
 		}
 		if current, err = j.latest(ctx); err != nil || position < current.Position {
@@ -139,22 +139,22 @@ func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, c
 	return place, current, err
 }
 
-// snapshotID begins with the position, so that one can see which are outdated.
+// snapshotID begins with the position, so that outdated chunks can be found by subject.
 func snapshotID(position uint64) string {
 	return strconv.FormatUint(position, 10) + "-" + rand.Text()
 }
 
-// install makes a snapshot whose chunks are durable the latest one, and drops what
-// it replaces. With an error, maybe says that it may have become the latest all the
-// same, so its chunks have to stay: the journal would be lost without them. If it has
-// not, a later one removes them.
+// install makes a snapshot whose chunks are durable the latest one, and removes what it
+// replaces. When it returns an error and maybe is true, the snapshot may have become
+// the latest one. Its chunks must stay then, because the journal's state would be lost
+// without them. If it is not the latest one, a later snapshot removes its chunks.
 func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error) {
 	ctx, leave, err := j.enterAppending(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	errLater := errors.New("there is a later snapshot")
+	errLater := errors.New("later snapshot exists")
 	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
 		var current pointer
 		err := retry(ctx, func(ctx context.Context) (err error) {
@@ -188,8 +188,8 @@ func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error
 	return false, nil
 }
 
-// clean removes what a snapshot has made superfluous. What it cannot remove now
-// the next one will.
+// clean removes messages and chunks that a snapshot has replaced. It ignores errors,
+// because the next snapshot removes the rest.
 func (j *journal) clean(ctx context.Context, p pointer) {
 	before := p.Sequence
 	if m, err := j.read(ctx, p.Sequence); err == nil && m.last() <= p.Position {
@@ -206,22 +206,22 @@ func (j *journal) clean(ctx context.Context, p pointer) {
 	for subject := range info.State.Subjects {
 		id := subject[strings.LastIndexByte(subject, '.')+1:]
 		position, _, _ := strings.Cut(id, "-")
-		// A snapshot before the previous one can never become the latest, even if
-		// somebody is still writing it.
+		// A snapshot before the previous one can never become the latest, even if a member
+		// is still writing it.
 		if n, err := strconv.ParseUint(position, 10, 64); err == nil && n < p.Previous && id != p.ID {
 			_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: subject})
 		}
 	}
 }
 
-// discard removes the chunks of a snapshot that did not become one.
+// discard removes the chunks of a snapshot that was not installed.
 func (j *journal) discard(id string) {
 	ctx, cancel := context.WithTimeout(j.s.ctx, cleanTimeout)
 	defer cancel()
-	_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: j.chunkSubject(id)}) // else the next save does
+	_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: j.chunkSubject(id)}) // a later snapshot removes the rest
 }
 
-// snapshotWriter cuts a snapshot into chunks.
+// snapshotWriter splits a snapshot into chunks and publishes them.
 type snapshotWriter struct {
 	ctx context.Context
 	j   *journal
@@ -245,7 +245,7 @@ func (w *snapshotWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush publishes a chunk. The server takes the same one only once.
+// flush publishes a chunk. The server deduplicates retries by the message id.
 func (w *snapshotWriter) flush() error {
 	if len(w.buf) == 0 {
 		return nil

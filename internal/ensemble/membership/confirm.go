@@ -14,29 +14,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Confirm returns when every other member has heard of something that was just
-// stored, or cannot answer anybody any more. tell has one of them hear of it, and is
-// repeated until it succeeds.
+// Confirm returns when every other member has applied a change that was just stored, or can
+// no longer serve clients. notify is called for each member and retried until it succeeds.
 //
-// Who was there is asked of etcd after the store: a member that comes later finds
-// what was stored. One that does not answer for the time of a lease
-// loses it, and has noticed when that time has passed once more. So Confirm is bounded
-// while there is a majority; without one it waits until there is, or the context ends.
+// Confirm reads the list of members from etcd after the change was stored, so a member that
+// joins later reads the change itself. A member that does not respond for the time to live
+// of a lease is fenced: its lease is revoked, and it has noticed after the same time again.
+// So Confirm is bounded while there is a majority. Without a majority it waits until there
+// is one or the context ends.
 func (g *Group) Confirm(ctx context.Context, tell func(ctx context.Context, member Record) error) error {
 	present, err := g.present(ctx)
 	if err != nil {
 		return err
 	}
 	problems := make([]error, len(present))
-	var asked sync.WaitGroup
+	var calls sync.WaitGroup
 	for i, member := range present {
-		asked.Go(func() { problems[i] = g.confirm(ctx, member, tell) })
+		calls.Go(func() { problems[i] = g.confirm(ctx, member, tell) })
 	}
-	asked.Wait()
+	calls.Wait()
 	return errors.Join(problems...)
 }
 
-// present are the other members that may be answering clients at this moment.
+// present returns the other members that may be serving clients at this moment.
 func (g *Group) present(ctx context.Context) (list []Record, err error) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, callTimeout)
@@ -51,7 +51,7 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 					lease := kv.Lease
 					if _, err := fmt.Sscanf(strings.TrimPrefix(string(kv.Key), g.key("leaving/")), "%x",
 						&lease); err != nil {
-						lease = kv.Lease // one that is live
+						lease = kv.Lease // a key below live/
 					}
 					if record, ok := decode(kv.Value, lease); ok && record.Name != g.opts.Self.Name {
 						list = append(list, record)
@@ -62,12 +62,12 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 		}
 		g.pause(ctx)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("asking who is in the group: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("listing the members of the ensemble: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// confirm has one member told, or waits for its end.
+// confirm notifies one member, or waits until its lease has ended.
 func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Context, Record) error) error {
 	began := time.Now()
 	for {
@@ -80,12 +80,12 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 		if gone, err := g.gone(ctx, member); err == nil && gone {
 			return nil
 		}
-		if time.Since(began) > g.ttl { // it renews its lease, or had just done so
-			g.opts.Log.Warn("a member does not answer the others, and loses its lease",
-				slog.String("member", member.Name), slog.String("error", err.Error()))
+		if time.Since(began) > g.ttl { // its lease had just been renewed, or still is
+			g.opts.Log.Warn("member does not respond to the other members; its lease is revoked",
+				slog.String("member", member.Name), slog.Any("error", err))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
-				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again",
-					slog.String("error", err.Error()))
+				g.opts.Log.Warn("revoking the lease of a member failed; retrying",
+					slog.String("member", member.Name), slog.Any("error", err))
 			}
 		}
 		g.pause(ctx)
@@ -95,8 +95,8 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 	}
 }
 
-// lookAfter calls the other members every now and then, and takes the leases of those
-// whose machines say that they have gone.
+// lookAfter regularly calls the other members and fences those whose machine refuses the
+// connection.
 func (g *Group) lookAfter(ctx context.Context) {
 	refused := map[clientv3.LeaseID]int{}
 	tick := time.NewTicker(g.ttl / (2 * share))
@@ -116,24 +116,25 @@ func (g *Group) lookAfter(ctx context.Context) {
 				continue
 			}
 			level := slog.LevelWarn
-			if !member.Ready { // it has said that it stops, or had not begun
+			if !member.Ready { // it announced its shutdown, or has not become ready
 				level = slog.LevelInfo
 			}
-			g.opts.Log.Log(ctx, level, "nobody listens any more where a member was, and it loses its lease",
+			g.opts.Log.Log(ctx, level, "member refuses connections, so its process has ended; its lease is revoked",
 				slog.String("member", member.Name))
 			if err := g.fence(ctx, member); err != nil && ctx.Err() == nil {
-				g.opts.Log.Warn("the lease of a member could not be taken from it; trying again",
-					slog.String("error", err.Error()))
+				g.opts.Log.Warn("revoking the lease of a member failed; retrying",
+					slog.String("member", member.Name), slog.Any("error", err))
 			}
 		}
 		refused = now
 	}
 }
 
-// goneAfter is how often in a row nobody may listen.
+// goneAfter is the number of consecutive refused connections before a member is fenced.
 const goneAfter = 2
 
-// refuses says whether nobody listens where a member was. Silence is not that.
+// refuses reports whether a member's machine refuses the connection. A missing response is
+// not a refusal.
 func (g *Group) refuses(ctx context.Context, member Record) bool {
 	ctx, cancel := context.WithTimeout(ctx, g.ttl/share)
 	defer cancel()
@@ -144,7 +145,7 @@ func (g *Group) leaving(member Record) string {
 	return g.key(fmt.Sprintf("leaving/%x", int64(member.Lease)))
 }
 
-// gone says whether a member's lease has ended, and it knows that.
+// gone reports whether a member's lease has ended and the member has noticed.
 func (g *Group) gone(ctx context.Context, member Record) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -158,12 +159,12 @@ func (g *Group) gone(ctx context.Context, member Record) (bool, error) {
 	return (len(live) == 0 || live[0].Lease != int64(member.Lease)) && len(leaving) == 0, nil
 }
 
-// fenceTimeout bounds one try of it: etcd, which may have lost its leader with the
-// member, drops what it is asked while it elects another.
+// fenceTimeout bounds one attempt to fence a member. etcd may have lost its leader with that
+// member, and drops requests while it elects another one.
 const fenceTimeout = time.Second
 
-// fence takes a member's lease from it. The key that says so stays for as long as the
-// member may not have noticed.
+// fence revokes a member's lease. The leaving key exists until the member has certainly
+// noticed.
 func (g *Group) fence(ctx context.Context, member Record) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
@@ -172,7 +173,7 @@ func (g *Group) fence(ctx context.Context, member Record) error {
 	if err != nil || known.Count > 0 {
 		return err
 	}
-	// It counts from now, and the member may renew its lease until the call below ends.
+	// The TTL counts from now, and the member may renew its lease until Revoke returns.
 	granted, err := g.opts.Etcd.Grant(ctx, int64((g.ttl+fenceTimeout)/time.Second))
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (g *Group) fence(ctx context.Context, member Record) error {
 	live := g.key("live/" + member.Name)
 	found, err := g.opts.Etcd.Get(ctx, live)
 	if err != nil || len(found.Kvs) == 0 || found.Kvs[0].Lease != int64(member.Lease) {
-		return err // it has ended by itself
+		return err // the lease has already ended
 	}
 	if _, err := g.opts.Etcd.Put(ctx, key, string(found.Kvs[0].Value), clientv3.WithLease(granted.ID)); err != nil {
 		return err

@@ -9,15 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Lead stands for the member that does what only one of them does, and runs work
-// while this is the one. work returns when its context ends; when it returns before
-// that, another member may take over. Lead itself returns when the context ends and
-// work has returned; then the place is free at once.
+// Lead campaigns for the leadership of the ensemble and runs work while this member leads.
+// work returns when its context ends; when it returns earlier, another member may take over.
+// Lead returns when the context ends and work has returned, and resigns immediately.
 func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		session := g.Session()
 		if session == nil || !g.Alive() {
-			_ = g.Changed(ctx) // the loop asks
+			_ = g.Changed(ctx) // the loop checks the context
 			continue
 		}
 		won, revision, err := g.stand(ctx, session.Lease())
@@ -27,7 +26,7 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 		case !won:
 			g.awaitVacancy(ctx, revision)
 		default:
-			g.opts.Log.Info("this member runs the controllers of the group now",
+			g.opts.Log.Info("member runs the controllers of the ensemble now",
 				slog.String("member", g.opts.Self.Name))
 			g.lead(ctx, session.Lease(), work)
 			g.resign(session.Lease())
@@ -35,7 +34,8 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 	}
 }
 
-// stand takes the place if it is free, or finds that this member has it, at a revision.
+// stand acquires the leadership if it is vacant, or finds that this member has it. revision
+// is that of the response.
 func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -55,9 +55,9 @@ func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, re
 	return len(held) > 0 && held[0].Lease == int64(lease), answer.Header.Revision, nil
 }
 
-// awaitVacancy returns when the place may be free, which it was not at a revision.
+// awaitVacancy returns when the leadership, which was taken at a revision, may be vacant.
 func (g *Group) awaitVacancy(ctx context.Context, revision int64) {
-	ctx, cancel := context.WithTimeout(ctx, g.ttl) // the lease may be another by then
+	ctx, cancel := context.WithTimeout(ctx, g.ttl) // this member's lease may have changed by then
 	defer cancel()
 	for answer := range g.opts.Etcd.Watch(ctx, g.key("controller"), clientv3.WithRev(revision+1)) {
 		for _, event := range answer.Events {
@@ -82,11 +82,11 @@ func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx 
 		for ctx.Err() == nil {
 			session := g.Session()
 			if session == nil || session.Lease() != lease || !g.Alive() {
-				g.opts.Log.Warn("this member runs the controllers of the group no longer",
+				g.opts.Log.Warn("member no longer runs the controllers of the ensemble",
 					slog.String("member", g.opts.Self.Name))
 				return
 			}
-			_ = g.Changed(ctx) // the loop asks
+			_ = g.Changed(ctx) // the loop checks the context
 		}
 	})
 	work(ctx)
@@ -94,7 +94,7 @@ func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx 
 	watching.Wait()
 }
 
-// resign frees the place if this member still has it.
+// resign gives up the leadership if this member still has it.
 func (g *Group) resign(lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -104,12 +104,12 @@ func (g *Group) resign(lease clientv3.LeaseID) {
 		Then(clientv3.OpDelete(key)).
 		Commit()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		g.opts.Log.Warn("another member takes over the controllers only when this one's lease has ended",
-			slog.String("error", err.Error()))
+		g.opts.Log.Warn("resigning failed; another member takes over the controllers when this member's lease ends",
+			slog.Any("error", err))
 	}
 }
 
-// Controller names the member that runs the controllers; "" when there is none.
+// Controller returns the name of the member that runs the controllers; "" when there is none.
 func (g *Group) Controller(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

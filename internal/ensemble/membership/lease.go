@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// holdLease has a lease, and another one whenever it is lost, until the context ends or
+// holdLease acquires a lease, and a new one whenever it is lost, until the context ends or
 // the member has retired.
 func (g *Group) holdLease(ctx context.Context) {
 	first := true
@@ -24,9 +24,9 @@ func (g *Group) holdLease(ctx context.Context) {
 		lease, asked, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.LogAttrs(ctx, without.level(), "this member has no lease and answers nothing: it does "+
-					"not reach a majority of its group; trying again",
-					slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
+				g.opts.Log.LogAttrs(ctx, without.level(), "member has no lease and serves no clients because it does "+
+					"not reach a majority of the ensemble; retrying",
+					slog.String("member", g.opts.Self.Name), slog.Any("error", err))
 			}
 			g.pause(ctx)
 			continue
@@ -36,7 +36,7 @@ func (g *Group) holdLease(ctx context.Context) {
 		caught := make(chan error, 1)
 		go func(first bool) {
 			if first {
-				caught <- nil // nothing is read before there is a lease
+				caught <- nil // this member has read nothing yet that could be stale
 				return
 			}
 			caught <- g.catchUp(ctx, lost)
@@ -52,8 +52,8 @@ func (g *Group) holdLease(ctx context.Context) {
 		if g.retired.Load() {
 			return
 		}
-		g.opts.Log.Warn("this member has lost its lease and answers nothing until it has another one",
-			slog.String("member", g.opts.Self.Name), slog.String("error", err.Error()))
+		g.opts.Log.Warn("member has lost its lease and serves no clients until it has a new one",
+			slog.String("member", g.opts.Self.Name), slog.Any("error", err))
 	}
 }
 
@@ -64,7 +64,8 @@ func (g *Group) pause(ctx context.Context) {
 	}
 }
 
-// grant takes a lease and puts this member's record under it. asked is when.
+// grant acquires a lease and binds this member's record to it. requestedAt is when the request
+// was sent.
 func (g *Group) grant(ctx context.Context) (lease clientv3.LeaseID, asked time.Time, err error) {
 	asked = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
@@ -85,8 +86,7 @@ func (g *Group) grant(ctx context.Context) (lease clientv3.LeaseID, asked time.T
 	return granted.ID, asked, nil
 }
 
-// catchUp repeats Options.CatchUp until it succeeds, the lease is lost or the context
-// ends.
+// catchUp retries Options.CatchUp until it succeeds, the lease is lost or the context ends.
 func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,14 +102,14 @@ func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		g.opts.Log.Warn("this member could not bring itself up to date; trying again",
-			slog.String("error", err.Error()))
+		g.opts.Log.Warn("member could not catch up after it had lost its lease; retrying",
+			slog.Any("error", err))
 		g.pause(ctx)
 	}
 }
 
-// keep renews a lease until that does not work any more, and says why. The member is
-// alive by it once it has caught up.
+// keep renews a lease until that fails, and returns why. It extends Alive from the moment
+// the member has caught up.
 func (g *Group) keep(ctx context.Context, lease clientv3.LeaseID, asked time.Time, caught <-chan error) error {
 	tick := time.NewTicker(g.ttl / share)
 	defer tick.Stop()
@@ -151,10 +151,10 @@ func (g *Group) extend(end time.Time) {
 	g.deadline.Store(int64(end.Sub(g.base)))
 }
 
-// expire ends being alive at once.
+// expire makes Alive return false immediately.
 func (g *Group) expire() { g.deadline.Store(0) }
 
-// drop gives up the session of a lost lease.
+// drop abandons the session of a lost lease.
 func (g *Group) drop() {
 	if session := g.Session(); session != nil {
 		session.Orphan()
@@ -162,20 +162,20 @@ func (g *Group) drop() {
 	g.change(func() { g.session = nil })
 }
 
-// follow keeps book of the live members until the context ends.
+// follow watches the live members until the context ends.
 func (g *Group) follow(ctx context.Context) {
 	said := &news{log: g.opts.Log, self: g.opts.Self.Name}
 	var blind seldom
 	for ctx.Err() == nil {
 		if err := g.watch(ctx, said); err != nil && ctx.Err() == nil {
-			g.opts.Log.LogAttrs(ctx, blind.level(), "the other members cannot be followed for now",
-				slog.String("error", err.Error()))
+			g.opts.Log.LogAttrs(ctx, blind.level(), "watching the other members failed; retrying",
+				slog.Any("error", err))
 		}
 		g.pause(ctx)
 	}
 }
 
-// watch reads who is live, and then hears of changes.
+// watch reads the live members, and then applies changes.
 func (g *Group) watch(ctx context.Context, said *news) error {
 	prefix := g.key("live/")
 	asking, cancel := context.WithTimeout(ctx, callTimeout)

@@ -1,29 +1,39 @@
-// Package membership is a server's place in a group: its lease, who else is there, the
-// one member that runs the controllers (lead.go), and the way to have something in
-// force on every member before a call is answered (confirm.go).
+// Package membership implements a server's membership in an ensemble: its lease, the list of
+// live members, the election of the member that runs the controllers (lead.go), confirmation
+// of a change by all members (confirm.go), and the HTTP connections between members
+// (network.go, pool.go). It does not know what the members do; package server composes them.
 //
-// Everything is in etcd, beneath one prefix:
+// The state is in etcd, under one prefix:
 //
-//	live/<name>      a member whose lease is good: Record, under that lease
-//	leaving/<lease>  a lease that was taken from a member that did not answer: it may
-//	                 not know yet, and does when this key has gone
-//	controller       the member that runs the controllers, under its lease
+//	live/<name>      a member with a valid lease: its Record, bound to that lease
+//	leaving/<lease>  a lease that was revoked because its member did not respond. The
+//	                 member has certainly noticed when this key has expired.
+//	controller       the member that runs the controllers, bound to its lease
 //
 // # The lease
 //
-// A member may serve while its lease is good by its own clock: from the moment it
-// asked for the renewal that etcd granted, for the time of the lease less a margin.
-// So it has stopped by itself before etcd lets the lease go and anybody else acts on
-// that. Both clocks count, the one that never jumps and the one that goes on while a
-// machine is suspended.
+// A member may serve clients while its lease is valid by its own clocks: from the moment it
+// sent the renewal request that etcd granted, for the lease's time to live less a margin. So
+// the member has stopped serving before etcd expires the lease and other members act on
+// that. Two clocks count: the monotonic clock, which never jumps, and the wall clock, which
+// advances while a machine is suspended.
 //
-// A member that has lost its lease takes a new one, brings itself up to date
-// (Options.CatchUp), and only then is alive again.
+// A member that has lost its lease acquires a new one, catches up (Options.CatchUp), and
+// only then is alive again.
 //
 // # Locks
 //
-// Group.mu guards the session, the watched records and the waiters. It is held for
-// moments and never over a call of etcd. deadline is read without it.
+//	Ensemble.mu    self, session, live and changed. Never held over a call of etcd.
+//	pool.mu        the connections and the state of one pool. Never held over a network
+//	               call.
+//	pool.inFlight  semaphore channel: the requests in flight of one pool. Acquired without
+//	               blocking; a request that finds the pool full uses HTTP/2.
+//
+// Ensemble.mu and pool.mu are leaf locks and never held together. Alive reads the deadlines
+// without a lock; they are atomic. Invariants: changed is closed and replaced with every
+// change of live and session; the deadlines are extended only by the goroutine that renews
+// the lease, and only after CatchUp has succeeded under that lease; pool.watch runs while
+// pool.open is not empty.
 package membership
 
 import (
@@ -45,15 +55,14 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Record is what a member says of itself to the others.
+// Record is what a member publishes about itself.
 type Record struct {
 	Name string `json:"name"`
-	// Node is its number, from 1 on: its place in the list of members.
+	// Node is its number: its index in the list of members, from 1 on.
 	Node int `json:"node"`
-	// Internal is where members call each other.
+	// Internal is the address for calls between members.
 	Internal string `json:"internal"`
-	// HTTP, HTTPS, Stream and StreamTLS are where clients reach it; "" when they do
-	// not.
+	// HTTP, HTTPS, Stream and StreamTLS are the addresses for clients; "" for none.
 	HTTP      string    `json:"http,omitempty"`
 	HTTPS     string    `json:"https,omitempty"`
 	Stream    string    `json:"stream,omitempty"`
@@ -62,52 +71,52 @@ type Record struct {
 	Started   time.Time `json:"started"`
 	Ready     bool      `json:"ready"`
 
-	// Lease is the one that the record is stored under.
+	// Lease is the lease that the record is bound to.
 	Lease clientv3.LeaseID `json:"-"`
 }
 
-// Options says who a member is. All but TTL, CatchUp and Reach are required.
+// Options configures a member. All but TTL, CatchUp and Probe are required.
 type Options struct {
 	Etcd   *clientv3.Client
-	Prefix string // of the keys, without a slash at its end
+	Prefix string // of the keys, without a trailing slash
 	Self   Record
-	// TTL is how long a lease is good without a sign of life; 5 s when zero.
+	// TTL is the lease's time to live without a renewal; 0 means 5 s.
 	TTL time.Duration
-	// CatchUp brings the member up to date after it was without a lease. It is
-	// called with a new one, and repeated until it succeeds.
+	// CatchUp brings the member up to date after it was without a lease. It runs under a
+	// new lease and is retried until it succeeds.
 	CatchUp func(ctx context.Context) error
-	// Reach calls another member. One whose machine says that nobody listens there any
-	// more loses its lease at once, so that others need not wait for its end. nil:
-	// nobody is called.
+	// Reach calls another member. When the connection is refused repeatedly, that member
+	// loses its lease immediately, so that the others need not wait for its expiry. With
+	// nil, members are not probed.
 	Reach func(ctx context.Context, member string) error
 	Log   *slog.Logger
 }
 
 const (
 	defaultTTL = 5 * time.Second
-	// share is the part of the lease's time that is its margin, and after which it
-	// is renewed.
+	// share divides the time to live into the renewal interval, which is also the safety
+	// margin.
 	share = 5
 	// callTimeout bounds one call of etcd.
 	callTimeout = 2 * time.Second
 	againAfter  = 200 * time.Millisecond
 )
 
-// errNoLease is for what can be done with a lease only.
-var errNoLease = errs.New(errs.Unavailable, "this member has no lease in its group at the moment")
+// errNoLease is returned by calls that need a lease.
+var errNoLease = errs.New(errs.Unavailable, "this member has no lease in its ensemble at the moment; try again shortly")
 
-// Group is a member's view of its group.
+// Group is a member's view of its ensemble.
 type Group struct {
 	opts Options
 	ttl  time.Duration
-	base time.Time // deadline counts from here
+	base time.Time // deadline is relative to it
 
-	deadline atomic.Int64 // by the clock that does not jump, in ns since base
-	wall     atomic.Int64 // by the other one, in ns of Unix time
+	deadline atomic.Int64 // end of the lease by the monotonic clock, in ns since clockBase
+	wall     atomic.Int64 // end of the lease by the wall clock, in ns of Unix time
 	retired  atomic.Bool  // a lost lease is not replaced
 
 	mu      sync.Mutex
-	self    Record
+	self    Record               // protected by mu, as are the following fields
 	session *concurrency.Session // nil without a lease
 	live    map[string]Record
 	changed chan struct{} // closed at the next change of live or session
@@ -116,7 +125,7 @@ type Group struct {
 	done   sync.WaitGroup
 }
 
-// Open takes a lease and returns when it has one and knows who else is there.
+// Open acquires a lease and returns when it is valid and the live members are known.
 func Open(ctx context.Context, opts Options) (*Group, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g := &Group{
@@ -134,27 +143,26 @@ func Open(ctx context.Context, opts Options) (*Group, error) {
 	for !g.Alive() || !g.knows(opts.Self.Name) {
 		if err := g.Changed(ctx); err != nil {
 			g.Close()
-			return nil, fmt.Errorf("taking a lease in the group: %w", err)
+			return nil, fmt.Errorf("acquiring a lease in the ensemble: %w", err)
 		}
 	}
 	return g, nil
 }
 
-// Alive says whether this member's lease is good, and it may answer.
+// Alive reports whether this member's lease is valid, so that it may serve clients.
 func (g *Group) Alive() bool {
 	return time.Since(g.base) < time.Duration(g.deadline.Load()) && time.Now().UnixNano() < g.wall.Load()
 }
 
-// Session is the member's lease, for what others do with it; nil when there is none.
-// After a loss there is another one.
+// Session returns the session of the member's lease, or nil without one. After the loss of
+// a lease there is a new session.
 func (g *Group) Session() *concurrency.Session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.session
 }
 
-// Live lists the members whose leases are good, as far as this one has heard, by
-// name.
+// Live returns the members with valid leases that this member knows of, by name.
 func (g *Group) Live() []Record {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,9 +182,9 @@ func (g *Group) Find(name string) (Record, bool) {
 	return record, ok
 }
 
-// Changed returns at the next change of the lease or of the live members, or when
-// the context ends. A change may be missed by who was not waiting: ask again every
-// now and then.
+// Changed returns at the next change of the lease or of the live members, after againAfter,
+// or with an error when the context ends. A caller can miss a change between two calls, so
+// it must check its condition after every return.
 func (g *Group) Changed(ctx context.Context) error {
 	g.mu.Lock()
 	changed := g.changed
@@ -198,7 +206,7 @@ func (g *Group) knows(name string) bool {
 	return ok
 }
 
-// change edits what mu guards, and wakes who waits for that.
+// change calls edit with mu held and wakes the callers of Changed.
 func (g *Group) change(edit func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,14 +215,14 @@ func (g *Group) change(edit func()) {
 	g.changed = make(chan struct{})
 }
 
-// SetReady tells the others whether this member serves clients.
+// SetReady publishes whether this member serves clients.
 func (g *Group) SetReady(ctx context.Context, ready bool) error {
 	g.mu.Lock()
 	g.self.Ready = ready
 	session := g.session
 	g.mu.Unlock()
 	if session == nil {
-		return errNoLease // the next one says it
+		return errNoLease // the next lease publishes it
 	}
 	return g.publish(ctx, session.Lease())
 }
@@ -234,12 +242,11 @@ func (g *Group) publish(ctx context.Context, lease clientv3.LeaseID) error {
 
 func (g *Group) key(name string) string { return g.opts.Prefix + "/" + name }
 
-// Retire says that this member is about to leave: a lease that it loses from now on, to
-// others who find that nobody listens here any more, stays lost.
+// Retire announces that this member is about to leave: it does not replace a lease that it
+// loses from now on, for example because its listener is closed.
 func (g *Group) Retire() { g.retired.Store(true) }
 
-// Close gives the lease back, so that nobody has to wait for its end. It is called
-// once.
+// Close revokes the lease, so that other members need not wait for its expiry. Call it once.
 func (g *Group) Close() {
 	g.cancel()
 	g.done.Wait()
@@ -252,7 +259,7 @@ func (g *Group) Close() {
 	defer cancel()
 	session.Orphan()
 	if _, err := g.opts.Etcd.Revoke(ctx, session.Lease()); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		g.opts.Log.Warn("the lease of this member could not be given back; it ends by itself",
-			slog.String("error", err.Error()))
+		g.opts.Log.Warn("revoking the lease of this member failed; it expires automatically",
+			slog.Any("error", err))
 	}
 }

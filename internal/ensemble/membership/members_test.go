@@ -22,7 +22,7 @@ import (
 
 const ttl = 2 * time.Second
 
-// store starts an etcd of its own.
+// store starts an etcd server.
 func store(t *testing.T) *etcd.Member {
 	t.Helper()
 	m, err := etcd.Start(t.Context(), t.TempDir(), etcd.Options{Unsafe: true})
@@ -43,7 +43,7 @@ func client(t *testing.T, m *etcd.Member) *clientv3.Client {
 	return c
 }
 
-// join opens a member, which is closed with the test unless that was done before.
+// join opens a member. The test's cleanup closes it unless leave was called.
 func join(t *testing.T, c *clientv3.Client, name string,
 	catchUp func(context.Context) error,
 ) (g *membership.Group, leave func()) {
@@ -61,7 +61,7 @@ func join(t *testing.T, c *clientv3.Client, name string,
 	return g, leave
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t *testing.T, g *membership.Group, what string, yes func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -98,15 +98,15 @@ func TestMembersSeeEachOther(t *testing.T) {
 	leave()
 	await(t, a, "b has left", func() bool { return slices.Equal(names(a), []string{"a"}) })
 	if took := time.Since(began); took > ttl {
-		t.Errorf("a member that left was seen for %s, want less than its lease", took)
+		t.Errorf("a member that left was listed for %s, want less than its lease", took)
 	}
 	if b.Alive() {
-		t.Error("a member that left says that it is alive")
+		t.Error("a member that left is alive")
 	}
 }
 
-// TestFaultStoreLost takes the store away: the member stops being alive before its
-// lease could have ended, and is alive again once it has caught up.
+// TestFaultStoreLost revokes a member's lease: the member stops being alive within the
+// lease's time to live, and is alive again after it has caught up.
 func TestFaultStoreLost(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))
@@ -119,25 +119,25 @@ func TestFaultStoreLost(t *testing.T) {
 	})
 	first := g.Session().Lease()
 	began := time.Now()
-	if _, err := c.Revoke(t.Context(), first); err != nil { // as if nobody had renewed it
+	if _, err := c.Revoke(t.Context(), first); err != nil { // as if the lease had expired
 		t.Fatal(err)
 	}
-	await(t, g, "it notices", func() bool { return !g.Alive() })
+	await(t, g, "the member notices", func() bool { return !g.Alive() })
 	if took := time.Since(began); took > ttl {
-		t.Errorf("it noticed after %s, want less than %s", took, ttl)
+		t.Errorf("the member noticed after %s, want less than %s", took, ttl)
 	}
-	await(t, g, "it is back", g.Alive)
+	await(t, g, "the member is alive again", g.Alive)
 	if n := caught.Load(); n != 2 {
-		t.Errorf("it caught up %d times, want 2: once in vain", n)
+		t.Errorf("CatchUp was called %d times, want 2: the first call fails", n)
 	}
 	if now := g.Session().Lease(); now == first {
-		t.Error("got the lost lease, want another one")
+		t.Error("got the lost lease, want a new one")
 	}
 	tally.Fault{Name: "lease of a member lost", Injected: 1, Checked: 1, Recovery: time.Since(began)}.Record(t)
 }
 
-// TestARetiredMemberStaysOut: others take the lease of a member that stops and does not
-// listen any more. It must not come back for the moments that are left to it.
+// TestARetiredMemberStaysOut: other members revoke the lease of a member that shuts down
+// and has closed its listener. That member must not acquire a new lease.
 func TestARetiredMemberStaysOut(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))
@@ -146,14 +146,14 @@ func TestARetiredMemberStaysOut(t *testing.T) {
 	await(t, a, "a sees b", func() bool { return slices.Equal(names(a), []string{"a", "b"}) })
 	b.Retire()
 	if !b.Alive() {
-		t.Error("a retired member with its lease: got dead, want alive")
+		t.Error("retired member with its lease is not alive")
 	}
 	if _, err := c.Revoke(t.Context(), b.Session().Lease()); err != nil {
 		t.Fatal(err)
 	}
 	await(t, b, "b has no lease", func() bool { return b.Session() == nil })
 	if b.Alive() {
-		t.Error("a retired member without its lease: got alive, want dead")
+		t.Error("retired member without its lease is alive")
 	}
 	await(t, a, "b has left", func() bool { return slices.Equal(names(a), []string{"a"}) })
 	again, cancel := context.WithTimeout(t.Context(), ttl)
@@ -197,9 +197,9 @@ func TestOneMemberLeads(t *testing.T) {
 		t.Fatalf("got %s, want b", next)
 	}
 	if took := time.Since(began); took > ttl/2 {
-		t.Errorf("the hand-over took %s, want it at once", took)
+		t.Errorf("the handover took %s, want less than %s", took, ttl/2)
 	}
-	// One that loses its lease stops, and another one, or itself, follows.
+	// A leader that loses its lease stops, and a member with a valid lease follows.
 	if _, err := c.Revoke(t.Context(), b.Session().Lease()); err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +209,12 @@ func TestOneMemberLeads(t *testing.T) {
 	stopB()
 	running.Wait()
 	if most.Load() != 1 {
-		t.Errorf("%d members led at once, want 1", most.Load())
+		t.Errorf("%d members led at the same time, want 1", most.Load())
 	}
 }
 
-// TestFaultCrashedMember has one whose machine says that it is gone: nobody waits for
-// its lease.
+// TestFaultCrashedMember: a member whose machine refuses connections loses its lease before
+// it expires.
 func TestFaultCrashedMember(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))
@@ -243,9 +243,9 @@ func TestFaultCrashedMember(t *testing.T) {
 	await(t, a, "b has lost its lease", func() bool { r, ok := a.Find("b"); return !ok || r.Lease != lease })
 	took := time.Since(began)
 	if took > 4*ttl {
-		t.Errorf("it took %s, want much less than the lease", took)
+		t.Errorf("the lease ended after %s, want much less than its time to live", took)
 	}
-	tally.Fault{Name: "member that crashed", Injected: 1, Checked: 1, Recovery: took}.Record(t)
+	tally.Fault{Name: "crashed member", Injected: 1, Checked: 1, Recovery: took}.Record(t)
 }
 
 func TestConfirm(t *testing.T) {
@@ -258,7 +258,7 @@ func TestConfirm(t *testing.T) {
 	var failed atomic.Bool
 	err := a.Confirm(t.Context(), func(_ context.Context, m membership.Record) error {
 		if m.Name == "b" && !failed.Swap(true) {
-			return errors.New("a moment of trouble")
+			return errors.New("temporary failure")
 		}
 		told.Store(m.Name, true)
 		return nil
@@ -267,15 +267,15 @@ func TestConfirm(t *testing.T) {
 	_, toC := told.Load("c")
 	_, toA := told.Load("a")
 	if err != nil || !toB || !toC || toA {
-		t.Errorf("got b=%v c=%v a=%v (%v), want the two others", toB, toC, toA, err)
+		t.Errorf("got b=%v c=%v a=%v (%v), want b and c", toB, toC, toA, err)
 	}
 	if !b.Alive() {
-		t.Error("a member that answered the second time has lost its lease")
+		t.Error("a member that responded at the second attempt has lost its lease")
 	}
 }
 
-// TestFaultSilentMember has one that does not answer: nothing is confirmed while it
-// may still serve somebody.
+// TestFaultSilentMember: Confirm does not return while a member that does not respond may
+// still serve clients.
 func TestFaultSilentMember(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))
@@ -283,17 +283,17 @@ func TestFaultSilentMember(t *testing.T) {
 	b, _ := join(t, c, "b", nil)
 	old := b.Session().Lease()
 	began := time.Now()
-	err := a.Confirm(t.Context(), func(context.Context, membership.Record) error { return errors.New("no way there") })
+	err := a.Confirm(t.Context(), func(context.Context, membership.Record) error { return errors.New("unreachable") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
 	if session := b.Session(); session != nil && session.Lease() == old {
-		t.Error("it was confirmed while the silent member had its lease")
+		t.Error("Confirm returned while the unresponsive member had its lease")
 	}
 	if took < ttl || took > 10*ttl {
-		t.Errorf("it took %s, want the time of a lease and a little more", took)
+		t.Errorf("Confirm took %s, want between %s and %s", took, ttl, 10*ttl)
 	}
-	await(t, b, "the silent member is back", b.Alive)
-	tally.Fault{Name: "member that does not answer the others", Injected: 1, Checked: 1, Recovery: took}.Record(t)
+	await(t, b, "the unresponsive member is alive again", b.Alive)
+	tally.Fault{Name: "unresponsive member", Injected: 1, Checked: 1, Recovery: took}.Record(t)
 }

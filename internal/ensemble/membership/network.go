@@ -24,17 +24,16 @@ const (
 	protocolHTTP = "h2"
 )
 
-// Network calls other members at their internal addresses: over HTTP/2, and what is
-// sent on in small over HTTP/1.1, each side with its certificate. A connection that has
-// gone silent is noticed in seconds.
+// Network calls other members at their internal addresses with mutual TLS: over HTTP/2, and
+// over HTTP/1.1 for small forwarded requests. Pings detect a dead connection within seconds.
 type Network struct {
 	clients   map[string]*http.Client
 	pools     map[string]*pool
 	addresses map[string]string
 }
 
-// NewNetwork prepares the way to members, by name and internal address. Nothing is
-// called yet.
+// NewNetwork prepares clients for members, by name and internal address. It opens no
+// connection.
 func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *Network {
 	n := &Network{clients: map[string]*http.Client{}, pools: map[string]*pool{}, addresses: addresses}
 	for name, address := range addresses {
@@ -52,37 +51,37 @@ func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *N
 	return n
 }
 
-// ServerTLS is for the listener that the network calls.
+// ServerTLS returns the TLS configuration of the listener that Network calls.
 func ServerTLS(credentials *bundle.Credentials, names []string) *tls.Config {
 	return credentials.Server(names, protocolHTTP, protocolPooled)
 }
 
-// Client is for calls of a member, URL where a path of it is. There is none of
-// members that are not in the list.
+// Client returns the HTTP/2 client for a member, and false for a member that is not in the
+// list. URL returns the address of a path.
 func (n *Network) Client(member string) (*http.Client, bool) {
 	client, ok := n.clients[member]
 	return client, ok
 }
 
-// Pool sends a member requests whose body is small and can be had again (GetBody), or
-// that have none, for less processor time than Client does. There is none of members
-// that are not in the list.
+// Pool returns a transport for requests to a member that have no body, or a small one that
+// can be read again (GetBody). It uses less processor time than Client. The second result is
+// false for a member that is not in the list.
 func (n *Network) Pool(member string) (http.RoundTripper, bool) {
 	p, ok := n.pools[member]
 	return p, ok
 }
 
-// URL is where a path of a member is.
+// URL returns the URL of a path on a member.
 func (n *Network) URL(member, path string) string {
 	return "https://" + n.addresses[member] + path
 }
 
-// Post sends a member something as JSON and reads its answer into out, unless that is
-// nil. An answer other than 200 is an error with its text.
+// Post sends a member a JSON request and decodes the response into out, unless out is nil.
+// A status other than 200 becomes an error with the text of the response.
 func (n *Network) Post(ctx context.Context, member, path string, in, out any) error {
 	client, ok := n.Client(member)
 	if !ok {
-		return errs.Newf(errs.NotFound, "there is no member %q", member)
+		return errs.Newf(errs.NotFound, "member %q is not in members.list", member)
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -95,23 +94,23 @@ func (n *Network) Post(ctx context.Context, member, path string, in, out any) er
 	request.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("calling member %s: %w", member, err)
+		return fmt.Errorf("calling member %q: %w", member, err)
 	}
-	defer func() { _ = response.Body.Close() }() // all of it was read, or is not wanted
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	defer func() { _ = response.Body.Close() }() // the body was read, or is not needed
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("calling member %s: %w", member, err)
+		return fmt.Errorf("calling member %q: %w", member, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("calling member %s: %s: %s", member, response.Status, bytes.TrimSpace(answer))
+		return fmt.Errorf("calling member %q: %s: %s", member, response.Status, bytes.TrimSpace(text))
 	}
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal(answer, out)
+	return json.Unmarshal(text, out)
 }
 
-// Close ends connections that nobody uses.
+// Close closes idle connections.
 func (n *Network) Close() {
 	for name, client := range n.clients {
 		n.pools[name].close()

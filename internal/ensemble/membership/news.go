@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// news tells operators who comes and goes, once each. One goroutine uses it.
+// news logs when members join and leave, once each. It is used by one goroutine.
 type news struct {
 	log   *slog.Logger
 	self  string
-	known map[string]Record // nil before the first look
+	known map[string]Record // the members at the last call; nil before the first
 }
 
-// tell logs what has changed since the last look.
+// tell logs the changes since the last call.
 func (n *news) tell(live map[string]Record) {
 	before := n.known
 	n.known = maps.Clone(live)
 	if before == nil {
-		return // who starts says so itself
+		return // each member logs its own start
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, there := live[name]; there || name == n.self {
 			continue
 		}
 		if before[name].Ready {
-			n.log.Warn("a member of the group is lost: its process or its machine is gone, or it does not reach the "+
-				"others; see freshet cluster status", slog.String("member", name))
+			n.log.Warn("member is lost: its process or machine has stopped, or it does not reach the other members; "+
+				"see freshet ensemble status", slog.String("member", name))
 		} else {
-			n.log.Info("a member of the group has left", slog.String("member", name))
+			n.log.Info("member has left the ensemble", slog.String("member", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(live)) {
@@ -38,19 +38,20 @@ func (n *news) tell(live map[string]Record) {
 			continue
 		}
 		if live[name].Ready {
-			n.log.Info("a member of the group is there and ready", slog.String("member", name))
+			n.log.Info("member is ready", slog.String("member", name))
 		}
 	}
 }
 
-// repeatAfter is how long a warning that is repeated stays at debug level.
+// repeatAfter is the minimum interval between two warnings; repetitions in between are
+// logged at debug.
 const repeatAfter = time.Minute
 
-// seldom keeps a warning that is repeated at every try from filling the log. One
-// goroutine uses it.
+// seldom limits the rate of a warning that is repeated with every retry. It is used by one
+// goroutine.
 type seldom struct{ told time.Time }
 
-// level is that of the warning now.
+// level returns the log level for the next warning.
 func (s *seldom) level() slog.Level {
 	if time.Since(s.told) < repeatAfter {
 		return slog.LevelDebug

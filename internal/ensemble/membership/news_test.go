@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNews: one line for each member that comes, goes or is lost, and none for what
-// stays the same.
+// TestNews: a member that becomes ready, leaves or is lost is logged once; an unchanged
+// member is not logged.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -23,12 +23,12 @@ func TestNews(t *testing.T) {
 		{map[string]Record{"a": {Ready: true}, "b": {Ready: true}, "c": {}}, ""},
 		{
 			map[string]Record{"a": {Ready: true}, "b": {Ready: true}, "c": {Ready: true}},
-			`level=INFO msg="a member of the group is there and ready" member=c`,
+			`level=INFO msg="member is ready" member=c`,
 		},
 		{map[string]Record{"a": {}, "b": {Ready: true}, "c": {Ready: true}}, ""},
-		{map[string]Record{"b": {Ready: true}}, `level=WARN msg="a member of the group is lost`},
+		{map[string]Record{"b": {Ready: true}}, `level=WARN msg="member is lost`},
 		{map[string]Record{"b": {}}, ""},
-		{map[string]Record{}, `level=INFO msg="a member of the group has left" member=b`},
+		{map[string]Record{}, `level=INFO msg="member has left the ensemble" member=b`},
 	} {
 		out.Reset()
 		n.tell(step.live)

@@ -15,40 +15,39 @@ import (
 
 const (
 	protocolPooled = "http/1.1"
-	// poolConnections is how many requests a pool takes at a time. Each has a
-	// connection, so those that wait for messages for long must not become many.
+	// poolConnections bounds the concurrent requests of a pool. Each has a connection of its
+	// own, so long polls must not use many.
 	poolConnections = 64
-	// poolIdle is less than any server waits for the next request on a connection, or
-	// for the first one: a request never meets a connection that is being closed for
-	// having been idle.
+	// poolIdle is shorter than any server's idle timeout, also before the first request of a
+	// connection. So a request never uses a connection that the server is just closing.
 	poolIdle = 5 * time.Second
-	// poolRest is how long a pool is not used after a connection could not be made.
+	// poolRest is how long a pool is not used after a failed dial.
 	poolRest = 10 * time.Second
 )
 
-// pool sends a member small requests over HTTP/1.1, each with a connection for itself
-// while it lasts, which takes less processor time than a stream of HTTP/2. What
-// there is no room for goes over HTTP/2, and so does what finds no connection: a member
-// of an earlier version speaks nothing else.
+// pool sends a member small requests over HTTP/1.1, each on a connection of its own, which
+// takes less processor time than a stream of HTTP/2. A request uses HTTP/2 instead when the
+// pool is full or the dial fails, because a member of an earlier version supports only
+// HTTP/2.
 //
-// HTTP/2 notices by pings that the other side has gone silent. A pool asks for
-// something over HTTP/2 every now and then while it has connections, and closes them
-// all when there is no answer.
+// HTTP/2 detects a dead peer by pings, HTTP/1.1 does not. So while a pool has connections,
+// it regularly sends a request over HTTP/2, and closes all connections when there is no
+// response.
 type pool struct {
 	transport *http.Transport
-	other     *http.Client // over HTTP/2
+	other     *http.Client // uses HTTP/2
 	url       string
 	tls       *tls.Config
-	room      chan struct{} // holds one for each request
+	room      chan struct{} // semaphore: holds an element for each request in flight
 	pingAfter time.Duration
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // guards what follows; a leaf
+	mu      sync.Mutex // protects the following fields; a leaf lock
 	open    map[*pooledConn]struct{}
 	watched bool
-	rests   time.Time // until when it is not used
+	rests   time.Time // the pool is not used until then
 }
 
 func newPool(credentials *bundle.Credentials, member, address string, other *http.Client) *pool {
@@ -67,16 +66,16 @@ func newPool(credentials *bundle.Credentials, member, address string, other *htt
 	return p
 }
 
-// errEarlier says that a member does not speak what pools do.
-var errEarlier = errors.New("member is of a version that speaks HTTP/2 alone")
+// errEarlier is returned when a member does not support the pool's protocol.
+var errEarlier = errors.New("member runs a version that supports only HTTP/2")
 
-// unconnected says that a request was not sent, since there was no connection.
+// unconnected is the error of a request that was not sent, because the dial failed.
 type unconnected struct{ error }
 
 func (u unconnected) Unwrap() error { return u.error }
 
-// RoundTrip implements http.RoundTripper for requests whose body can be had again
-// (GetBody), or that have none.
+// RoundTrip implements http.RoundTripper for requests without a body or with one that can
+// be read again (GetBody).
 func (p *pool) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !p.enter() {
 		return p.other.Transport.RoundTrip(r)
@@ -104,7 +103,8 @@ func (p *pool) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.other.Transport.RoundTrip(r)
 }
 
-// enter says whether there is room for a request; whoever got it calls leave.
+// enter acquires a slot for a request and reports whether it did; then the caller must call
+// release.
 func (p *pool) enter() bool {
 	p.mu.Lock()
 	rests := !p.rests.IsZero() && time.Now().Before(p.rests)
@@ -122,7 +122,7 @@ func (p *pool) enter() bool {
 
 func (p *pool) leave() { <-p.room }
 
-// pooledBody leaves the pool when the answer has been read.
+// pooledBody releases the pool's slot when the response is closed.
 type pooledBody struct {
 	io.ReadCloser
 	once  sync.Once
@@ -134,7 +134,7 @@ func (b *pooledBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// pooledConn is a connection that the pool knows while it is open.
+// pooledConn is a connection that is listed in its pool while it is open.
 type pooledConn struct {
 	net.Conn
 	pool *pool
@@ -161,7 +161,7 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 		err = errEarlier
 	}
 	if err != nil {
-		_ = raw.Close() // what was wrong is in err
+		_ = raw.Close() // err has the cause
 		return nil, unconnected{err}
 	}
 	p.mu.Lock()
@@ -174,7 +174,8 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	return secured, nil
 }
 
-// watch runs while there are connections, and closes them when the member is silent.
+// watch runs while the pool has connections, and closes them when the member does not
+// respond.
 func (p *pool) watch() {
 	ticker := time.NewTicker(p.pingAfter)
 	defer ticker.Stop()
@@ -196,7 +197,7 @@ func (p *pool) watch() {
 	}
 }
 
-// answers says whether the member answers anything at all.
+// answers reports whether the member responds to a request over HTTP/2.
 func (p *pool) answers() bool {
 	ctx, cancel := context.WithTimeout(p.ctx, pingTimeout)
 	defer cancel()
@@ -206,13 +207,13 @@ func (p *pool) answers() bool {
 	}
 	answer, err := p.other.Do(request)
 	if err != nil {
-		return p.ctx.Err() != nil // nobody asks any more
+		return p.ctx.Err() != nil // the pool is closed
 	}
-	_ = answer.Body.Close() // it has none
+	_ = answer.Body.Close() // a HEAD response has no body
 	return true
 }
 
-// cut closes all connections: whoever waits for an answer on one is told.
+// cut closes all connections, so that requests in flight fail.
 func (p *pool) cut() {
 	p.mu.Lock()
 	var open []*pooledConn
@@ -221,11 +222,11 @@ func (p *pool) cut() {
 	}
 	p.mu.Unlock()
 	for _, conn := range open {
-		_ = conn.Close() // there is nothing to be saved
+		_ = conn.Close() // the connection is dead
 	}
 }
 
-// close ends connections that nobody uses, and the watch over the others.
+// close closes idle connections and stops watch.
 func (p *pool) close() {
 	p.cancel()
 	p.transport.CloseIdleConnections()

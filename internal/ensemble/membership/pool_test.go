@@ -14,8 +14,8 @@ import (
 	"freshet/internal/ensemble/bundle"
 )
 
-// freezer is a listener whose connections hear and say nothing any more when they are
-// frozen, and stay open.
+// freezer is a listener whose connections stop reading and writing when it is frozen, and
+// stay open.
 type freezer struct {
 	net.Listener
 	frozen, ended chan struct{}
@@ -50,13 +50,13 @@ func (c *freezing) wait() {
 	}
 }
 
-// other is a member that a network calls.
+// other is a member that Network calls.
 type other struct {
 	network *Network
 	freezer *freezer
 }
 
-// newOther serves as member b, with the protocols that it is to speak.
+// newOther runs member b with the given protocols.
 func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.ServeTLS(o.freezer, "", "") // until it is closed
+		_ = server.ServeTLS(o.freezer, "", "") // returns when it is closed
 	}()
 	o.network = NewNetwork(credentials("a"), map[string]string{"b": address})
 	t.Cleanup(func() {
@@ -111,12 +111,12 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 	return o
 }
 
-// send sends a request on, and returns the protocol that it arrived by.
+// send sends a request and returns the protocol by which it arrived.
 func (o *other) send(t *testing.T, path string) (string, error) {
 	t.Helper()
 	pool, ok := o.network.Pool("b")
 	if !ok {
-		t.Fatal("there is no pool to b")
+		t.Fatal("no pool for member b")
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.network.URL("b", path),
 		strings.NewReader("hello"))
@@ -130,12 +130,12 @@ func (o *other) send(t *testing.T, path string) (string, error) {
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	if got := string(text); err == nil && got != "hello" {
-		t.Errorf("answer: got %q, want %q", got, "hello")
+		t.Errorf("response: got %q, want %q", got, "hello")
 	}
 	return answer.Header.Get("X-Arrived-By"), err
 }
 
-// echo answers with what it was sent, on /wait when it is told to.
+// echo returns the request body, on /wait only after release is closed.
 func echo(arrived chan<- struct{}, told <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -158,8 +158,7 @@ func wantProtocol(t *testing.T, want, got string, err error) {
 	}
 }
 
-// TestPool sends requests on over HTTP/1.1, and those that there is no room for over
-// HTTP/2.
+// TestPool sends requests over HTTP/1.1, and over HTTP/2 when the pool is full.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	arrived, told := make(chan struct{}, poolConnections), make(chan struct{})
@@ -186,7 +185,7 @@ func TestPool(t *testing.T) {
 	wantProtocol(t, "HTTP/1.1", by, err)
 }
 
-// TestPoolToEarlierVersion sends a request to a member that speaks HTTP/2 alone.
+// TestPoolToEarlierVersion sends requests to a member that supports only HTTP/2.
 func TestPoolToEarlierVersion(t *testing.T) {
 	t.Parallel()
 	o := newOther(t, echo(nil, nil), protocolHTTP)
@@ -196,8 +195,8 @@ func TestPoolToEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestPoolToSilentMember has a member go silent while it owes an answer: whoever
-// waits is told, long before the connection would break by itself.
+// TestPoolToSilentMember: when a member becomes unresponsive during a request, the request
+// fails long before the connection would time out.
 func TestPoolToSilentMember(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
@@ -211,6 +210,6 @@ func TestPoolToSilentMember(t *testing.T) {
 	<-arrived
 	close(o.freezer.frozen)
 	if err := <-failed; err == nil {
-		t.Error("request to a silent member: got an answer, want an error")
+		t.Error("request to an unresponsive member: got a response, want an error")
 	}
 }

@@ -16,7 +16,7 @@ import (
 // InProcessConn implements nats.InProcessConnProvider.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.Load().InProcessConn() }
 
-// Connect makes a connection inside the process. It ends with the server.
+// Connect opens a connection inside the process. Close of the server closes it.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
 	conn, err := connect(name, nats.InProcessServer(s))
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// connect makes a connection that never gives up and never keeps a publish for
-// later: who gets an error, or none in time, finds out by reading what became of it.
+// connect opens a connection that reconnects forever and never buffers a publish while it
+// is disconnected. A caller without an acknowledgement reads the stream to learn the outcome.
 func connect(name string, opts ...nats.Option) (*nats.Conn, error) {
 	opts = append([]nats.Option{
 		nats.Name(name),
@@ -42,10 +42,9 @@ func connect(name string, opts ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", opts...)
 }
 
-// Ready waits until streams can be written and this server counts: JetStream runs,
-// with peers there is a leader that a majority follows, and what this server keeps
-// of each stream has caught up, or had some time to. In a rolling restart it is the
-// moment to go on with the next server.
+// Ready waits until streams can be written and this server takes part: JetStream runs, with
+// peers a majority follows a leader, and this server's streams have caught up or
+// catchUpTimeout has passed. In a rolling restart the next server can be restarted then.
 func (s *Server) Ready(ctx context.Context) error {
 	conn, err := connect("ready", nats.InProcessServer(s))
 	if err != nil {
@@ -56,7 +55,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the embedded replicated log: %w", err)
 	}
-	var majority time.Time // when there was one at first
+	var majority time.Time // when the server first had one
 	for {
 		err := s.led()
 		if err == nil {
@@ -75,7 +74,7 @@ func (s *Server) Ready(ctx context.Context) error {
 				return nil
 			}
 			if time.Since(majority) > catchUpTimeout {
-				s.log.Warnf("A stream has not caught up within %s; the server goes on with that: %v",
+				s.log.Warnf("a stream has not caught up within %s; the server becomes ready without it: %v",
 					catchUpTimeout, err)
 				return nil
 			}
@@ -91,8 +90,8 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 }
 
-// led returns nil when this server knows a leader, or needs none. Without one a request
-// is never answered: whoever makes it too early learns a second late that there is one.
+// led returns nil when this server knows a leader or needs none. A request that is sent
+// while there is no leader gets no response, so Ready would lose the second of its timeout.
 func (s *Server) led() error {
 	info, err := s.nats.Load().Jsz(&server.JSzOptions{})
 	if err == nil && info.Meta != nil && info.Meta.Leader == "" {
@@ -101,9 +100,9 @@ func (s *Server) led() error {
 	return nil
 }
 
-// majority returns nil while this server and those it has routes to are more than half
-// of all. A leader that is left alone goes on answering for up to twenty seconds, so
-// being answered says less.
+// majority returns nil while this server and the peers that it has routes to are more than
+// half of all servers. Responses prove less, because a leader that is cut off continues to
+// respond for up to twenty seconds.
 func (s *Server) majority() error {
 	if all := len(s.opts.Routes) + 1; all > 1 && 2*(s.peers()+1) <= all {
 		return ErrNotReady
@@ -119,12 +118,12 @@ func (s *Server) current() error {
 	return nil
 }
 
-// Health returns nil while streams can be served from here: it does not ask the
-// other servers.
+// Health returns nil while this server can serve streams. It does not call the other
+// servers.
 func (s *Server) Health() error {
 	switch {
 	case !s.nats.Load().Running() || !s.nats.Load().JetStreamEnabled():
-		return fmt.Errorf("%w: the embedded server in %s has stopped its streams, see its lines in the log",
+		return fmt.Errorf("%w: embedded NATS server in %s has stopped its streams; see the server log",
 			ErrNotReady, s.dir)
 	case !s.nats.Load().JetStreamIsCurrent():
 		return ErrNotReady

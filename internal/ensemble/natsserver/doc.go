@@ -1,15 +1,22 @@
-// Package natsserver runs an embedded NATS server with JetStream, the replicated
-// log of a group of members, and connects to it.
+// Package natsserver provides the replicated log of an ensemble: an embedded NATS server
+// with JetStream in each member (Server), or a connection to external NATS servers (Remote).
 //
-// It owns the server's life: start, ready, health, close. What streams there are
-// and what is in them is the business of engine/jetstream and engine/replicated.
+// The package owns the server's lifecycle: start, readiness, health, restart after a disk
+// failure, shutdown. Packages journal and replicated own the streams and their content.
 //
-// There is no listener for clients at all: connections are made inside the
-// process (Connect). A server that has peers listens for them alone, and takes
-// and makes routes only with mutual TLS: whoever holds a certificate of the
-// group's authority is a member, and whoever does not is nobody.
+// The embedded server has no listener for clients: clients connect inside the process
+// (Connect). A server with peers listens for routes only, and accepts and opens routes only
+// with mutual TLS under the ensemble's certificate authority.
 //
-// Every write is synced before it counts, on each server: an acknowledged
-// publish survives the loss of power on all of them at once. A stream with three
-// replicas acknowledges when two have it on disk.
+// Every server syncs each write before it acknowledges the write, so an acknowledged
+// message survives a simultaneous power loss of all servers. A stream with three replicas
+// acknowledges when two have the message on disk.
+//
+// # Locks
+//
+//	Server.mu  conns. Never held over a call.
+//
+// Server.started and Server.opts are written by launch, which runs in Start and afterwards
+// only in the watch goroutine. Close reads them after that goroutine has ended. Server.nats
+// is atomic, because watch replaces it while other goroutines use it.
 package natsserver

@@ -5,15 +5,16 @@ import (
 	"time"
 	_ "unsafe" // for go:linkname
 
-	_ "github.com/nats-io/nats-server/v2/server" // whose variables these are
+	_ "github.com/nats-io/nats-server/v2/server" // declares the linked variables
 )
 
-// When a server is lost, those that are left wait for a while before they elect
-// another leader for each of its streams, and a shard takes no writes until they have.
-// nats-server waits 4 to 9 seconds and has no option for it: it was made for links
-// between continents. The members of a group are neighbours, and promise an owner
-// within 5 seconds of a crash (docs/adr/0036-elections.md). Elections that come early
-// cost time and nothing else: which messages count does not depend on clocks.
+// Timing of leader elections. When a server is lost, the remaining servers wait for the
+// election timeout before they elect a new leader for each of its streams, and a shard
+// accepts no writes in that time. The timeout of nats-server is 4 to 9 seconds, chosen for
+// links between continents, and is not configurable. The members of an ensemble are near
+// each other, and a shard must have an owner within 5 seconds of a crash
+// (docs/adr/0036-elections.md). A premature election costs time only: which messages are
+// committed does not depend on clocks.
 const (
 	heartbeat        = 500 * time.Millisecond
 	shortestPatience = 2 * time.Second
@@ -29,8 +30,8 @@ var natsShortestPatience time.Duration
 //go:linkname natsLongestPatience github.com/nats-io/nats-server/v2/server.maxElectionTimeout
 var natsLongestPatience time.Duration
 
-// setElections is called before the first server of the process starts, since servers
-// read the variables without a lock.
+// setElections sets the timing. Start calls it before the first server of the process runs,
+// because servers read the variables without a lock.
 var setElections = sync.OnceFunc(func() {
 	natsHeartbeat, natsShortestPatience, natsLongestPatience = heartbeat, shortestPatience, longestPatience
 })

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// natsDefaults are the variables as nats-server declares them.
+// natsDefaults are the values that nats-server declares.
 var natsDefaults = []time.Duration{natsHeartbeat, natsShortestPatience, natsLongestPatience}
 
-// TestElectionTimesAreThoseOfTheServer fails when nats-server no longer has the
-// variables, or gives them other values: then docs/adr/0036-elections.md is to be
-// read again.
+// TestElectionTimesAreThoseOfTheServer fails when nats-server has renamed the variables or
+// changed their defaults. Review docs/adr/0036-elections.md then.
 func TestElectionTimesAreThoseOfTheServer(t *testing.T) {
 	for i, want := range []time.Duration{time.Second, 4 * time.Second, 9 * time.Second} {
 		if natsDefaults[i] != want {
@@ -20,6 +19,7 @@ func TestElectionTimesAreThoseOfTheServer(t *testing.T) {
 	setElections()
 	if natsHeartbeat != heartbeat || natsShortestPatience != shortestPatience ||
 		natsLongestPatience != longestPatience {
-		t.Errorf("got %s, %s and %s, want what was set", natsHeartbeat, natsShortestPatience, natsLongestPatience)
+		t.Errorf("got %s, %s and %s, want the values of setElections", natsHeartbeat, natsShortestPatience,
+			natsLongestPatience)
 	}
 }

@@ -25,21 +25,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// External says how to reach NATS servers that somebody else runs.
+// External configures the connection to external NATS servers.
 type External struct {
 	// URLs of the servers: nats://, tls://.
 	URLs []string
-	// Credentials is the name of a credentials file; "" for none.
+	// Credentials is the path of a credentials file; "" for none.
 	Credentials string
-	// CAFile is the authority of the servers' certificates; "" for those of the
-	// machine. CertFile and KeyFile are this client's own; "" for none.
+	// CAFile is the authority of the servers' certificates; "" for the system's. CertFile
+	// and KeyFile are the client certificate; "" for none.
 	CAFile, CertFile, KeyFile string
-	// Replicas is how many servers will keep each stream.
+	// Replicas is the number of servers that will store each stream.
 	Replicas int
-	// Monitoring are the addresses (http://host:8222) where each server tells of
-	// itself. Without them nobody can see whether writes are synced.
+	// Monitoring are the addresses of the servers' monitoring endpoints (http://host:8222).
+	// Without them it is unknown whether the servers sync writes.
 	Monitoring []string
-	// Logger gets what is not as it should be and can be lived with; nil means
+	// Logger receives warnings about problems that are not fatal; nil means
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -47,34 +47,34 @@ type External struct {
 const (
 	minMajor, minMinor = 2, 12
 	checkTimeout       = 10 * time.Second
-	checkInterval      = time.Second // between checks of servers that are not there yet
-	syncInterval       = time.Minute // between looks whether writes are synced
-	maxMonitoring      = 1 << 20     // bytes of an answer
+	checkInterval      = time.Second // between checks of servers that are not usable yet
+	syncInterval       = time.Minute // between checks whether writes are synced
+	maxMonitoring      = 1 << 20     // bytes of a monitoring response
 )
 
-// Problem is something about external servers that is not as it has to be.
+// Problem is a requirement that the external servers do not meet.
 type Problem struct {
-	// Reason is one word for a condition.
+	// Reason is a word for a condition.
 	Reason string
-	// Message says what is wrong and what to do about it.
+	// Message describes the problem and how to fix it.
 	Message string
-	// Fatal says that nothing works with it. Otherwise it works, with less than is
-	// promised.
+	// Fatal means that Freshet cannot use the servers. Otherwise it can, with fewer
+	// guarantees.
 	Fatal bool
 }
 
-// Log is the replicated log as a member uses it: its own server, or others'.
+// Log is the replicated log as a member uses it: an embedded server, or external servers.
 type Log interface {
-	// Connect makes a connection, or returns one that is shared.
+	// Connect opens a connection or returns a shared one.
 	Connect(name string) (*nats.Conn, error)
-	// Ready waits until it can be written.
+	// Ready waits until the log can be written.
 	Ready(ctx context.Context) error
-	// Health returns nil while it can be used from here, as far as is known here.
+	// Health returns nil while the log is usable, as far as this member knows.
 	Health() error
-	// Leads says whether this member leads it as a whole.
+	// Leads reports whether this member is the JetStream meta leader.
 	Leads() bool
-	// StepDown has this member give up the streams that it leads, and says how many
-	// those were. External servers are not this member.
+	// StepDown gives up the streams that this member leads and returns their number. It
+	// does nothing for external servers.
 	StepDown(ctx context.Context) (streams int, err error)
 	Close()
 }
@@ -90,16 +90,16 @@ type Remote struct {
 	o    External
 	http *http.Client
 
-	synced atomic.Pointer[[]Problem] // what is known of it; nil before Ready
+	synced atomic.Pointer[[]Problem] // result of the latest sync check; nil before Ready
 	watch  sync.Once
-	closed chan struct{} // by Close
+	closed chan struct{} // closed by Close
 	close  sync.Once
 }
 
-// Dial connects to external servers. What they are like is for Check to find out.
+// Dial connects to external servers. It does not check them; Check does.
 func Dial(o External) (*Remote, error) {
 	if len(o.URLs) == 0 {
-		return nil, errors.New("connecting to NATS: no address")
+		return nil, errors.New("connecting to NATS: no address is configured")
 	}
 	opts := []nats.Option{func(n *nats.Options) error {
 		n.Servers = o.URLs
@@ -126,10 +126,10 @@ func Dial(o External) (*Remote, error) {
 	}, nil
 }
 
-// tls is nil when there is nothing to say about it.
+// tls returns the TLS configuration; nil when none is configured.
 func (o External) tls() (*tls.Config, error) {
 	if o.CAFile+o.CertFile == "" {
-		return nil, nil //nolint:nilnil // nothing, and no failure
+		return nil, nil //nolint:nilnil // no TLS configuration, and no error
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CAFile != "" {
@@ -138,7 +138,7 @@ func (o External) tls() (*tls.Config, error) {
 			return nil, err
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
+			return nil, fmt.Errorf("%s contains no certificate", o.CAFile)
 		}
 	}
 	if o.CertFile != "" {
@@ -151,31 +151,30 @@ func (o External) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// Connect returns the connection, which all share.
+// Connect returns the connection, which all callers share.
 func (r *Remote) Connect(string) (*nats.Conn, error) { return r.conn, nil }
 
-// Close ends the connection.
+// Close closes the connection.
 func (r *Remote) Close() {
 	r.close.Do(func() { close(r.closed) })
 	r.conn.Close()
 }
 
-// Leads says that no external server is this member's.
+// Leads returns false: no external server belongs to this member.
 func (r *Remote) Leads() bool { return false }
 
-// StepDown gives up nothing: no external server is this member's.
+// StepDown does nothing: no external server belongs to this member.
 func (*Remote) StepDown(context.Context) (int, error) { return 0, nil }
 
-// Health returns nil while there is a connection.
+// Health returns nil while the connection is established.
 func (r *Remote) Health() error {
 	if !r.conn.IsConnected() {
-		return fmt.Errorf("%w: there is no connection to NATS at %s", ErrNotReady, strings.Join(r.o.URLs, ", "))
+		return fmt.Errorf("%w: no connection to NATS at %s", ErrNotReady, strings.Join(r.o.URLs, ", "))
 	}
 	return nil
 }
 
-// Ready waits until nothing is wrong that cannot be lived with, and says loudly what
-// can.
+// Ready waits until the servers have no fatal problem, and logs the others as warnings.
 func (r *Remote) Ready(ctx context.Context) error {
 	log := cmp.Or(r.o.Logger, slog.Default())
 	for {
@@ -194,7 +193,7 @@ func (r *Remote) Ready(ctx context.Context) error {
 			r.watch.Do(func() { go r.watchSync(log) })
 			return nil
 		}
-		log.LogAttrs(ctx, slog.LevelError, "NATS cannot be used; looking again", slog.String("error", fatal.Error()))
+		log.LogAttrs(ctx, slog.LevelError, "NATS is not usable; retrying", slog.Any("error", fatal))
 		select {
 		case <-time.After(checkInterval):
 		case <-ctx.Done():
@@ -203,8 +202,8 @@ func (r *Remote) Ready(ctx context.Context) error {
 	}
 }
 
-// Synced returns what keeps it from being known that every write is synced, as it was
-// a minute ago at most; none when every server does. It is for use after Ready.
+// Synced returns the problems with synced writes, at most a minute old; none when every
+// server syncs each write. Call it after Ready.
 func (r *Remote) Synced() []Problem {
 	if known := r.synced.Load(); known != nil {
 		return *known
@@ -212,7 +211,7 @@ func (r *Remote) Synced() []Problem {
 	return nil
 }
 
-// watchSync looks every minute whether writes are synced, and logs a change.
+// watchSync checks every minute whether writes are synced, and logs a change.
 func (r *Remote) watchSync(log *slog.Logger) {
 	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
@@ -231,7 +230,7 @@ func (r *Remote) watchSync(log *slog.Logger) {
 			continue
 		}
 		if len(now) == 0 {
-			log.LogAttrs(context.Background(), slog.LevelInfo, "the NATS servers sync every write now")
+			log.LogAttrs(context.Background(), slog.LevelInfo, "NATS servers sync every write now")
 		}
 		for _, p := range now {
 			log.LogAttrs(context.Background(), slog.LevelWarn, p.Message, slog.String("reason", p.Reason))
@@ -239,15 +238,15 @@ func (r *Remote) watchSync(log *slog.Logger) {
 	}
 }
 
-// Look says what the servers are, and what about them is not as it has to be as far as
-// can be seen without changing anything there.
+// Look returns a description of the servers, and the problems that can be detected without
+// creating anything there.
 func (r *Remote) Look(ctx context.Context) (is string, problems []Problem) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	problems = r.checkServer()
 	_, account, unusable := r.checkAccount(ctx)
 	problems = append(append(problems, unusable...), r.checkSync(ctx)...)
-	is = fmt.Sprintf("%s answers with version %s and takes messages of %d bytes", r.conn.ConnectedUrlRedacted(),
+	is = fmt.Sprintf("%s runs version %s and accepts messages of %d bytes", r.conn.ConnectedUrlRedacted(),
 		r.conn.ConnectedServerVersion(), r.conn.MaxPayload())
 	if account != nil {
 		is += fmt.Sprintf("; the account has %d streams (%s) and %d bytes stored (%s)",
@@ -263,8 +262,7 @@ func limit(n int64) string {
 	return fmt.Sprintf("limit %d", n)
 }
 
-// Check says what about the servers is not as it has to be. It makes a stream and
-// removes it again.
+// Check returns the problems of the servers. It creates a stream and deletes it again.
 func (r *Remote) Check(ctx context.Context) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -277,12 +275,12 @@ func (r *Remote) Check(ctx context.Context) []Problem {
 
 func (r *Remote) checkServer() (problems []Problem) {
 	if v := r.conn.ConnectedServerVersion(); !atLeast(v, minMajor, minMinor) {
-		problems = append(problems, Problem{"VersionTooOld", fmt.Sprintf("the NATS server at %s has version %q; use "+
+		problems = append(problems, Problem{"VersionTooOld", fmt.Sprintf("NATS server at %s has version %q; use "+
 			"%d.%d or later", r.conn.ConnectedUrlRedacted(), v, minMajor, minMinor), true})
 	}
 	if n := r.conn.MaxPayload(); n < MinMaxPayload {
-		problems = append(problems, Problem{"MaxPayloadTooSmall", fmt.Sprintf("the NATS server at %s takes messages "+
-			"of %d bytes at most; set max_payload to %d or more on every server", r.conn.ConnectedUrlRedacted(), n,
+		problems = append(problems, Problem{"MaxPayloadTooSmall", fmt.Sprintf("NATS server at %s accepts messages "+
+			"of at most %d bytes; set max_payload to %d or more on every server", r.conn.ConnectedUrlRedacted(), n,
 			MinMaxPayload), true})
 	}
 	return problems
@@ -303,25 +301,25 @@ func fatal(reason, format string, args ...any) []Problem {
 	return []Problem{{reason, fmt.Sprintf(format, args...), true}}
 }
 
-// checkAccount asks what this client may do.
+// checkAccount checks what the account of this client may do.
 func (r *Remote) checkAccount(ctx context.Context) (jetstream.JetStream, *jetstream.AccountInfo, []Problem) {
 	js, err := jetstream.New(r.conn)
 	if err != nil {
-		return nil, nil, fatal("JetStreamUnavailable", "JetStream cannot be used: %v", err)
+		return nil, nil, fatal("JetStreamUnavailable", "JetStream is unavailable: %v", err)
 	}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
 		return nil, nil, fatal("JetStreamUnavailable",
-			"JetStream does not answer for this account: %v; enable jetstream on the servers and for the account", err)
+			"JetStream does not respond for this account: %v; enable jetstream on the servers and for the account", err)
 	}
 	if account.Limits.MaxBytesRequired {
 		return js, account, fatal("LimitsTooNarrow",
-			"the NATS account requires max_bytes of every stream; journals have none: allow streams without")
+			"NATS account requires max_bytes for every stream, but journals set none; allow streams without it")
 	}
 	return js, account, nil
 }
 
-// checkStreams finds out by using them.
+// checkStreams creates a stream and uses it.
 func (r *Remote) checkStreams(ctx context.Context) []Problem {
 	js, _, problems := r.checkAccount(ctx)
 	if len(problems) > 0 {
@@ -334,8 +332,8 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 			AllowDirect: true,
 		})
 	if err != nil {
-		return fatal("StreamsRefused", "a stream with %d replicas cannot be made: %v; there must be as many servers "+
-			"with JetStream, and room in the account's limits", max(r.o.Replicas, 1), err)
+		return fatal("StreamsRefused", "creating a stream with %d replicas failed: %v; as many servers need "+
+			"JetStream, and the account's limits must allow it", max(r.o.Replicas, 1), err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
@@ -348,29 +346,29 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 	}
 	if err != nil {
 		return fatal("StreamsRefused",
-			"a stream can be made but not used: %v; the account needs its subjects and the JetStream API", err)
+			"created stream cannot be used: %v; the account needs its subjects and the JetStream API", err)
 	}
 	return nil
 }
 
-// checkSync asks each server whether it syncs every write.
+// checkSync queries each server's monitoring endpoint whether it syncs every write.
 func (r *Remote) checkSync(ctx context.Context) (problems []Problem) {
 	const remedy = "set sync_interval: always in the jetstream block of every server"
 	if len(r.o.Monitoring) == 0 {
-		return []Problem{{"SyncUnknown", "it cannot be seen whether the NATS servers sync every write, because no " +
-			"monitoring address is configured; without that, what was acknowledged is lost when a majority loses " +
-			"power at once: " + remedy, false}}
+		return []Problem{{"SyncUnknown", "unknown whether the NATS servers sync every write, because no monitoring " +
+			"address is configured; without syncing, acknowledged messages are lost when a majority loses power " +
+			"at the same time: " + remedy, false}}
 	}
 	for _, address := range r.o.Monitoring {
 		always, err := r.syncs(ctx, address)
 		switch {
 		case err != nil:
-			problems = append(problems, Problem{"SyncUnknown", fmt.Sprintf("it cannot be seen whether the NATS "+
-				"server at %s syncs every write: %v", address, err), false})
+			problems = append(problems, Problem{"SyncUnknown", fmt.Sprintf("unknown whether the NATS server at %s "+
+				"syncs every write: %v", address, err), false})
 		case !always:
 			problems = append(problems, Problem{
-				"SyncNotAlways", fmt.Sprintf("the NATS server at %s does not sync "+
-					"every write: what was acknowledged is lost when a majority loses power at once; %s",
+				"SyncNotAlways", fmt.Sprintf("NATS server at %s does not sync every write: acknowledged messages are "+
+					"lost when a majority loses power at the same time; %s",
 					address, remedy),
 				false,
 			})
@@ -394,7 +392,7 @@ func (r *Remote) syncs(ctx context.Context, address string) (bool, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("it answers %s", res.Status)
+		return false, fmt.Errorf("monitoring endpoint returned %s", res.Status)
 	}
 	var answer struct {
 		Config struct {

@@ -16,7 +16,7 @@ import (
 	"freshet/internal/ensemble/natsserver/natstest"
 )
 
-// external runs a server as somebody else would, with a listener for clients.
+// external runs a server with a client listener, as an operator would.
 func external(t *testing.T, change func(*server.Options)) natsserver.External {
 	t.Helper()
 	o := &server.Options{
@@ -33,7 +33,7 @@ func external(t *testing.T, change func(*server.Options)) natsserver.External {
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("got a server that is not ready, want one")
+		t.Fatal("server is not ready within 10 s")
 	}
 	return natsserver.External{
 		URLs: []string{s.ClientURL()}, Replicas: 1,
@@ -56,9 +56,9 @@ func TestExternalServersAreChecked(t *testing.T) {
 			server: func(o *server.Options) { o.MaxPayload = 1 << 20 },
 			want:   []string{"MaxPayloadTooSmall!"},
 		},
-		"not synced":     {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
-		"nobody can see": {client: func(e *natsserver.External) { e.Monitoring = nil }, want: []string{"SyncUnknown"}},
-		"nobody answers": {
+		"not synced":    {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
+		"no monitoring": {client: func(e *natsserver.External) { e.Monitoring = nil }, want: []string{"SyncUnknown"}},
+		"unreachable monitoring": {
 			client: func(e *natsserver.External) { e.Monitoring = []string{"http://127.0.0.1:9"} },
 			want:   []string{"SyncUnknown"},
 		},
@@ -118,7 +118,7 @@ func TestExternalServersBecomeReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(r.Ready(limit(t, 10*time.Second)), r.Health()); err != nil {
-		t.Errorf("got error %v, want it ready", err)
+		t.Errorf("ready: got error %v, want none", err)
 	}
 	conn, err := r.Connect("")
 	if err != nil || !conn.IsConnected() {
@@ -136,7 +136,7 @@ func TestExternalServersBecomeReady(t *testing.T) {
 	defer r.Close()
 	if err := r.Ready(limit(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) ||
 		!strings.Contains(err.Error(), "max_payload") {
-		t.Errorf("small messages: got error %v, want one that says what to set", err)
+		t.Errorf("small messages: got error %v, want one that names the setting", err)
 	}
 }
 

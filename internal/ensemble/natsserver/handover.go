@@ -14,16 +14,17 @@ const (
 	handOverInterval = 10 * time.Millisecond
 )
 
-// handOver steps down before the server ends: the others would take four to nine seconds
-// to notice that it is gone. It gives up after a while, since they may be gone, too.
+// handOver steps down before the server stops. Otherwise the other servers would elect
+// leaders only after their election timeout (elections.go). handOver has a timeout, because
+// the other servers may be stopped too.
 func (s *Server) handOver() {
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTimeout)
 	defer cancel()
-	_, _ = s.StepDown(ctx) // then they notice
+	_, _ = s.StepDown(ctx) // on failure the election timeout applies
 }
 
-// StepDown gives up the streams that this server leads, waits until others lead them,
-// and returns how many those were. This server may be elected again later.
+// StepDown gives up the streams that this server leads, waits until other servers lead
+// them, and returns their number. This server may be elected again later.
 func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 	if s.nats.Load().ClusterAddr() == nil || !s.nats.Load().JetStreamEnabled() || s.peers() == 0 {
 		return 0, errNoPeer
@@ -34,7 +35,7 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		for stream, leader := range s.leaders() {
 			if leader == s.nats.Load().Name() {
 				given[stream] = true
-				// else it has by itself
+				// On failure the server no longer leads the stream.
 				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream)
 			}
 			waiting = waiting || leader == s.nats.Load().Name() || leader == ""
@@ -48,16 +49,16 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		select {
 		case <-ctx.Done():
 			return 0, errs.Newf(errs.Unavailable,
-				"some streams of the log have no other leader yet, ask again for them: %w", ctx.Err())
+				"some streams of the log have no new leader yet; try again: %w", ctx.Err())
 		case <-time.After(handOverInterval):
 		}
 	}
 }
 
-var errNoPeer = errs.New(errs.Unavailable, "this member is connected to no other one that could lead the log")
+var errNoPeer = errs.New(errs.Unavailable, "this member has no connection to another member that could lead the log")
 
-// leaders returns who leads each replicated stream of this server, as far as it
-// knows.
+// leaders returns the leader of each replicated stream of this server, as far as this
+// server knows; "" when it knows none.
 func (s *Server) leaders() map[string]string {
 	info, err := s.nats.Load().Jsz(&server.JSzOptions{Accounts: true, Streams: true})
 	if err != nil {

@@ -1,5 +1,5 @@
 package natsserver
 
-// Leads says whether this server leads the group's streams as a whole: where they are
-// is decided by it.
+// Leads reports whether this server is the JetStream meta leader, which decides on the
+// placement of streams.
 func (s *Server) Leads() bool { return s.nats.Load().JetStreamIsLeader() }

@@ -10,11 +10,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// bridge hands the server's lines to slog. What the server calls a notice is
-// debugging to us: that it starts, listens and stops is told by who starts it.
+// bridge writes the server's log to slog. The server's notices are logged at debug, because
+// Freshet logs its own lines about start, listeners and shutdown.
 type bridge struct {
 	log    *slog.Logger
-	fatal  chan error // the first thing that would have ended a process of its own
+	fatal  chan error // the first error that would exit a stand-alone server
 	failed atomic.Bool
 }
 
@@ -46,7 +46,7 @@ func (b *bridge) Debugf(format string, args ...any) { b.say(slog.LevelDebug, for
 // Tracef implements server.Logger.
 func (b *bridge) Tracef(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
 
-// Fatalf implements server.Logger. It does not end the process: Start returns it.
+// Fatalf implements server.Logger. It does not exit the process: Start returns the error.
 func (b *bridge) Fatalf(format string, args ...any) {
 	b.say(slog.LevelError, format, args)
 	b.failed.Store(true)

@@ -5,28 +5,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What is measured of the embedded server.
+// Metrics of the embedded server.
 var (
 	streamsSeries = prometheus.NewDesc("freshet_nats_streams",
-		"Streams of the replicated log that this member keeps.", nil, nil)
+		"Streams of the replicated log that this member stores.", nil, nil)
 	ledSeries = prometheus.NewDesc("freshet_nats_streams_led",
 		"Streams of the replicated log that this member leads.", nil, nil)
 	leaderless = prometheus.NewDesc("freshet_nats_streams_without_leader",
-		"Streams that this member keeps and knows no leader of.", nil, nil)
+		"Streams that this member stores and whose leader it does not know.", nil, nil)
 	storedSeries = prometheus.NewDesc("freshet_nats_stored_bytes",
-		"Bytes that the streams take on this member.", nil, nil)
+		"Bytes that the streams use on this member.", nil, nil)
 	limitSeries = prometheus.NewDesc("freshet_nats_stored_limit_bytes",
-		"Bytes that the streams may take on this member.", nil, nil)
+		"Limit for the bytes of the streams on this member.", nil, nil)
 	peersSeries = prometheus.NewDesc("freshet_nats_peers",
-		"Servers of the other members that this one has a route to.", nil, nil)
+		"Servers of other members to which this server has a route.", nil, nil)
 	healthySeries = prometheus.NewDesc("freshet_nats_healthy",
 		"Whether the embedded server serves its streams: 1 or 0.", nil, nil)
 	errorsSeries = prometheus.NewDesc("freshet_nats_api_errors_total",
-		"Requests about streams that were answered with an error, of those that this member answered.", nil, nil)
+		"JetStream API requests that this member served and that failed.", nil, nil)
 	callsSeries = prometheus.NewDesc("freshet_nats_api_requests_total",
-		"Requests about streams that this member answered.", nil, nil)
+		"JetStream API requests that this member served.", nil, nil)
 	slowSeries = prometheus.NewDesc("freshet_nats_slow_connections_total",
-		"Connections that were cut because their reader was too slow.", nil, nil)
+		"Connections closed because the client read too slowly.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -39,8 +39,7 @@ func (s *Server) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It looks at each stream of this server
-// and asks no other one.
+// Collect implements prometheus.Collector. It reads the state of this server only.
 func (s *Server) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) { to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
 	count := func(d *prometheus.Desc, v float64) {
@@ -55,7 +54,7 @@ func (s *Server) Collect(to chan<- prometheus.Metric) {
 	gauge(peersSeries, float64(s.peers()))
 	info, err := s.nats.Load().Jsz(&server.JSzOptions{})
 	if err != nil {
-		return // it has stopped, and healthy says so
+		return // JetStream has stopped, which the healthy series shows
 	}
 	led, none := 0, 0
 	for _, leader := range s.leaders() {
@@ -75,8 +74,7 @@ func (s *Server) Collect(to chan<- prometheus.Metric) {
 	count(errorsSeries, float64(info.API.Errors))
 }
 
-// peers counts the servers that there is a route to; there are several routes to
-// each.
+// peers returns the number of servers with at least one route to this one.
 func (s *Server) peers() int {
 	routes, err := s.nats.Load().Routez(&server.RoutezOptions{})
 	if err != nil {

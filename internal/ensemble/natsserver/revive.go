@@ -8,15 +8,15 @@ import (
 
 const (
 	watchInterval = time.Second
-	// reviveBytes is how much room the disk must have before the server is started
-	// anew; less is gone at once.
+	// reviveBytes is the free disk space required to restart the server; with less the
+	// disk would soon be full again.
 	reviveBytes = 64 << 20
 )
 
-// watch looks whether the server has stopped its streams, which it does when it cannot
-// write them, for want of room say, and does not take back. It is started anew then,
-// as soon as there is room: what it missed it fetches from the others, and whoever is
-// connected connects again.
+// watch restarts the server after it has stopped its streams. nats-server stops them when a
+// write fails, for example on a full disk, and never resumes. watch restarts it as soon as
+// the disk has free space. The server then fetches the messages that it missed from the
+// other servers, and clients reconnect.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -32,8 +32,8 @@ func (s *Server) watch(ctx context.Context) {
 			continue
 		}
 		if !said {
-			s.log.Errorf("The log of this member has stopped, since its disk in %s is full or fails; it starts "+
-				"again by itself when %d MiB are free", s.dir, reviveBytes>>20)
+			s.log.Errorf("replicated log of this member has stopped because the disk of %s is full or fails; "+
+				"it restarts automatically when %d MiB are free", s.dir, reviveBytes>>20)
 			said = true
 		}
 		if free(s.dir) < reviveBytes {
@@ -42,14 +42,14 @@ func (s *Server) watch(ctx context.Context) {
 		s.end()
 		<-s.started
 		if err := s.launch(ctx); err != nil {
-			s.log.Errorf("The log of this member could not be started again; it is tried again: %v", err)
+			s.log.Errorf("restarting the replicated log of this member failed; retrying: %v", err)
 			continue
 		}
-		s.log.Warnf("The log of this member runs again")
+		s.log.Warnf("replicated log of this member runs again")
 	}
 }
 
-// free is the room on a folder's disk; 0 when that is not known.
+// free returns the free space of a directory's disk; 0 when it is unknown.
 func free(dir string) uint64 {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {

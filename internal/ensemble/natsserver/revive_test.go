@@ -10,8 +10,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestFaultStreamsStopped: a server that has stopped its streams, as it does on a full
-// disk, serves them again, to those who were connected, too.
+// TestFaultStreamsStopped: a server that has stopped its streams, as on a full disk,
+// serves them again, also over connections opened before.
 func TestFaultStreamsStopped(t *testing.T) {
 	s, err := Start(t.Context(), Options{Name: "a", Dir: t.TempDir(), Unsafe: true})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestFaultStreamsStopped(t *testing.T) {
 			t.Error("health while streams are stopped: got none, want an error")
 		}
 		for {
-			try, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // nobody answers while it is stopped
+			try, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // a stopped server does not respond
 			stream, err := js.Stream(try, "S")
 			cancel()
 			if err == nil {

@@ -21,74 +21,74 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Options says how a server runs. Name and Dir are required.
+// Options configures a server. Name and Dir are required.
 type Options struct {
-	// Name of this server, unlike that of every other one of the group and the
-	// same after a restart.
+	// Name identifies this server. It is unique in the ensemble and stays the same after a
+	// restart.
 	Name string
-	// ClusterName is the same on all servers of a group.
+	// ClusterName is the same on all servers of an ensemble.
 	ClusterName string
-	// Dir is where streams are kept. It is made when it is not there.
+	// Dir is the directory of the streams. Start creates it if it does not exist.
 	Dir string
-	// Listen is the address for routes from the other servers; "" for a server
-	// that is alone, which listens nowhere. Port 0 takes any.
+	// Listen is the address for routes from the other servers; "" for a single server,
+	// which does not listen. Port 0 selects a free port.
 	Listen string
-	// Advertise is the address that others are told to reach Listen at, where
-	// that differs; "" for Listen itself.
+	// Advertise is the address that the server announces to its peers when it differs from
+	// Listen; "" announces Listen.
 	Advertise string
-	// Routes are the addresses (host:port) of all other servers of the group. How
-	// many there are says what a majority is, so they must all be named.
+	// Routes are the addresses (host:port) of all other servers of the ensemble. Their
+	// number determines the majority, so the list must be complete.
 	Routes []string
-	// TLS secures routes, both ways: certificate, RootCAs and ClientCAs. Required
-	// with Listen. ServerName is what certificates are checked for; when it is
-	// empty, the host of the route is.
+	// TLS secures routes in both directions: certificate, RootCAs and ClientCAs. Required
+	// with Listen. Certificates are verified for ServerName, or for the host of the route
+	// when it is empty.
 	TLS *tls.Config
-	// MaxPayload bounds one message; 0 means 16 MiB, and less than 8 MiB is refused.
+	// MaxPayload bounds one message; 0 means 16 MiB, less than 8 MiB is an error.
 	MaxPayload int32
-	// MaxStore bounds the bytes of all streams on this server; 0 means three
-	// quarters of what is free on the disk at the start.
+	// MaxStore bounds the bytes of all streams on this server; 0 means three quarters of
+	// the free disk space at the start.
 	MaxStore int64
-	// Unsafe leaves out syncing. For tests that do not look at durability.
+	// Unsafe disables syncing, for tests that do not check durability.
 	Unsafe bool
-	// Logger gets what the server has to say; nil means slog.Default().
+	// Logger receives the server's log; nil means slog.Default().
 	Logger *slog.Logger
 }
 
 const (
-	// MinMaxPayload is how large a message must be allowed to be.
+	// MinMaxPayload is the smallest acceptable limit for the size of a message.
 	MinMaxPayload     = 8 << 20
 	defaultMaxPayload = 16 << 20
-	maxPending        = 128 << 20 // bytes that wait for a slow reader before it is cut off
-	maxMemory         = 64 << 20  // for streams in memory, which nobody makes
+	maxPending        = 128 << 20 // bytes buffered for a slow client before the server disconnects it
+	maxMemory         = 64 << 20  // for streams in memory, which Freshet does not create
 	startTimeout      = 60 * time.Second
 	readyInterval     = 50 * time.Millisecond
-	catchUpTimeout    = 20 * time.Second // for streams, once there is a majority
-	routeTimeout      = 5                // seconds for a handshake of a route
+	catchUpTimeout    = 20 * time.Second // for streams to catch up, once there is a majority
+	routeTimeout      = 5                // seconds for the TLS handshake of a route
 )
 
-// ErrNotReady says that the server cannot take writes at the moment.
+// ErrNotReady is returned while the server cannot accept writes.
 var ErrNotReady = errs.New(errs.Unavailable, "replicated log is not ready: fewer than half of the members can be "+
 	"reached, or this one has just started; try again shortly")
 
-// Server is a running server. When it has to stop its streams because it cannot write
-// them, it is started anew as soon as there is room (revive.go).
+// Server is a running server. After it has stopped its streams because a write failed, it
+// is restarted as soon as the disk has enough free space (restart.go).
 type Server struct {
 	opts Options
 	log  *bridge
 	dir  string
 	nats atomic.Pointer[server.Server]
 
-	started chan struct{} // of the server that runs: closed when it has begun, or failed to
+	started chan struct{} // of the current server: closed when its start has succeeded or failed
 
 	cancel  context.CancelFunc
-	watched sync.WaitGroup // ends with cancel
+	watched sync.WaitGroup // the watch goroutine, which ends with cancel
 
 	mu    sync.Mutex
-	conns []*nats.Conn // to be closed with the server; guarded by mu
+	conns []*nats.Conn // closed with the server; protected by mu
 }
 
-// Start runs a server. It returns when connections can be made; with peers, that
-// is before there is a majority, see Ready.
+// Start runs a server. It returns when clients can connect. With peers, that is before
+// there is a majority: use Ready to wait for one.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{opts: o, log: newBridge(o.Logger), dir: o.Dir}
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -104,28 +104,29 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// launch makes a server and starts it. Start calls it, and then watch alone.
+// launch creates a server and starts it. Start calls launch first; afterwards only the
+// watch goroutine does.
 func (s *Server) launch(ctx context.Context) error {
 	opts, err := s.opts.server()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("making its directory: %w", err)
+		return fmt.Errorf("creating directory %s: %w", s.dir, err)
 	}
 	ns, err := server.NewServer(opts)
 	if err != nil {
-		return fmt.Errorf("in %s: %w", s.dir, err)
+		return fmt.Errorf("configuring the server in %s: %w", s.dir, err)
 	}
 	log := newBridge(s.opts.Logger)
 	ns.SetLoggerV2(log, false, false, false)
 	s.started = make(chan struct{})
 	s.nats.Store(ns)
 	if err := s.start(ctx, ns, log); err != nil {
-		return fmt.Errorf("in %s: %w", s.dir, err)
+		return fmt.Errorf("starting the server in %s: %w", s.dir, err)
 	}
 	if s.opts.Listen != "" {
-		s.opts.Listen = ns.ClusterAddr().String() // the same when it is started anew
+		s.opts.Listen = ns.ClusterAddr().String() // keep the port for restarts
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func (s *Server) start(ctx context.Context, ns *server.Server, log *bridge) erro
 		return context.Cause(ctx)
 	}
 	select {
-	case err := <-log.fatal: // it says so and goes on without
+	case err := <-log.fatal: // the server logs the error and continues without JetStream
 		return err
 	default:
 	}
@@ -161,10 +162,10 @@ func (s *Server) start(ctx context.Context, ns *server.Server, log *bridge) erro
 	return nil
 }
 
-// startRoutes opens the listener for routes. The server does so by itself when it
-// has opened the one for clients, which it does not have: the part of it that
-// waits for that waits for ever, and this call takes its place, in the count of
-// what has to end before the server has stopped, too.
+// startRoutes opens the listener for routes. nats-server opens it after the client
+// listener, which this server does not have, so the goroutine that nats-server started for
+// that blocks forever. This call replaces that goroutine, also in the server's WaitGroup:
+// StartRouting calls its Done.
 func startRoutes(ns *server.Server) {
 	open := make(chan struct{})
 	close(open)
@@ -173,7 +174,7 @@ func startRoutes(ns *server.Server) {
 
 func (o Options) server() (*server.Options, error) {
 	if o.Name == "" || o.Dir == "" {
-		return nil, errors.New("a name and a directory are required")
+		return nil, errors.New("options Name and Dir are required")
 	}
 	so := &server.Options{
 		ServerName:         o.Name,
@@ -190,12 +191,12 @@ func (o Options) server() (*server.Options, error) {
 		DisableJetStreamBanner: true,
 	}
 	if so.MaxPayload < MinMaxPayload {
-		return nil, fmt.Errorf("messages of %d bytes at most are too small, want %d or more", so.MaxPayload,
+		return nil, fmt.Errorf("option MaxPayload is %d bytes, want at least %d", so.MaxPayload,
 			MinMaxPayload)
 	}
 	if o.Listen == "" {
 		if len(o.Routes) > 0 {
-			return nil, errors.New("there are routes but no address to listen on for them")
+			return nil, errors.New("option Routes is set without Listen")
 		}
 		return so, nil
 	}
@@ -205,14 +206,14 @@ func (o Options) server() (*server.Options, error) {
 func (o Options) cluster(so *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return fmt.Errorf("address for routes: %w", err)
+		return fmt.Errorf("parsing the listen address for routes: %w", err)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return fmt.Errorf("address for routes %q: port: %w", o.Listen, err)
+		return fmt.Errorf("parsing the port of the listen address for routes %q: %w", o.Listen, err)
 	}
 	if o.ClusterName == "" || len(o.Routes) == 0 {
-		return errors.New("a server that listens for others needs the name of the cluster and their addresses")
+		return errors.New("option Listen requires ClusterName and Routes")
 	}
 	tlsConfig, err := mutual(o.TLS)
 	if err != nil {
@@ -222,7 +223,7 @@ func (o Options) cluster(so *server.Options) error {
 		Name: o.ClusterName, Host: host, Port: int(n), Advertise: o.Advertise,
 		TLSConfig: tlsConfig, TLSTimeout: routeTimeout, AuthTimeout: 2 * routeTimeout,
 		Compression:  server.CompressionOpts{Mode: server.CompressionOff},
-		NoAdvertise:  true, // there is nothing for clients to know
+		NoAdvertise:  true, // there are no client listeners to advertise
 		PingInterval: 2 * time.Second, MaxPingsOut: 2,
 	}
 	if n == 0 {
@@ -230,24 +231,24 @@ func (o Options) cluster(so *server.Options) error {
 	}
 	for _, r := range o.Routes {
 		if _, _, err := net.SplitHostPort(r); err != nil {
-			return fmt.Errorf("address of another server: %w", err)
+			return fmt.Errorf("parsing the address of another server: %w", err)
 		}
 		so.Routes = append(so.Routes, &url.URL{Scheme: "nats-route", Host: r})
 	}
 	return nil
 }
 
-// mutual returns the configuration with both sides checked.
+// mutual returns the configuration with mutual authentication enforced.
 func mutual(c *tls.Config) (*tls.Config, error) {
 	switch {
 	case c == nil:
-		return nil, errors.New("routes need TLS: a certificate and the authority of the group")
+		return nil, errors.New("routes need TLS: a certificate and the ensemble's certificate authority")
 	case c.RootCAs == nil || c.ClientCAs == nil:
-		return nil, errors.New("routes need the authority of the group, for both sides: RootCAs and ClientCAs")
+		return nil, errors.New("routes need the ensemble's certificate authority in RootCAs and in ClientCAs")
 	case len(c.Certificates) == 0 && (c.GetCertificate == nil || c.GetClientCertificate == nil):
-		return nil, errors.New("routes need a certificate for both sides")
+		return nil, errors.New("routes need a certificate as client and as server")
 	case c.InsecureSkipVerify:
-		return nil, errors.New("routes do not skip the check of certificates")
+		return nil, errors.New("routes cannot skip certificate verification")
 	}
 	c = c.Clone()
 	c.ClientAuth = tls.RequireAndVerifyClientCert
@@ -255,11 +256,11 @@ func mutual(c *tls.Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// RouteAddr is the address that routes are taken on; nil for a server that is alone.
+// RouteAddr returns the listen address for routes; nil for a single or stopped server.
 func (s *Server) RouteAddr() *net.TCPAddr { return s.nats.Load().ClusterAddr() }
 
-// Close ends the server and the connections that Connect made. It hands over
-// what this server leads first.
+// Close closes the connections that Connect opened, hands over the streams that this server
+// leads, and stops the server.
 func (s *Server) Close() {
 	s.mu.Lock()
 	conns := s.conns
@@ -285,12 +286,12 @@ func (s *Server) Close() {
 	s.awaitStored(ended)
 }
 
-// strandedPatience is how long Close waits for connections that are being made.
+// strandedPatience is how long Close waits for route handshakes in progress.
 const strandedPatience = 500 * time.Millisecond
 
-// awaitStored returns when the server has ended, or shortly after it has closed all
-// that it stores: then it takes no routes any more, and what is left is handshakes with
-// servers that may be silent, for five seconds each.
+// awaitStored returns when the server has stopped, or strandedPatience after it has closed
+// its streams. By then it accepts no routes; only handshakes with unresponsive servers can
+// remain, which take up to five seconds each.
 func (s *Server) awaitStored(ended <-chan struct{}) {
 	tick := time.NewTicker(handOverInterval)
 	defer tick.Stop()
@@ -310,7 +311,7 @@ func (s *Server) awaitStored(ended <-chan struct{}) {
 	}
 }
 
-// end ends the server that runs.
+// end stops the current server.
 func (s *Server) end() {
 	ns := s.nats.Load()
 	ns.Shutdown()

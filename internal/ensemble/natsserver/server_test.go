@@ -58,8 +58,8 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 		c.Ready()
 		var msg *jetstream.RawStreamMsg
 		for {
-			// An answer can be lost while leaders are elected, and whoever asks waits
-			// for it as long as he is ready to.
+			// A response can get lost while the servers elect leaders, so each attempt has a
+			// timeout.
 			try, cancel := context.WithTimeout(ctx, 2*time.Second)
 			s, err := js.Stream(try, "S")
 			if err == nil {
@@ -81,8 +81,8 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 	}
 }
 
-// TestStepDown: a server that is asked to gives up all streams that it leads, and others
-// lead them when it returns.
+// TestStepDown: StepDown gives up all streams that the server leads, and other servers lead
+// them when it returns.
 func TestStepDown(t *testing.T) {
 	c := natstest.New(t, 3)
 	ctx := limit(t, time.Minute)
@@ -101,7 +101,7 @@ func TestStepDown(t *testing.T) {
 	}
 	alone := natstest.New(t, 1)
 	if _, err := alone.Server(0).StepDown(ctx); errs.KindOf(err) != errs.Unavailable {
-		t.Errorf("a server that is alone: got error %v, want that nobody else can lead", err)
+		t.Errorf("single server: got error %v, want kind unavailable", err)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestAServerAloneListensNowhere(t *testing.T) {
 	}
 }
 
-// A server that is silent keeps nobody from ending: Close returns while the handshake
-// with it is still on its way.
+// Close does not wait for an unresponsive server: it returns while the TLS handshake with
+// that server is still in progress.
 func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	}
 	defer silent.Close()
 	s, err := natsserver.Start(t.Context(), natsserver.Options{
-		Name: "a", ClusterName: "group", Dir: t.TempDir(), Listen: "127.0.0.1:0",
+		Name: "a", ClusterName: "test", Dir: t.TempDir(), Listen: "127.0.0.1:0",
 		Routes: []string{silent.Addr().String()},
 		TLS:    natstest.New(t, 3).TLS("a"), Logger: slog.New(slog.DiscardHandler),
 	})
@@ -149,11 +149,12 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	}
 }
 
-// Whoever reaches the address for routes and is not of the group gets nothing.
+// A client without a certificate of the ensemble's authority gets nothing from the route
+// listener.
 func TestRoutesNeedACertificateOfTheGroup(t *testing.T) {
 	c := natstest.New(t, 3)
 	addr := c.Server(0).RouteAddr().String()
-	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is a stranger
+	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // plays an attacker
 	if err == nil {
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		n, err := conn.Read(make([]byte, 1))
@@ -174,7 +175,7 @@ func TestRoutesNeedACertificateOfTheGroup(t *testing.T) {
 	buf := make([]byte, 512)
 	n, _ := raw.Read(buf)
 	if strings.Contains(string(buf[:n]), "INFO") || strings.Contains(string(buf[:n]), "PONG") {
-		t.Errorf("without TLS: got %q, want nothing that a route says", buf[:n])
+		t.Errorf("without TLS: got %q, want no response of the route protocol", buf[:n])
 	}
 }
 
@@ -189,7 +190,9 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"routes without address": {Name: "a", Dir: t.TempDir(), Routes: routes},
 		"no cluster name":        {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: routes, TLS: good},
 		"no routes":              {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", TLS: good},
-		"no TLS":                 {Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes},
+		"no TLS": {
+			Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes,
+		},
 		"no authority": {
 			Name: "a", Dir: t.TempDir(), Listen: "127.0.0.1:0", ClusterName: "c", Routes: routes,
 			TLS: &tls.Config{},
@@ -214,7 +217,7 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("got error %v, want one that says that the address is in use", err)
+		t.Errorf("got error %v, want address already in use", err)
 	}
 }
 
@@ -232,5 +235,5 @@ func TestAMinorityIsNotReady(t *testing.T) {
 			return
 		}
 	}
-	t.Error("got a server that is ready without the other two, want ErrNotReady")
+	t.Error("one of three servers is ready, want ErrNotReady")
 }

@@ -13,16 +13,16 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Client calls engines at other members.
+// Client calls engines on other members.
 type Client struct {
-	// Member returns what speaks HTTP/2 to a member, with this member's certificate,
-	// and the URL of its internal listener without a path.
+	// Member returns the HTTP/2 client for a member, which presents this member's
+	// certificate, and the URL of the member's internal listener without a path.
 	Member func(name string) (via *http.Client, url string, err error)
 }
 
-// Shard is a shard of a cluster at the member that is believed to own it. It is an
-// engine but for what only the owner itself can do (AppendRun and journals), which
-// returns engine.ErrNotOwner.
+// Shard is a shard of a cluster on the member that is believed to own it. It implements
+// the methods of an engine except those that only the owner can execute (AppendRun and
+// journals); AppendRun returns engine.ErrNotOwner.
 type Shard struct {
 	client  *Client
 	cluster string
@@ -30,12 +30,12 @@ type Shard struct {
 	owner   engine.Owner
 }
 
-// Shard returns a shard at its owner; nothing is sent yet.
+// Shard returns a shard on its owner. It sends no request.
 func (c *Client) Shard(cluster string, number int, owner engine.Owner) *Shard {
 	return &Shard{client: c, cluster: cluster, number: number, owner: owner}
 }
 
-// call makes a call and waits for its answer.
+// call sends a request and waits for the response.
 func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	defer cancel()
 	in, out := io.Pipe()
 	defer func() { _ = in.Close() }()
-	go func() { _, _ = out.Write(frame) }() // ends with in at the latest
+	go func() { _, _ = out.Write(frame) }() // returns at the latest when in is closed
 	req, err := http.NewRequestWithContext(calling, http.MethodPost, url+Path, in)
 	if err != nil {
 		return nil, notReached(err)
@@ -68,10 +68,10 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	defer func() { _ = response.Body.Close() }()
 	switch response.StatusCode {
 	case http.StatusOK:
-	case http.StatusNotFound: // it is starting
-		return nil, notReached(fmt.Errorf("member %s answered %s", s.owner.Member, response.Status))
+	case http.StatusNotFound: // the member is starting
+		return nil, notReached(fmt.Errorf("member %q returned %s", s.owner.Member, response.Status))
 	default:
-		return nil, errs.Newf(errs.Unavailable, "%w: member %s answered %s", ErrUnreachable, s.owner.Member,
+		return nil, errs.Newf(errs.Unavailable, "%w: member %q returned %s", ErrUnreachable, s.owner.Member,
 			response.Status)
 	}
 	a := &answer{}
@@ -83,22 +83,22 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	}
 	if len(a.Deliveries) > 0 {
 		if err := ctx.Err(); err != nil {
-			return nil, err // what is not confirmed goes back
+			return nil, err // the owner releases unconfirmed messages
 		}
 		if _, err := out.Write([]byte{1}); err != nil {
 			return nil, broken(ctx, err)
 		}
 		_ = out.Close()
-		// The confirmation has arrived when the owner ends. Should it not have, the
-		// messages go to another consumer as well, as if their leases had ended.
+		// The confirmation has arrived when the owner ends the response. If it is lost, the
+		// messages are delivered again, as after the expiry of their leases.
 		_, _ = io.Copy(io.Discard, response.Body)
 		return a, nil
 	}
-	_ = out.Close() // the owner has what it needs
+	_ = out.Close() // the owner needs no confirmation
 	return a, nil
 }
 
-// broken says what became of a call without an answer.
+// broken returns the error of a call without a response.
 func broken(ctx context.Context, err error) error {
 	var dial *net.OpError
 	switch {

@@ -12,8 +12,8 @@ import (
 var ErrUnreachable = errs.New(errs.Unavailable,
 	"connection to the member that owns the topic's shard broke; the call may or may not have taken effect; try again")
 
-// sentinels are the errors that keep their identity on the way. The names are part
-// of the format: members of two versions speak to each other.
+// sentinels are the errors that keep their identity between members. The names are part of
+// the wire format, because members of different versions call each other.
 var sentinels = map[string]error{
 	"NoTopic": engine.ErrNoTopic, "TopicExists": engine.ErrTopicExists, "NoPartition": engine.ErrNoPartition,
 	"NoSubscription": engine.ErrNoSubscription, "SubscriptionExists": engine.ErrSubscriptionExists,
@@ -27,11 +27,11 @@ var sentinels = map[string]error{
 	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 
-// failure is an error on the way.
+// failure is the wire format of an error.
 type failure struct {
 	Text    string
 	Kind    errs.Kind
-	Names   []string          // of sentinels
+	Names   []string          // of the sentinels that the error wraps
 	Damaged *engine.MessageID // of an engine.DamagedMessage
 	Refused bool              // nothing has happened
 	Owner   engine.Owner      // that the refusing member knows
@@ -51,7 +51,7 @@ func newFailure(err error) *failure {
 	return f
 }
 
-// err is the error as the caller gets it.
+// err returns the error for the caller.
 func (f *failure) err() error {
 	e := &remoteError{text: f.Text, refused: f.Refused, owner: f.Owner, causes: []error{errs.New(f.Kind, f.Text)}}
 	if f.Kind == errs.Internal {
@@ -76,14 +76,14 @@ type remoteError struct {
 	owner   engine.Owner
 }
 
-// Error returns the text that the owner gave it.
+// Error returns the error text of the owner.
 func (e *remoteError) Error() string { return e.text }
 
-// Unwrap returns the sentinels that it is.
+// Unwrap returns the kind and the sentinels of the error.
 func (e *remoteError) Unwrap() []error { return e.causes }
 
-// Refused says that a call failed before anything can have happened, so that it
-// may be made again. The owner is the one that whoever refused knows, if any.
+// Refused reports whether a call failed before it could have an effect, so that it may be
+// retried. The owner is the one that the refusing member knows, if any.
 func Refused(err error) (engine.Owner, bool) {
 	var e *remoteError
 	if errors.As(err, &e) && e.refused {
@@ -92,8 +92,8 @@ func Refused(err error) (engine.Owner, bool) {
 	return engine.Owner{}, false
 }
 
-// notReached is a call that never left this member. What a caller hears has no
-// address of a member in it.
+// notReached returns the error of a call that was never sent. Its text contains no address
+// of a member, because clients see it.
 func notReached(err error) error {
 	return &remoteError{text: engine.ErrNoOwner.Error(), refused: true, causes: []error{engine.ErrNoOwner, err}}
 }

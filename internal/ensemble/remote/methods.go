@@ -7,7 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// do makes a call that has no result.
+// do sends a call that has no result.
 func (s *Shard) do(ctx context.Context, r request) error {
 	_, err := s.call(ctx, r)
 	return err
@@ -116,8 +116,8 @@ func (s *Shard) Settle(ctx context.Context, id engine.TopicID, name string, sett
 	return s.do(ctx, request{Method: settle, Topic: id, Name: name, Settlements: settlements})
 }
 
-// AppendRun is for the owner alone: what is written with a run is decided while it
-// gets its place.
+// AppendRun returns ErrNotOwner: only the owner can append a batch, because the side entries
+// of the batch depend on its position.
 func (*Shard) AppendRun(context.Context, engine.TopicID, int32, engine.Run,
 	func(uint64) []engine.Side,
 ) (engine.Ticket, error) {
@@ -151,7 +151,7 @@ func (s *Shard) ReadRuns(ctx context.Context, id engine.TopicID, partition int32
 	}
 }
 
-// limitOf is 0 when only the extent is asked for.
+// limitOf returns 0 when the caller needs only the extent.
 func limitOf(visit func(*engine.Stored) (bool, error)) int {
 	if visit == nil {
 		return 0
@@ -212,7 +212,7 @@ func (s *Shard) Trim(ctx context.Context, id engine.TopicID, partition int32, be
 	return a.Entry, nil
 }
 
-// Totals asks the owner for what the shard's topics have together.
+// Totals returns the totals of the shard's topics from the owner.
 func (s *Shard) Totals(ctx context.Context) (engine.Totals, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// member answers every call with an error, or lets it wait.
+// member fails every call with err, or blocks it when err is nil.
 type member struct {
 	engine.Engine
 	err   error
@@ -73,7 +73,7 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 			t.Errorf("got error %v of kind %v, want %v of kind %v", err, errs.KindOf(err), m.err, errs.KindOf(m.err))
 		}
 		if _, refused := remote.Refused(err); refused {
-			t.Errorf("%v: got a refusal, want none: the engine was called", err)
+			t.Errorf("%v: got a refusal, want none, because the engine was called", err)
 		}
 	}
 	id := engine.MessageID{Topic: 1, Partition: 2, Entry: 3}
@@ -96,7 +96,7 @@ func TestWhoDoesNotOwnAShardSaysWhoDoes(t *testing.T) {
 	m.owner, m.err = engine.Owner{Member: "a", Epoch: 2}, engine.ErrFailed
 	err = client.Shard("c", 0, engine.Owner{Member: "a", Epoch: 3}).DeleteTopic(t.Context(), 1)
 	if _, refused := remote.Refused(err); !refused {
-		t.Errorf("an older epoch than the caller's: got error %v, want a refusal", err)
+		t.Errorf("older epoch than the caller's: got error %v, want a refusal", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestAMemberThatIsNotThereWasNotCalled(t *testing.T) {
 	server.Close()
 	err := client.Shard("c", 0, engine.Owner{Member: "a"}).DeleteTopic(t.Context(), 1)
 	if _, refused := remote.Refused(err); !refused || !errors.Is(err, engine.ErrNoOwner) {
-		t.Errorf("got error %v, want that nobody was reached", err)
+		t.Errorf("got error %v, want a refusal with %v", err, engine.ErrNoOwner)
 	}
 }
 

@@ -11,28 +11,28 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Shards finds the shards that this member owns.
+// Shards looks up the shards that this member owns.
 type Shards interface {
-	// Owned returns the engine of a shard while this member owns it, and otherwise
-	// an error with the owner that it knows of.
+	// Owned returns the engine of a shard while this member owns it, and otherwise an
+	// error and the owner that this member knows.
 	Owned(cluster string, shard int) (engine.Engine, engine.Owner, error)
 }
 
-// Server answers the calls of other members. Who may call is the listener's
-// business: it must let nobody in but members.
+// Server serves the calls of other members. It does not authenticate them: the listener
+// must accept members only.
 type Server struct {
 	shards Shards
 	log    *slog.Logger
 }
 
-// NewServer makes a handler for Path.
+// NewServer returns a handler for Path.
 func NewServer(shards Shards, log *slog.Logger) *Server { return &Server{shards: shards, log: log} }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked request
 	if err := readFrame(r.Body, &asked); err != nil {
-		http.Error(w, "request of a member cannot be read: "+err.Error(), http.StatusBadRequest)
+		http.Error(w, "decoding the request of another member: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	ctx := r.Context()
@@ -69,17 +69,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// confirmed waits until the caller says that it has the messages.
+// confirmed waits until the caller confirms that it has the messages.
 func confirmed(w http.ResponseWriter, r *http.Request) error {
-	// Not every writer has deadlines; then a caller who is gone ends it.
+	// Not every ResponseWriter supports deadlines; then the wait ends when the caller disconnects.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(confirm))
 	if n, err := r.Body.Read(make([]byte, 1)); n == 0 {
-		return fmt.Errorf("waiting for the caller to confirm: %w", err)
+		return fmt.Errorf("waiting for the caller's confirmation: %w", err)
 	}
 	return nil
 }
 
-// giveBack ends the leases of messages that never arrived.
+// giveBack releases the leases of messages that did not arrive.
 func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
@@ -88,7 +88,7 @@ func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engi
 	defer cancel()
 	owned, _, err := s.shards.Owned(asked.Cluster, asked.Shard)
 	if err != nil {
-		return // leases ended with the ownership
+		return // the leases ended with the ownership
 	}
 	list := make([]engine.Settlement, len(deliveries))
 	for i := range deliveries {
@@ -96,17 +96,17 @@ func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engi
 		list[i] = engine.Settlement{ID: d.ID, Action: engine.Release, Delivery: d.Redeliveries + 1}
 	}
 	if err := owned.Settle(ctx, asked.Topic, asked.Name, list); err != nil {
-		s.log.WarnContext(ctx, "messages that another member did not take could not be given back; they go to "+
-			"another consumer when their leases end",
-			slog.Uint64("topic", uint64(asked.Topic)), slog.String("error", err.Error()))
+		s.log.WarnContext(ctx, "releasing messages that did not reach another member failed; they are delivered "+
+			"again when their leases expire",
+			slog.Uint64("topic", uint64(asked.Topic)), slog.Any("error", err))
 	}
 }
 
-// answer does what is asked.
+// answer executes a request.
 func (s *Server) answer(ctx context.Context, r *request) *answer {
 	owned, owner, err := s.shards.Owned(r.Cluster, r.Shard)
 	if err == nil && r.Epoch > owner.Epoch {
-		err = engine.ErrNotOwner // the caller has seen a newer owner
+		err = engine.ErrNotOwner // the caller knows a newer owner
 	}
 	if err != nil {
 		f := newFailure(err)
@@ -165,7 +165,7 @@ func (a *answer) fillRuns(ctx context.Context, e engine.Engine, r *request) (err
 		defer cancel()
 		err = e.Grown(waiting, r.Marks)
 		if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-			a.More, err = true, nil // the caller asks again
+			a.More, err = true, nil // the caller repeats the request
 		}
 	case find:
 		a.Found, err = e.Find(ctx, r.Topic, r.Partition, r.Millis)
@@ -186,7 +186,7 @@ func (a *answer) fillRuns(ctx context.Context, e engine.Engine, r *request) (err
 	return err
 }
 
-// fillPage reads runs up to the bound of an answer.
+// fillPage reads batches up to the size limit of a response.
 func (a *answer) fillPage(ctx context.Context, e engine.Engine, r *request) (err error) {
 	if r.Limit == 0 {
 		a.Extent, err = e.ReadRuns(ctx, r.Topic, r.Partition, r.Entry, nil)

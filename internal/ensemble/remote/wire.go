@@ -12,20 +12,20 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Path is where the internal listener of a member serves calls.
+// Path is the URL path of calls on a member's internal listener.
 const Path = "/engine/v1"
 
-// Bounds. The largest request is an Append of a whole batch, the largest answer a
-// Receive of one; both are bounded far below by the callers.
+// Limits. The largest request is an Append of a whole batch, the largest response a Receive
+// of one; callers keep both far below the limit.
 const (
 	maxFrame  = 64 << 20
-	maxWait   = 20 * time.Second // that one request may wait for messages; callers ask again
-	pageRuns  = 4 << 20          // bytes of runs in one answer
-	pageItems = 10_000           // things in one answer
-	confirm   = 10 * time.Second // for the caller to say that messages arrived
+	maxWait   = 20 * time.Second // how long one request may wait for messages; callers repeat it
+	pageRuns  = 4 << 20          // bytes of batches in one response
+	pageItems = 10_000           // elements in one response
+	confirm   = 10 * time.Second // for the caller to confirm that messages arrived
 )
 
-// method is which call a request is.
+// method selects the call of a request.
 type method uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 	totals
 )
 
-// request is any call; what a method does not need is zero and not sent.
+// request is any call. gob does not send fields that are zero.
 type request struct {
 	Cluster string
 	Shard   int
@@ -78,7 +78,7 @@ type request struct {
 	Run          engine.Run
 }
 
-// answer is the outcome of any call.
+// answer is the result of any call.
 type answer struct {
 	Failure *failure
 
@@ -93,12 +93,12 @@ type answer struct {
 	Stored     []engine.Stored
 	Extent     engine.Extent
 	Sides      []engine.Side
-	More       bool // of what is listed in pages
+	More       bool // there is another page
 }
 
-var errFrame = errs.Newf(errs.TooLarge, "%w: call to another member is over its bound", engine.ErrTooLarge)
+var errFrame = errs.Newf(errs.TooLarge, "%w: call to another member exceeds %d bytes", engine.ErrTooLarge, maxFrame)
 
-// encode makes one value into bytes with their length before them.
+// encode returns the gob encoding of a value, prefixed with its length.
 func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(make([]byte, 4))
@@ -112,7 +112,7 @@ func encode(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// readFrame reads one value.
+// readFrame reads and decodes one value.
 func readFrame(r io.Reader, value any) error {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -122,7 +122,7 @@ func readFrame(r io.Reader, value any) error {
 	if n > maxFrame {
 		return errFrame
 	}
-	// The length is only believed as far as bytes come.
+	// Memory grows with the bytes that arrive, not with the announced length.
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,9 +14,9 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// accept does this member's part of what an operator has accepted, if anything. It is
-// called when the copy does not fit to the log. Every step can be done again, and as
-// long as not all are done the copy does not fit. It says whether anything was done.
+// accept carries out this member's part of an accepted loss, if there is one. It is called
+// when the copy does not match the log. Every step is idempotent, and the copy does not
+// match the log until all steps are done. It reports whether it did anything.
 func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 	call, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -25,7 +26,7 @@ func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 	}
 	var v acceptedValue
 	if err := json.Unmarshal(found.Kvs[0].Value, &v); err != nil {
-		return false, fmt.Errorf("reading what was accepted: %w", err)
+		return false, fmt.Errorf("decoding the accepted loss: %w", err)
 	}
 	at, err := s.mark()
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if len(known.Kvs) == 0 || string(known.Kvs[0].Value) != v.Log {
-		return false, nil // the log is not there yet
+		return false, nil // the new log does not exist yet
 	}
 	switch {
 	case v.Mark != "" && mine == v.Mark:
@@ -55,8 +56,8 @@ func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// has says whether what the shard goes on from has what a store has that was not
-// there when that was accepted.
+// has reports whether the copy that the shard continues from includes everything in a store
+// whose member was absent when the loss was accepted.
 func (v *acceptedValue) has(at mark) bool {
 	text, err := hex.DecodeString(v.Mark)
 	if err != nil || v.Mark == "" || at.log.String() != v.Replaces {
@@ -66,20 +67,20 @@ func (v *acceptedValue) has(at mark) bool {
 	return err == nil && (at.epoch < kept.epoch || at.epoch == kept.epoch && at.position <= kept.position)
 }
 
-// beginLog begins a new log behind this member's copy.
+// beginLog creates a new log that continues this member's copy.
 func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
 	s.mu.Lock()
-	places := s.view.placesRev
+	holdersRev := s.view.placesRev
 	s.mu.Unlock()
-	c, err := s.take(ctx, places) // whoever owns the shard meanwhile keeps its log
+	c, err := s.take(ctx, holdersRev) // a member that has become the owner meanwhile keeps its log
 	if err != nil {
 		return err
 	}
 	if c == nil {
-		return errors.New("another member has the owner's key; what was accepted is not done")
+		return errors.New("another member has the owner key, so the accepted loss is not carried out")
 	}
 	defer s.release(c)
-	if err := s.flushStore(); err != nil { // the old log is needed until here
+	if err := s.flushStore(); err != nil { // the old log is needed until the store is durable
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, 2*callPatience)
@@ -95,19 +96,20 @@ func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
 		}
 	}
 	if _, err := st.createFrom(call, &s.o, id, at.position+1); err != nil {
-		return fmt.Errorf("beginning a new log: %w", err)
+		return fmt.Errorf("creating a new log: %w", err)
 	}
 	if err := s.remark(id, at); err != nil {
 		return err
 	}
 	if _, err := s.o.Etcd.Put(call, s.keys.log, id.String()); err != nil {
-		return fmt.Errorf("noting the identity of the new log: %w", err)
+		return fmt.Errorf("storing the identity of the new log: %w", err)
 	}
-	s.log.Warn("the shard goes on from this member's copy, with a new log", "message", at.position, "epoch", at.epoch)
+	s.log.Warn("shard continues from this member's copy with a new log", slog.Uint64("message", at.position),
+		slog.Uint64("epoch", at.epoch))
 	return nil
 }
 
-// remark makes the store a copy of another log, at the same place.
+// remark makes the store a copy of another log, at the same position.
 func (s *Shard) remark(id identity, at mark) error {
 	at.log = id
 	s.storeMu.RLock()
@@ -125,14 +127,14 @@ func (s *Shard) flushStore() error {
 	return s.store.Flush()
 }
 
-// discard begins the copy anew, without anything.
+// discard replaces the copy with an empty one.
 func (s *Shard) discard() error {
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
 	if err = errors.Join(err, removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir())); err != nil {
-		return fmt.Errorf("removing a copy that was given up: %w", err)
+		return fmt.Errorf("removing a discarded copy: %w", err)
 	}
 	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
 		return fmt.Errorf("opening a new store: %w", err)
@@ -142,6 +144,6 @@ func (s *Shard) discard() error {
 	s.mu.Unlock()
 	s.applied.Store(0)
 	s.end.Store(0)
-	s.log.Warn("the copy of the shard on this member was given up, as an operator has accepted, and begins anew")
+	s.log.Warn("copy of the shard on this member was discarded, as an operator has accepted; it starts empty")
 	return nil
 }

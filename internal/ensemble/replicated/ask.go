@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// leaderPatience is how long the log may be without a leader before a question
-	// fails: longer than an election takes.
+	// leaderPatience is how long the log may be without a leader before a query fails. It is
+	// longer than an election takes.
 	leaderPatience = 8 * time.Second
-	// askAgain is when a question is asked a second time, and longestAsk the longest
-	// time between two. A leader that steps down, or is gone, drops the question.
+	// askAgain is the interval before a query is sent a second time, and longestAsk the
+	// longest interval. A leader that steps down or crashes drops queries.
 	askAgain   = 100 * time.Millisecond
 	longestAsk = 400 * time.Millisecond
-	// askElected is when a leader that has just been elected is asked a second time: it
-	// says so a moment before it answers.
+	// askElected is the interval after an election: a new leader announces itself a moment
+	// before it responds to queries.
 	askElected = 10 * time.Millisecond
 )
 
-// ask repeats a question to the log's leader until it is answered. It does not wait for
-// one answer before it asks again, and takes the first: a leader that has just been
-// elected is asked at once. Whoever hears of elections says so on elected; others leave
-// it nil.
+// ask sends a query to the log's leader repeatedly until it gets a response. It does not
+// wait for one response before it sends the query again, and returns the first one. A signal
+// on elected announces a new leader, which is queried immediately; elected may be nil.
 func ask[T any](ctx context.Context, elected <-chan struct{},
 	question func(ctx context.Context) (T, error),
 ) (T, error) {
@@ -40,7 +39,7 @@ func ask[T any](ctx context.Context, elected <-chan struct{},
 	replies := make(chan reply)
 	once := func() {
 		var r reply
-		r.answer, r.err = question(ctx) // however late it is answered
+		r.answer, r.err = question(ctx) // also a late response counts
 		select {
 		case replies <- r:
 		case <-ctx.Done():
@@ -72,7 +71,7 @@ func ask[T any](ctx context.Context, elected <-chan struct{},
 	}
 }
 
-// unanswered says whether an error means that there was no leader to answer.
+// unanswered reports whether an error means that no leader responded.
 func unanswered(err error) bool {
 	var refused *jetstream.APIError
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A question that a lost leader drops is asked again before its time is over, and the
-// first answer counts.
+// A query that a lost leader drops is sent again before its timeout, and the first response
+// counts.
 func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -30,16 +30,17 @@ func TestAskDoesNotWaitForADroppedQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if late := time.Since(elected); late > longestAsk {
-			t.Errorf("got the answer %s after the election, want %s at most", late, longestAsk)
+			t.Errorf("got the response %s after the election, want at most %s", late, longestAsk)
 		}
 		if most := int64(2*time.Second/longestAsk) + 4; got > most {
-			t.Errorf("asked %d times, want %d at most", got, most)
+			t.Errorf("sent %d queries, want at most %d", got, most)
 		}
 	})
 }
 
-// Who hears of an election asks the new leader at once, and soon again: it may say that
-// it leads before it answers. Before that it is asked no more often than by others.
+// A caller with notifications of elections queries the new leader immediately and soon
+// again, because a leader may announce itself before it responds. Before the election it
+// sends no more queries than other callers.
 func TestAskHearsOfElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const election, silence = 2350 * time.Millisecond, 25 * time.Millisecond
@@ -60,16 +61,16 @@ func TestAskHearsOfElections(t *testing.T) {
 			t.Fatal(err)
 		}
 		if late := time.Since(began) - election; late > 2*silence {
-			t.Errorf("got the answer %s after the election, want %s at most", late, 2*silence)
+			t.Errorf("got the response %s after the election, want at most %s", late, 2*silence)
 		}
 		if most := int(election/longestAsk) + 4; before > most {
-			t.Errorf("asked %d times before the election, want %d at most", before, most)
+			t.Errorf("sent %d queries before the election, want at most %d", before, most)
 		}
 	})
 }
 
-// An answer that takes long on its way, as one of megabytes does on a slow connection, is
-// waited for, though the question was asked again meanwhile.
+// A slow response, for example of megabytes over a slow connection, is accepted even though
+// the query was sent again meanwhile.
 func TestAskSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const arrives = 5 * time.Second
@@ -83,19 +84,19 @@ func TestAskSlowly(t *testing.T) {
 			}
 		})
 		if waited := time.Since(began); err != nil || waited != arrives {
-			t.Errorf("got error %v after %s, want the answer after %s", err, waited, arrives)
+			t.Errorf("got error %v after %s, want the response after %s", err, waited, arrives)
 		}
 	})
 }
 
-// What an answer says is not asked again; without a leader the last reason is told.
+// An error in a response ends the query; without a leader the last error is returned.
 func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("wrong")
 		asked := 0
 		if _, err := ask(t.Context(), nil, func(context.Context) (int, error) { asked++; return 0, wrong }); !errors.Is(
 			err, wrong) || asked != 1 {
-			t.Errorf("got %v after %d questions, want %v after one", err, asked, wrong)
+			t.Errorf("got %v after %d queries, want %v after one", err, asked, wrong)
 		}
 		began := time.Now()
 		_, err := ask(t.Context(), nil, func(context.Context) (int, error) { return 0, nats.ErrNoResponders })

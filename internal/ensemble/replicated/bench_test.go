@@ -18,7 +18,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// cpuTime is the processor time that this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -27,15 +27,15 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// onDisk takes away what makes stores of tests small.
+// onDisk replaces the small stores of tests with stores of the default size.
 func onDisk(o *Options) {
 	o.Store = pebble.Options{}
 	o.Logger = nil
 }
 
-// BenchmarkAppend appends messages of 1 KiB, durably: to an embedded engine, and to
-// shards with one and three members. All members and servers are in this process, so
-// that the processor time is that of the whole group.
+// BenchmarkAppend appends messages of 1 KiB durably: to an embedded engine, and to shards
+// with one and three members. All members and servers run in this process, so the CPU time
+// is that of the whole ensemble.
 func BenchmarkAppend(b *testing.B) {
 	b.Run("embedded", func(b *testing.B) {
 		e, err := pebble.Open(b.TempDir(), pebble.Options{})
@@ -100,9 +100,9 @@ func benchAppends(b *testing.B, e engine.Engine) {
 	}
 }
 
-// BenchmarkLogAlone appends to a log of three servers and does nothing else: no store,
-// no standby, no request. It is what the groups of writes of BenchmarkAppend cost at
-// least, by how much is in one and how many are on their way.
+// BenchmarkLogAlone appends to a log of three servers without a store, a standby or a
+// request. It is the lower bound for the commit batches of BenchmarkAppend, by batch size
+// and by the number of batches in flight.
 func BenchmarkLogAlone(b *testing.B) {
 	g := newGroup(b, 3)
 	js, err := jetstream.New(g.nats.Connect(0), jetstream.WithPublishAsyncMaxPending(8))
@@ -145,9 +145,8 @@ func BenchmarkLogAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkEmptyMember brings up a member that has nothing: it fetches a checkpoint of
-// the owner's store over HTTP, without the limit that fetching otherwise has, and
-// follows the log from there.
+// BenchmarkEmptyMember starts an empty member: it fetches a checkpoint of the owner's store
+// over HTTP, without the usual rate limit, and follows the log from there.
 func BenchmarkEmptyMember(b *testing.B) {
 	const batches, batch, size = 512, 16, 64 << 10 // 512 MiB
 	tm := newGroup(b, 1, natstest.Unsafe).team()
@@ -156,12 +155,12 @@ func BenchmarkEmptyMember(b *testing.B) {
 	if err := e.CreateTopic(b.Context(), 1, keepAll); err != nil {
 		b.Fatal(err)
 	}
-	random := rand.NewChaCha8([32]byte{}) // which nothing compresses
+	random := rand.NewChaCha8([32]byte{}) // incompressible
 	for range batches {
 		messages := make([]engine.Message, batch)
 		for i := range messages {
 			messages[i].Payload = make([]byte, size)
-			_, _ = random.Read(messages[i].Payload) // it never fails
+			_, _ = random.Read(messages[i].Payload) // never fails
 		}
 		if _, err := e.Append(b.Context(), 1, 0, messages); err != nil {
 			b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,13 +20,13 @@ import (
 )
 
 const (
-	// freshFor is how long a checkpoint is given to whoever asks for one.
+	// freshFor is how long a checkpoint is offered to other members after its creation.
 	freshFor = time.Minute
-	// unusedFor is how long a checkpoint is kept after somebody read from it.
+	// unusedFor is how long a checkpoint is kept after it was last read.
 	unusedFor = 2 * time.Minute
 )
 
-// listing is what a checkpoint consists of.
+// listing is the list of a checkpoint's files.
 type listing struct {
 	ID    string     `json:"id"`
 	Files []fileInfo `json:"files"`
@@ -38,12 +39,12 @@ type fileInfo struct {
 	Sum  string `json:"sum"` // CRC-32C in hexadecimal digits
 }
 
-// checkpoints are those that other members are fetching. They lie beside the store
-// and are links to its tables.
+// checkpoints are those that other members are fetching. They are next to the store and
+// consist of hard links to its tables.
 type checkpoints struct {
-	making sync.Mutex // one is made at a time
+	making sync.Mutex // held while a checkpoint is created
 
-	mu  sync.Mutex // guards what follows; a leaf
+	mu  sync.Mutex // protects all, and lastUsed and readers of its elements; a leaf lock
 	all map[string]*served
 }
 
@@ -57,8 +58,8 @@ type served struct {
 
 func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
 
-// Handler serves checkpoints of shards to other members. It is mounted at the base
-// that Options.Peer names, where only members get in.
+// Handler serves checkpoints of shards to other members. It must be mounted at the base URL
+// that Options.Peer returns, on a listener that accepts members only.
 func Handler(find func(cluster string, number int) *Shard) http.Handler {
 	mux := http.NewServeMux()
 	shard := func(w http.ResponseWriter, r *http.Request) *Shard {
@@ -82,13 +83,13 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 			return
 		}
 		if err != nil {
-			s.log.Warn("checkpoint for another member failed", "error", err)
-			http.Error(w, "checkpoint could not be made; the log of this member says why",
+			s.log.Warn("creating a checkpoint for another member failed; that member retries", slog.Any("error", err))
+			http.Error(w, "creating the checkpoint failed; see the log of this member",
 				http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(list) // who asked asks again
+		_ = json.NewEncoder(w).Encode(list) // the client retries
 	})
 	mux.HandleFunc("GET /{cluster}/{number}/state", func(w http.ResponseWriter, r *http.Request) {
 		s := shard(w, r)
@@ -101,7 +102,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(is) // who asked asks again
+		_ = json.NewEncoder(w).Encode(is) // the client retries
 	})
 	mux.HandleFunc("GET /{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		if s := shard(w, r); s != nil {
@@ -111,20 +112,19 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 	return mux
 }
 
-// errNotFollowing says that this member's copy is no good for others.
-var errNotFollowing = errors.New("copy of this member does not follow the log itself")
+// errNotFollowing means that this member's copy cannot serve as a source for others.
+var errNotFollowing = errors.New("copy of this member does not follow the log")
 
-// queryFresh asks for a checkpoint that has everything that was in the log before the
-// call.
+// queryFresh requests a checkpoint with everything that was in the log before the request.
 const queryFresh = "fresh"
 
-// offer returns a checkpoint that is recent enough, or makes one. A fresh one has
-// everything that was in the log before the call.
+// offer returns a recent checkpoint, or creates one. A fresh checkpoint has everything that
+// was in the log before the call.
 func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	s.mu.Lock()
 	follows := s.stream != nil
 	s.mu.Unlock()
-	if !follows { // two that have nothing would give it to each other
+	if !follows { // two empty copies would fetch from each other
 		return listing{}, errNotFollowing
 	}
 	if fresh {
@@ -225,20 +225,20 @@ func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 	if !known {
-		http.Error(w, "checkpoint or file does not exist any more; ask for a new checkpoint", http.StatusNotFound)
+		http.Error(w, "checkpoint or file no longer exists; request a new checkpoint", http.StatusNotFound)
 		return
 	}
 	f, err := os.Open(filepath.Join(v.dir, r.PathValue("file")))
 	if err != nil {
-		http.Error(w, "file of the checkpoint cannot be read", http.StatusServiceUnavailable)
+		http.Error(w, "reading the checkpoint file failed", http.StatusServiceUnavailable)
 		return
 	}
-	defer func() { _ = f.Close() }() // it was read only
+	defer func() { _ = f.Close() }() // opened for reading only
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Time{}, f)
 }
 
-// sweep removes checkpoints that nobody fetches any more.
+// sweep removes checkpoints that have no reader and were last used before the given time.
 func (c *checkpoints) sweep(after time.Duration) error {
 	c.mu.Lock()
 	var old []string

@@ -21,7 +21,7 @@ import (
 	"freshet/test/tally"
 )
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -29,14 +29,14 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-deadline:
-			t.Fatalf("waited in vain, want %s", what)
+			t.Fatalf("timeout, want %s", what)
 		}
 	}
 }
 
 func quickFlush(o *Options) { o.FlushEvery = 50 * time.Millisecond }
 
-// fill makes topic 1 and appends messages of 1 KiB.
+// fill creates topic 1 and appends messages of 1 KiB.
 func fill(t testing.TB, e engine.Engine, n int) (texts []string) {
 	t.Helper()
 	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil && !errors.Is(err, engine.ErrTopicExists) {
@@ -50,7 +50,7 @@ func fill(t testing.TB, e engine.Engine, n int) (texts []string) {
 	return texts
 }
 
-// first is where the log begins.
+// first returns the first sequence of the log.
 func (m *member) first(t testing.TB) uint64 {
 	t.Helper()
 	m.mu.Lock()
@@ -66,7 +66,7 @@ func (m *member) first(t testing.TB) uint64 {
 	return state.FirstSeq
 }
 
-// lossy breaks transfers off after some bytes.
+// lossy aborts transfers after half of their bytes.
 type lossy struct {
 	http.RoundTripper
 	broken atomic.Int64
@@ -96,7 +96,7 @@ func (b *shortBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// serves offers the member's copy to another one, which asks for it over a wire.
+// serves makes the member's checkpoints available to another member over the transport wire.
 func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
 	t.Helper()
 	server := httptest.NewServer(Handler(func(cluster string, number int) *Shard {
@@ -111,9 +111,8 @@ func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
 	}
 }
 
-// TestFaultEmptyMember starts a member without anything when the log has been purged:
-// it fetches a checkpoint, over a connection that breaks again and again, and becomes
-// the owner.
+// TestFaultEmptyMember starts an empty member after the log has been purged: it fetches a
+// checkpoint over a connection that breaks repeatedly, and becomes the owner.
 func TestFaultEmptyMember(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -142,8 +141,8 @@ func TestFaultEmptyMember(t *testing.T) {
 	}.Record(t)
 }
 
-// TestFetchResumes ends a fetch in the middle: the next one goes on from there, and
-// what is damaged is fetched again.
+// TestFetchResumes cancels a fetch: the next fetch continues from there, and damaged files
+// are fetched again.
 func TestFetchResumes(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -160,11 +159,11 @@ func TestFetchResumes(t *testing.T) {
 	defer cancel()
 	some, err := fetch(ctx, http.DefaultTransport, base, false, dir, all/2) // two seconds
 	if err == nil || some == 0 || some >= all {
-		t.Fatalf("fetch that is cancelled: got %d of %d bytes and error %v, want a part and an error", some, all, err)
+		t.Fatalf("cancelled fetch: got %d of %d bytes and error %v, want a part and an error", some, all, err)
 	}
 	rest, err := fetch(t.Context(), http.DefaultTransport, base, false, dir, 1<<30)
 	if err != nil || rest+some > all+all/10 {
-		t.Errorf("second fetch: got %d bytes after %d of %d, error %v; want the rest and none", rest, some, all, err)
+		t.Errorf("second fetch: got %d bytes after %d of %d, error %v; want the rest only", rest, some, all, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -187,17 +186,17 @@ func TestFetchResumes(t *testing.T) {
 	stored, err := store.Mark()
 	m, decodeErr := decodeMark(stored)
 	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.position == 0 {
-		t.Errorf("fetched store: got mark %+v, error %v; want one", m, err)
+		t.Errorf("fetched store: got position %+v, error %v; want one", m, err)
 	}
 	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir,
 		1); err == nil {
-		t.Error("fetch of a shard that does not exist: got no error, want one")
+		t.Error("fetch of a missing shard: got no error, want one")
 	}
 	a.stop(t)
 }
 
-// TestLogLost looks for copies and logs that do not belong together: they are never
-// opened, and say why.
+// TestLogLost: copies and logs that do not match are never opened, and the error names the
+// reason.
 func TestLogLost(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, natstest.Unsafe)
@@ -207,7 +206,7 @@ func TestLogLost(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the stream was made anew": func(t *testing.T, m *member, _ *vfs.MemFS) {
+		"the stream was recreated": func(t *testing.T, m *member, _ *vfs.MemFS) {
 			if err := m.js.DeleteStream(t.Context(), streamName(&m.o)); err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +251,7 @@ func TestLogLost(t *testing.T) {
 	}
 }
 
-// A log that the servers have not heard of yet is not called lost.
+// A log that the servers do not know yet is not reported as lost.
 func TestALogThatComesLate(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -270,7 +269,7 @@ func TestALogThatComesLate(t *testing.T) {
 	b := tm.start(t, "b", 0, nil)
 	<-time.After(lostPatience / 10)
 	if err := b.Status().Err; err != nil {
-		t.Errorf("while the log is not there: got error %v, want none", err)
+		t.Errorf("while the log is missing: got error %v, want none", err)
 	}
 	st.js = other.js
 	if _, err := st.createFrom(t.Context(), &b.o, st.id, 1); err != nil {
@@ -305,8 +304,8 @@ func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
 	}
 }
 
-// TestFullLog lets a member with a copy go: the log is kept for it up to its bound,
-// where messages are refused and acknowledgements are not, until it is given up.
+// TestFullLog stops a member with a copy: the log is kept for it up to its size limit, where
+// messages are rejected and acknowledgements are not, until the member counts as gone.
 func TestFullLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -318,23 +317,23 @@ func TestFullLog(t *testing.T) {
 	a := tm.start(t, "a", 0, nil, limits)
 	e := a.owns(t)
 	fill(t, e, 1)
-	b := tm.start(t, "b", 0, nil, limits, a.serves(t, http.DefaultTransport)) // the log may be purged already
+	b := tm.start(t, "b", 0, nil, limits, a.serves(t, http.DefaultTransport)) // the log may already be purged
 	b.follows(t, a.Status().Applied)
 	if err := e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
 		t.Fatal(err)
 	}
 	b.stop(t)
 	var err error
-	for range 50 { // few and large: the bound is there long before b is given up
+	for range 50 { // few and large, so that the limit is reached long before b counts as gone
 		if _, err = e.Append(ctx, 1, 0, []engine.Message{{Payload: noise(20 << 10)}}); err != nil {
 			break
 		}
 	}
 	if !errors.Is(err, engine.ErrDiskFull) {
-		t.Fatalf("append at the bound of the log: got error %v, want %v", err, engine.ErrDiskFull)
+		t.Fatalf("append at the size limit of the log: got error %v, want %v", err, engine.ErrDiskFull)
 	}
 	if got := a.Status(); !got.Full || got.Behind != "b" {
-		t.Errorf("status: got %+v, want it full because of b", got)
+		t.Errorf("status: got %+v, want a log that is full because of b", got)
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0})
 	if err != nil || len(got) != 1 {
@@ -343,12 +342,12 @@ func TestFullLog(t *testing.T) {
 	if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
 		t.Errorf("acknowledge: got error %v, want none", err)
 	}
-	eventually(t, "messages taken again", func() bool {
+	eventually(t, "messages accepted again", func() bool {
 		_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("m")}})
 		return err == nil
 	})
 	if got := a.Status(); len(got.Copies) != 1 || got.Full {
-		t.Errorf("status: got %+v, want one copy and room", got)
+		t.Errorf("status: got %+v, want one copy and a log that is not full", got)
 	}
 	a.stop(t)
 }

@@ -1,42 +1,83 @@
-// Package replicated is a shard of a cluster in a group of members: an engine whose
+// Package replicated implements a shard of a cluster in an ensemble: an engine whose
 // write-ahead log is a JetStream stream that all members with a copy follow.
 //
-// It owns the log (one stream per shard), who may write to it, the copies and how
-// a new one begins. The engine itself is engine/pebble; consensus and replication
-// are JetStream's, and etcd says who owns what.
+// The package owns the log (one stream per shard), the election of the owner that may write
+// it, the copies, and the creation of new copies. The engine itself is package pebble.
+// JetStream provides consensus and replication; etcd stores who owns what. Package sharded,
+// above, routes calls to owners; package membership provides the lease.
 //
 //	owner                              standby
-//	engine ──batch──► log (stream) ──► tail ──► store
+//	engine ──batch──► log (stream) ──► follower ──► store
 //	   ▲                 │ acknowledged by a majority, synced
 //	   └── store ◄───────┘
 //
 // How it works, in the order of the files:
 //
-//   - record.go: what a message of the log is: a part of a group's batch, or the
-//     beginning of an ownership (epoch). Each carries a running checksum of the whole
-//     log before it.
-//   - pack.go: batches are packed before they go into the log.
-//   - stream.go: the stream of a shard, its identity, and whether a store fits to it.
-//   - writer.go, resolve.go: the owner's appends. Each names the sequence it expects
-//     to be the last, so that nobody else can have written in between. What becomes
-//     of one without an answer is found out by reading the log.
+//   - record.go: a message of the log: a part of a batch of writes, or the beginning of an
+//     ownership (epoch record). Each contains a running checksum of the log up to it.
+//   - pack.go: batches are compressed before they are appended to the log.
+//   - stream.go, query.go: the stream of a shard, its identity, whether a store matches it,
+//     and queries to its leader.
+//   - writer.go, resolve.go: the owner's appends. Each names the sequence that it expects
+//     to be the last one, so that no other member can have written in between. When an
+//     append is not acknowledged, the writer reads the log to learn its outcome.
 //   - follow.go: a standby applies the log to its store.
-//   - ownership.go, run.go: a key in etcd under the member's lease says who may try
-//     to own the shard; the log decides. Whoever wins the key reads the log to its
-//     end and appends an epoch record: from then on every append of an older owner
+//   - ownership.go, run.go: a key in etcd, bound to the member's lease, selects the member
+//     that may try to own the shard; the log decides. The member with the key reads the log
+//     to its end and appends an epoch record. From then on every append of an older owner
 //     fails, whatever its clock and its lease say.
-//   - upkeep.go: stores are flushed, copies say in etcd how far, and the owner purges
-//     the log up to what all of them have.
-//   - checkpoint.go, fetch.go: a new copy begins with a checkpoint of another
-//     member's.
-//   - lease.go: whether the member's lease holds, by its own steady clock.
+//   - holders.go: which members have a copy.
+//   - upkeep.go: members flush their stores and publish their positions in etcd, and the
+//     owner purges the part of the log that all copies have flushed.
+//   - checkpoint.go, fetch.go: a new copy starts from a checkpoint of another member's.
+//   - loss.go, accept.go: how an operator continues a shard whose copies and log do not
+//     match.
+//   - seed.go: a shard that starts with the content of another server.
+//   - warnlimiter.go: the log level of failures that are retried.
 //
-// What holds:
+// # Invariants
 //
-//  1. A store has the log up to its mark, nothing else and nothing twice.
-//  2. A message of the log is written once: its sequence, its epoch and its content
-//     belong together for ever.
-//  3. What was acknowledged is in the log, since the acknowledgement comes from there.
-//  4. An owner answers reads only while its lease holds by the steady clock; its
-//     writes need no clock.
+//  1. A store contains the log up to its position, nothing else and nothing twice: the
+//     position is written with the batch, atomically.
+//  2. A message of the log is immutable: its sequence, its epoch and its content belong
+//     together forever.
+//  3. Every acknowledged write is in the log, because the log acknowledges it.
+//  4. A message counts if and only if it has the next index of the newest epoch. Every
+//     reader of the log decides this in the same way (record.continues).
+//  5. An owner serves reads only while its lease is valid by the monotonic clock
+//     (Options.Live). Its writes depend on no clock.
+//  6. Only the owner changes the list of members with a copy, in a transaction that
+//     requires its owner key. A member acquires the owner key in a transaction that
+//     requires the list that it knows. So a member without a copy never becomes the owner.
+//  7. The log is purged up to the smallest flushed position of the copies that count, and
+//     never beyond it.
+//
+// # Locks
+//
+//	checkpoints.createMu  one checkpoint for other members is created at a time. Held
+//	                      over file operations.
+//	Shard.storeMu         RWMutex: Shard.store. Only the run goroutine replaces the store,
+//	                      with the write lock; Close does after run has ended. Other
+//	                      goroutines use the store with the read lock; the run goroutine
+//	                      uses it without. Held over file operations, and over one call of
+//	                      etcd when a copy is removed.
+//	Shard.mu              the fields below it in Shard: role, engine, writer, view and the
+//	                      channel changed, which is closed and replaced with every change
+//	                      (changeLocked). Never held over a call.
+//	checkpoints.mu        checkpoints.all, and the use of its elements. Never held over a
+//	                      call.
+//	writer.mu             the queue of appends; end, known and next; sent and seq of each
+//	                      entry. Held while the NATS client buffers a message, never while
+//	                      waiting for an acknowledgement.
+//
+// Order: checkpoints.createMu, then Shard.storeMu, then one of Shard.mu and checkpoints.mu.
+// Shard.mu, checkpoints.mu and writer.mu are leaf locks; no two of them are held together.
+// The engine's commit goroutine calls writer.Append, so writer.mu comes after any lock of the
+// engine; the writer never calls the engine.
+// OnOwner and OnLost are called without a lock.
+//
+// Not protected by a lock, because one goroutine uses them: loggedProblem, mismatched and the
+// follower (run), the upkeeper (upkeep). writer.known is written with writer.mu by the
+// writer's own goroutine only, which therefore reads it without. applied, end, bytes and
+// copies of Shard are atomic.
 package replicated

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,41 +21,41 @@ import (
 )
 
 const (
-	fetchTries = 5   // of one file, each going on where the last one ended
-	maxFiles   = 1e6 // of a checkpoint
+	fetchTries = 5   // for one file; each continues where the last one ended
+	maxFiles   = 1e6 // in a checkpoint
 	maxListing = 256 << 20
 	partSuffix = ".part"
 )
 
-// bootstrap replaces the store by a checkpoint of another member's.
+// bootstrap replaces the store with a checkpoint of another member.
 func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 	if s.o.Peer == nil {
 		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
 	}
-	// The log is kept from here on: a copy without anything flushed holds it.
+	// From now on the owner keeps the log for this copy, because it has flushed nothing.
 	if err := s.report(ctx, copyValue{}); err != nil {
 		return err
 	}
 	if err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
-		return fmt.Errorf("%w; fetching one failed: %w", errBehind, err)
+		return fmt.Errorf("%w; fetching it failed: %w", errBehind, err)
 	}
 	return s.adopt(f)
 }
 
-// fetchAny copies a checkpoint of another member's store to a directory; a fresh one has
-// everything that was in the log before the call.
+// fetchAny copies a checkpoint of another member's store to a directory. A fresh checkpoint
+// has everything that was in the log before the call.
 func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 	if s.o.Peer == nil {
-		return errors.New("other members cannot be reached")
+		return errors.New("no connection to other members is configured")
 	}
 	owner, ranked := s.Owner().Member, s.ranked()
 	s.mu.Lock()
-	ranked = slices.DeleteFunc(ranked, func(name string) bool { // a copy that has just begun itself is of no use
+	ranked = slices.DeleteFunc(ranked, func(name string) bool { // a copy without content is useless
 		return name == s.o.Member || name != owner && s.view.copies[name].Applied == 0
 	})
 	s.mu.Unlock()
 	var failures error
-	for _, last := range []bool{false, true} { // the owner has enough to do
+	for _, last := range []bool{false, true} { // the owner last, because it has the most load
 		for _, name := range ranked {
 			if (name == owner) != last {
 				continue
@@ -63,11 +64,11 @@ func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 			if err == nil {
 				return nil
 			}
-			failures = errors.Join(failures, fmt.Errorf("from member %s: %w", name, err))
+			failures = errors.Join(failures, fmt.Errorf("from member %q: %w", name, err))
 		}
 	}
 	if failures == nil {
-		failures = errors.New("no other member that has a copy is there")
+		failures = errors.New("no other live member has a copy")
 	}
 	return failures
 }
@@ -86,12 +87,12 @@ func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) e
 	if err != nil {
 		return err
 	}
-	s.log.Info("checkpoint of the shard was fetched from another member", "from", member, "bytes", fetched, "took",
-		time.Since(begin).Round(time.Millisecond))
+	s.log.Info("fetched a checkpoint of the shard from another member", slog.String("from", member),
+		slog.Int64("bytes", fetched), slog.Duration("took", time.Since(begin).Round(time.Millisecond)))
 	return nil
 }
 
-// adopt opens what was fetched in place of the store.
+// adopt replaces the store with the fetched checkpoint and opens it.
 func (s *Shard) adopt(f *follower) error {
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
@@ -101,7 +102,7 @@ func (s *Shard) adopt(f *follower) error {
 	err = errors.Join(err, os.RemoveAll(old), os.Rename(s.o.Dir, old), os.Rename(s.fetchDir(), s.o.Dir),
 		os.RemoveAll(old))
 	if err != nil {
-		return fmt.Errorf("%w: putting a fetched checkpoint in place: %w", engine.ErrFailed, err)
+		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
 	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
 		return fmt.Errorf("%w: opening a fetched checkpoint: %w", engine.ErrFailed, err)
@@ -116,9 +117,9 @@ func (s *Shard) adopt(f *follower) error {
 	return nil
 }
 
-// fetch copies the checkpoint that a member's handler offers under base to dir, at
-// so many bytes a second. What is there already of an earlier attempt is used. It
-// returns how much it fetched.
+// fetch copies the checkpoint that a member's handler serves under base to dir, limited to
+// perSecond bytes per second. It reuses files of an interrupted fetch. It returns the number
+// of bytes fetched.
 func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string,
 	perSecond int64,
 ) (int64, error) {
@@ -170,13 +171,13 @@ func (f *fetcher) get(ctx context.Context, url string, from int64) (*http.Respon
 	return resp, nil
 }
 
-// refusedError is an answer that trying again does not change.
+// refusedError is a response that a retry would not change.
 type refusedError struct {
 	status int
 	text   string
 }
 
-func (e *refusedError) Error() string { return fmt.Sprintf("member answered %d: %s", e.status, e.text) }
+func (e *refusedError) Error() string { return fmt.Sprintf("member returned %d: %s", e.status, e.text) }
 
 func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 	at := f.base
@@ -190,21 +191,21 @@ func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 	defer resp.Body.Close()
 	var list listing
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxListing)).Decode(&list); err != nil {
-		return listing{}, fmt.Errorf("list of a checkpoint: %w", err)
+		return listing{}, fmt.Errorf("decoding the list of a checkpoint's files: %w", err)
 	}
 	if len(list.Files) == 0 || len(list.Files) > maxFiles {
-		return listing{}, fmt.Errorf("list of a checkpoint has %d files", len(list.Files))
+		return listing{}, fmt.Errorf("checkpoint has %d files, want 1 to %d", len(list.Files), int(maxFiles))
 	}
 	for _, file := range list.Files {
 		if file.Name != filepath.Base(file.Name) || strings.HasPrefix(file.Name, ".") ||
 			strings.HasSuffix(file.Name, partSuffix) {
-			return listing{}, fmt.Errorf("list of a checkpoint names the file %q", file.Name)
+			return listing{}, fmt.Errorf("checkpoint contains a file with the invalid name %q", file.Name)
 		}
 	}
 	return list, nil
 }
 
-// tidy removes what is not of this checkpoint.
+// tidy removes files that do not belong to this checkpoint.
 func (f *fetcher) tidy(list listing) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
@@ -222,7 +223,7 @@ func (f *fetcher) tidy(list listing) error {
 	return err
 }
 
-// file fetches a file unless it is there.
+// file fetches a file unless it exists with the right checksum.
 func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 	path := filepath.Join(f.dir, file.Name)
 	if size, sum, err := sumFile(path); err == nil {
@@ -241,8 +242,8 @@ func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 			if _, sum, err = sumFile(part); err == nil && sum == file.Sum {
 				return os.Rename(part, path)
 			}
-			// What an earlier attempt left was of another file.
-			err = errors.Join(errors.New("its checksum is not the one of the list"), err, os.Remove(part))
+			// The part from an interrupted fetch belonged to another file.
+			err = errors.Join(errors.New("checksum differs from the list"), err, os.Remove(part))
 		}
 		var refused *refusedError
 		if ctx.Err() != nil || errors.As(err, &refused) {
@@ -253,7 +254,7 @@ func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 	return err
 }
 
-// rest fetches what is missing of a file.
+// rest fetches the missing part of a file.
 func (f *fetcher) rest(ctx context.Context, url, part string, size int64) (err error) {
 	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -291,7 +292,7 @@ func (f *fetcher) rest(ctx context.Context, url, part string, size int64) (err e
 	return nil
 }
 
-// throttle waits as long as it is ahead of its rate.
+// throttle waits while the transfer is ahead of its rate.
 func (f *fetcher) throttle(ctx context.Context) {
 	due := time.Duration(float64(f.fetched) / float64(f.perSecond) * float64(time.Second))
 	if ahead := due - time.Since(f.begin); ahead > 10*time.Millisecond {

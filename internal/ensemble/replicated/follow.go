@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// pullBytes and pullMessages are what a standby asks the log for ahead.
+	// pullBytes and pullMessages bound the messages that a standby requests ahead.
 	pullBytes    = 32 << 20
 	pullMessages = 256
-	// readSingly is how many messages are rather read one by one than with a
-	// consumer, which takes more than the log's leader to make.
+	// readSingly is the largest number of messages that are read one by one. Creating a
+	// consumer for more involves several servers, not only the log's leader.
 	readSingly = 512
-	// heardAhead is how many messages wait to be applied.
+	// heardAhead is the number of received messages that may wait to be applied.
 	heardAhead = 16
 )
 
-// follower applies the log to a store. One goroutine uses it.
+// follower applies the log to a store. It is used by one goroutine.
 type follower struct {
 	st      *stream
 	store   *pebble.Store
-	seq     uint64   // last message looked at
+	seq     uint64   // last message read
 	at      mark     // of the store
 	last    mark     // of the last message that counts; ahead of at within a batch
-	parts   [][]byte // of a batch that is not complete yet
+	parts   [][]byte // of an incomplete batch
 	packing string   // of that batch
 
-	end     *atomic.Uint64 // last sequence of the log that was heard of
+	end     *atomic.Uint64 // last known sequence of the log
 	applied *atomic.Uint64
-	bytes   *atomic.Int64 // of the log, packed, applied, ever
+	bytes   *atomic.Int64 // of the log, compressed, applied so far
 }
 
-// resume reads from the store where to go on.
+// resume reads from the store where to continue.
 func (f *follower) resume() error {
 	stored, err := f.store.Mark()
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *follower) resume() error {
 // take applies the next message of the log.
 func (f *follower) take(r record) error {
 	if r.seq != f.seq+1 {
-		return fmt.Errorf("%w: message %d comes after message %d", errBehind, r.seq, f.seq)
+		return fmt.Errorf("%w: message %d follows message %d", errBehind, r.seq, f.seq)
 	}
 	f.seq = r.seq
 	if !r.continues(f.last) {
@@ -67,10 +67,10 @@ func (f *follower) take(r record) error {
 	sum := r.sumAfter(f.last.sum)
 	switch {
 	case sum != r.sum:
-		return fmt.Errorf("%w: message %d of the log does not continue what the store has, or is damaged",
+		return fmt.Errorf("%w: message %d of the log does not continue the store's content, or is damaged",
 			engine.ErrLogLost, r.seq)
 	case r.begins() && r.log != f.st.id.String():
-		return fmt.Errorf("%w: message %d is of log %s, the shard's log is %s", engine.ErrLogLost, r.seq,
+		return fmt.Errorf("%w: message %d belongs to log %s, but the shard's log is %s", engine.ErrLogLost, r.seq,
 			r.log, f.st.id)
 	}
 	if err := knownPacking(r.packing); err != nil {
@@ -79,15 +79,15 @@ func (f *follower) take(r record) error {
 	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, index: r.index, sum: sum}
 	f.last = at
 	if r.begins() {
-		f.parts = nil // of an owner that did not come to the end
+		f.parts = nil // an earlier owner left the batch incomplete
 		return f.apply(nil, at)
 	}
 	switch {
 	case r.part != len(f.parts)+1:
-		return fmt.Errorf("%w: message %d is part %d of a batch after part %d", engine.ErrLogLost, r.seq,
+		return fmt.Errorf("%w: message %d is part %d of a batch, but follows part %d", engine.ErrLogLost, r.seq,
 			r.part, len(f.parts))
 	case r.part > 1 && r.packing != f.packing:
-		return fmt.Errorf("%w: message %d is part of a batch with packing %q after one with %q", engine.ErrLogLost,
+		return fmt.Errorf("%w: message %d has packing %q, but the earlier part of its batch %q", engine.ErrLogLost,
 			r.seq, r.packing, f.packing)
 	}
 	if r.part < r.parts {
@@ -119,8 +119,8 @@ func (f *follower) apply(batch []byte, at mark) error {
 	return nil
 }
 
-// tail applies the log as it grows, up to a message when until is not 0. It returns
-// nil only in that case.
+// tail applies the log as it grows. When until is not 0, it returns nil after it has
+// applied that message; otherwise it returns only with an error.
 func (f *follower) tail(ctx context.Context, until uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,7 +129,7 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	consumer, err := f.st.handle.OrderedConsumer(begin, jetstream.OrderedConsumerConfig{
 		DeliverPolicy:    jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:      f.seq + 1,
-		MaxResetAttempts: 1, // whoever follows tries again sooner than the library does
+		MaxResetAttempts: 1, // the caller retries sooner than the library
 	})
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
@@ -167,15 +167,15 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	return nil
 }
 
-// heard is what a consumer of the log says.
+// heard is a message or an error from a consumer of the log.
 type heard struct {
 	msg jetstream.Msg
-	err error // it says nothing behind one
+	err error // the last element
 }
 
-// listen passes on what a consumer says until the context ends. Nobody waits for the
-// consumer itself: while the log has no leader, asking it for a message and stopping it
-// both take up to ten seconds, and that is when a standby becomes the owner.
+// listen forwards the messages of a consumer until the context ends. The caller never waits for
+// the consumer itself: while the log has no leader, Next and Stop take up to ten seconds,
+// which is when a standby has to become the owner.
 func listen(ctx context.Context, messages jetstream.MessagesContext) <-chan heard {
 	context.AfterFunc(ctx, messages.Stop)
 	arrived := make(chan heard, heardAhead)
@@ -195,7 +195,7 @@ func listen(ctx context.Context, messages jetstream.MessagesContext) <-chan hear
 	return arrived
 }
 
-// catchUp applies everything that is in the log now.
+// catchUp applies everything that is in the log at the time of the call.
 func (f *follower) catchUp(ctx context.Context) error {
 	state, err := f.st.state(ctx)
 	if err != nil {

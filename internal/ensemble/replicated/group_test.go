@@ -28,20 +28,19 @@ import (
 )
 
 const (
-	// leaseSeconds is how long the leases of members are: longer than a busy machine
-	// lets a test wait for the processor, since what loses its lease here has lost it
-	// for good.
+	// leaseSeconds is the time to live of the members' leases. It is longer than a test waits
+	// for the processor on a busy machine, because a lost lease is never replaced here.
 	leaseSeconds = 30
-	// killedSeconds is how long they are where a test waits for the end of one.
+	// killedSeconds is the time to live where a test waits for a lease to expire.
 	killedSeconds = 4
 )
 
-// group is what members share: etcd and the servers of the log.
+// group is the infrastructure that members share: etcd and the servers of the log.
 type group struct {
 	t    testing.TB
 	etcd *etcd.Member
 	nats *natstest.Cluster
-	next atomic.Int64 // cluster that no test has used
+	next atomic.Int64 // number of clusters created
 
 	lease int // seconds
 }
@@ -60,7 +59,7 @@ func newGroup(t testing.TB, servers int, opts ...natstest.Option) *group {
 	return &group{t: t, etcd: m, nats: natstest.New(t, servers, opts...), lease: leaseSeconds}
 }
 
-// team is the members that have copies of one shard.
+// team is the members with copies of one shard.
 type team struct {
 	g       *group
 	cluster string
@@ -91,8 +90,7 @@ func (tm *team) join(name string, in bool) {
 	}
 }
 
-// member is a process of its own, as far as others can tell: it has connections, a
-// lease and a disk of its own.
+// member simulates a separate process: it has connections, a lease and a disk of its own.
 type member struct {
 	*Shard
 	team    *team
@@ -100,14 +98,14 @@ type member struct {
 	client  *clientv3.Client
 	session *concurrency.Session
 	js      jetstream.JetStream
-	fs      *vfs.MemFS // nil for the disk
+	fs      *vfs.MemFS // nil for the real file system
 	cancel  context.CancelFunc
 	wire    wire
 
 	lastEpoch uint64
 }
 
-// wire is a member's way to etcd, which can be cut.
+// wire is a member's connection to etcd, which can be cut.
 type wire struct {
 	mu    sync.Mutex
 	dead  bool
@@ -142,7 +140,7 @@ func (w *wire) cut() {
 	}
 }
 
-// start starts a member on a file system in memory, or on the disk when it is nil.
+// start starts a member on a file system in memory, or on the real one when fs is nil.
 func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, change ...func(*Options)) *member {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -209,7 +207,7 @@ func (m *member) owns(t testing.TB) engine.Engine {
 	}
 }
 
-// follows waits until the member's copy has the log up to a message.
+// follows waits until the member's copy has the log up to the message to.
 func (m *member) follows(t testing.TB, to uint64) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -222,7 +220,7 @@ func (m *member) follows(t testing.TB, to uint64) {
 	}
 }
 
-// knows waits until the member has heard that another one serves the shard.
+// knows waits until the member sees that owner serves the shard.
 func (m *member) knows(t testing.TB, owner string) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -239,7 +237,7 @@ func (m *member) knows(t testing.TB, owner string) {
 	}
 }
 
-// stop ends the member in good order.
+// stop shuts down the member gracefully.
 func (m *member) stop(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -257,8 +255,8 @@ func (m *member) stop(t testing.TB) {
 	m.js.Conn().Close()
 }
 
-// kill ends the member as a power cut does: nobody hears from it again, its lease
-// runs out, and its disk keeps what was synced.
+// kill ends the member like a power cut: it sends nothing more, its lease expires, and its
+// disk keeps the synced data.
 func (m *member) kill(t testing.TB) *vfs.MemFS {
 	t.Helper()
 	left := m.crash()
@@ -266,7 +264,7 @@ func (m *member) kill(t testing.TB) *vfs.MemFS {
 	return left
 }
 
-// crash cuts the member's power; abandon ends what is left of it in this process.
+// crash cuts the member's power; abandon releases its resources in this process.
 func (m *member) crash() *vfs.MemFS {
 	left := m.fs.CrashClone(vfs.CrashCloneCfg{})
 	m.wire.cut()
@@ -276,7 +274,7 @@ func (m *member) crash() *vfs.MemFS {
 	w := m.writer
 	m.mu.Unlock()
 	if w != nil {
-		w.lose(errCut) // whoever waits in a process that is gone waits no longer
+		w.lose(errCut) // waiters in a killed process would not exist
 	}
 	return left
 }
@@ -294,8 +292,8 @@ func (m *member) abandon(t testing.TB) {
 	t.Cleanup(func() { <-closed })
 }
 
-// claimed is the revision of the owner's key while it is this member's, and 0 when it
-// has lost it: whoever owns the shard then is not to be robbed.
+// claimed returns the revision of the owner key while this member has it, and 0 when it has
+// lost it, so that a test does not delete another member's key.
 func (m *member) claimed() int64 {
 	for {
 		changed := m.Changed()
@@ -321,7 +319,7 @@ func (m *member) epoch() uint64 {
 	return m.writer.epoch
 }
 
-// fence appends to the log as a rival does who believes to be the owner.
+// fence appends to the log like another member that believes to be the owner.
 func (m *member) fence() {
 	m.mu.Lock()
 	st, w := m.stream, m.writer

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// What passes by itself in seconds, such as an election of etcd's, is no news for an
-// operator, and six shards that say it every second would hide what is.
+// Failures that resolve automatically within seconds, such as an election in etcd, need no
+// action of the operator, and repeated by every shard they would hide those that do.
 const (
-	grumbleAfter = 10 * time.Second // a failure lasts before it is worth a warning
-	grumbleGap   = 5 * time.Second  // without a failure is the end of it
-	grumbleEvery = 10 * time.Minute // it is said again
+	grumbleAfter = 10 * time.Second // a failure that lasts longer is logged as a warning
+	grumbleGap   = 5 * time.Second  // without a failure for that long, the next one is a new failure
+	grumbleEvery = 10 * time.Minute // interval between two warnings about a lasting failure
 )
 
-// grumble decides how loudly a failure is told that is tried again. One goroutine uses
-// it.
+// grumble limits the rate of warnings about a failure that is retried. It is used by one
+// goroutine.
 type grumble struct{ first, last, told time.Time }
 
-// level is that of a failure now.
+// level returns the log level for the next failure.
 func (g *grumble) level() slog.Level {
 	now := time.Now()
 	if now.Sub(g.last) > grumbleGap {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestGrumble: a failure that passes within seconds is not warned of, one that lasts is
-// once.
+// TestGrumble: a failure that ends within seconds causes no warning, a lasting one causes
+// one warning every ten minutes.
 func TestGrumble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestGrumble(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if got := fails(60); got != 1 {
-			t.Errorf("a minute after it was over: got %d warnings, want one", got)
+			t.Errorf("a minute of a new failure: got %d warnings, want one", got)
 		}
 		if got := fails(600); got != 1 {
 			t.Errorf("ten more minutes: got %d warnings, want one", got)

@@ -14,7 +14,7 @@ import (
 	"freshet/test/tally"
 )
 
-// historySeed is that of FRESHET_CRASH_SEED, or any.
+// historySeed returns the value of FRESHET_CRASH_SEED, or a random seed.
 func historySeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -27,8 +27,8 @@ func historySeed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestFaultHistories runs histories whose owner is killed, robbed of its key, fenced
-// by a rival, or hands over, at random moments.
+// TestFaultHistories runs histories whose owner is killed, loses its owner key, is fenced by
+// a rival, or hands over, at random moments.
 func TestFaultHistories(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestFaultHistories(t *testing.T) {
 			for _, n := range changes {
 				total += n
 			}
-			t.Logf("%d histories from seed %d; owners were %v", histories, seed, changes)
+			t.Logf("%d histories from seed %d; faults: %v", histories, seed, changes)
 			tally.Fault{Name: "owner of a shard lost, " + name, Injected: total, Checked: histories}.Record(t)
 		})
 	}

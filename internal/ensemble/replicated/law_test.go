@@ -15,8 +15,8 @@ import (
 	"freshet/test/tally"
 )
 
-// lawStore is a shard with some members, for the conformance suite. Its power cuts
-// are what may happen to an owner.
+// lawStore is a shard with several members for the conformance suite. Its power cuts are
+// the faults that can happen to an owner.
 type lawStore struct {
 	rng     *rand.Rand
 	tm      *team
@@ -24,11 +24,11 @@ type lawStore struct {
 	disks   map[string]*vfs.MemFS
 	running map[string]*member
 	owner   *member
-	changes map[string]int // what has happened to owners, how often
+	changes map[string]int // number of faults, by kind
 
-	mu    sync.Mutex
+	mu    sync.Mutex // protects cut and fault
 	cut   chan struct{}
-	fault func() // what happens at the cut; nil when it has
+	fault func() // injected at the cut; nil when it was injected
 }
 
 func newLawStore(g *group, rng *rand.Rand, names ...string) *lawStore {
@@ -86,8 +86,8 @@ func (e *lawEngine) Close() error {
 	return err
 }
 
-// CutAfter makes something happen to the owner, a step being a fraction of what an
-// append takes.
+// CutAfter injects a fault into the owner after the given steps, each a fraction of the
+// duration of an append.
 func (s *lawStore) CutAfter(steps int) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,19 +111,19 @@ func (s *lawStore) strike() {
 	}
 }
 
-// choose picks what happens to the owner.
+// choose returns a random fault for the owner.
 func (s *lawStore) choose() func() {
 	owner := s.owner
-	faults := []string{"killed", "robbed", "fenced"}
+	faults := []string{"killed", "key deleted", "fenced"}
 	if len(s.names) > 1 {
-		faults = append(faults, "handed over", "robbed")
+		faults = append(faults, "handed over", "key deleted")
 	}
 	what := faults[s.rng.IntN(len(faults))]
 	s.changes[what]++
 	switch what {
 	case "killed":
 		return func() { s.disks[owner.name], s.running[owner.name] = owner.crash(), nil }
-	case "robbed":
+	case "key deleted":
 		return func() { _ = owner.deleteOwner(context.Background(), owner.claimed()) }
 	case "handed over":
 		return func() {
@@ -132,13 +132,13 @@ func (s *lawStore) choose() func() {
 		}
 	}
 	return func() {
-		rev := owner.claimed() // before it takes the shard again
+		rev := owner.claimed() // before it owns the shard again
 		owner.fence()
 		_ = owner.deleteOwner(context.Background(), rev)
 	}
 }
 
-// Crash makes sure that what was chosen has happened, and ends what was killed.
+// Crash makes sure that the chosen fault was injected, and ends a killed member.
 func (s *lawStore) Crash(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *lawStore) Crash(t testing.TB) {
 		delete(s.running, s.owner.name)
 		return
 	}
-	// It serves no more, or it serves anew.
+	// The owner has stopped serving, or serves under a new epoch.
 	old := s.owner
 	deadline := time.After(60 * time.Second)
 	for {
@@ -167,13 +167,13 @@ func (s *lawStore) Crash(t testing.TB) {
 		case <-changed:
 		case <-time.After(time.Millisecond):
 		case <-deadline:
-			t.Fatalf("got an owner that does not give up, want another: %+v", old.Status())
+			t.Fatalf("got an owner that does not give up the shard: %+v", old.Status())
 		}
 	}
 }
 
-// TestConformance runs the law over a shard with one member and one server of the
-// log, and with two and three.
+// TestConformance runs the conformance suite on a shard with one member and one server of
+// the log, and with two members and three servers.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

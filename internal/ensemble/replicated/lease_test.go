@@ -9,13 +9,13 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// marginShare is the part of a lease that is left out of account at its end, for
-// clocks that do not run equally fast.
+// marginShare is the fraction of a lease that is reserved as a margin for clocks that run at
+// different rates.
 const marginShare = 5
 
-// watchLease returns a function that says whether the member's lease surely holds by
-// this machine's steady clock: counted from before the last request that renewed it,
-// less a margin. One serves all shards of a member. It ends with ctx.
+// watchLease returns a function that reports whether the member's lease is certainly valid
+// by the monotonic clock: from before the last successful renewal request, for the time to
+// live less a margin. All shards of a member share it. It ends with ctx.
 func watchLease(ctx context.Context, client *clientv3.Client, session func() *concurrency.Session) (live func() bool) {
 	begin := time.Now()
 	var until atomic.Int64 // since begin; 0 for never
@@ -36,8 +36,7 @@ func watchLease(ctx context.Context, client *clientv3.Client, session func() *co
 	return func() bool { return int64(time.Since(begin)) < until.Load() }
 }
 
-// renew renews a lease and notes until when it holds. It returns how long a lease
-// is.
+// renew renews a lease and stores until when it is valid. It returns the time to live.
 func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session, begin time.Time,
 	until *atomic.Int64,
 ) time.Duration {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,49 +22,49 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// A copy that does not fit to its log is never opened (engine.ErrLogLost). An operator
-// who has seen what that means can have the shard go on: from one of the copies, with
-// a new log, or from the log, with new copies. What was decided is a key in etcd,
-// which names the stores that may be given up by what exactly they have; the members
-// act on it when they find that their copy is lost (accept.go).
+// A copy that does not match its log is never opened (engine.ErrLogLost). An operator who
+// has reviewed the consequences can make the shard continue: from one of the copies with a
+// new log, or from the log with new copies. The decision is a key in etcd, which identifies
+// the stores that may be discarded by their exact positions. Each member acts on the key
+// when it finds that its copy does not match (accept.go).
 
-// FromLog says that a shard goes on with what its log has.
+// FromLog makes a shard continue from its log.
 const FromLog = "log"
 
-// StoreState is a member's copy of a shard.
+// StoreState describes a member's copy of a shard.
 type StoreState struct {
 	Member   string `json:"member"`
 	Log      string `json:"log"`      // identity of the log that it is a copy of; "" when it is empty
 	Position uint64 `json:"position"` // last message of the log that it has
 	Epoch    uint64 `json:"epoch"`    // of that message
-	Lost     bool   `json:"lost"`     // it does not fit to the log
+	Lost     bool   `json:"lost"`     // it does not match the log
 	Problem  string `json:"problem,omitempty"`
-	Mark     string `json:"mark"` // exactly what it has
+	Mark     string `json:"mark"` // its exact position, encoded
 }
 
-// Loss is what would be lost if a shard whose log is lost went on.
+// Loss describes what would be lost if a shard whose log is lost continued.
 type Loss struct {
-	Owner string // "" when there is none; else only copies are given up
+	Owner string // "" when there is none; otherwise only copies are discarded
 	From  string // a member, or FromLog
-	Mark  string // of what it goes on from: it is carried out only as long as that is so
+	Mark  string // identifies the state to continue from; Accept requires that it is unchanged
 
 	LogThere             bool
 	LogFirst, LogLast    uint64       // messages that the log has
-	Copies               []StoreState // those that could be asked, by member
-	Absent               []string     // members with a copy that could not
-	LogMessages          uint64       // messages that only the log has, and that are given up
-	Discard              []string     // members whose copies begin anew
-	stream, known        string       // identities of the log that is there and the one that should be
+	Copies               []StoreState // of the members that responded, by member
+	Absent               []string     // members with a copy that did not respond
+	LogMessages          uint64       // messages that only the log has and that would be discarded
+	Discard              []string     // members whose copies would be replaced
+	stream, known        string       // identity of the existing log, and the one stored in etcd
 	logRev, ownerCreated int64
 }
 
 var (
 	errNothingLost = errs.New(errs.Precondition, "no copy of the shard is lost; there is nothing to accept")
 	errNoCopy      = errs.New(errs.Precondition,
-		"no member that has a copy could be asked; start one, or restore a backup")
-	errNoBegin = errs.New(errs.Precondition, "the shard cannot go on from its log, which is gone or no longer "+
-		"begins with the first message; choose a member's copy")
-	errMoved = errs.New(errs.Conflict, "the shard is no longer as it was looked at; look at what would be lost again")
+		"no member with a copy of the shard responded; start one, or restore a backup")
+	errNoBegin = errs.New(errs.Precondition, "log of the shard is gone or no longer has its first message, so the "+
+		"shard cannot continue from it; choose a member's copy")
+	errMoved = errs.New(errs.Conflict, "shard has changed since it was reviewed; review what would be lost again")
 )
 
 // state describes this member's copy.
@@ -83,13 +84,13 @@ func (s *Shard) state() (StoreState, error) {
 	return out, nil
 }
 
-// stateOf asks a member for its copy.
+// stateOf reads the state of a member's copy.
 func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) {
 	if member == s.o.Member {
 		return s.state()
 	}
 	if s.o.Peer == nil {
-		return StoreState{}, errors.New("other members cannot be reached")
+		return StoreState{}, errors.New("no connection to other members is configured")
 	}
 	via, base, err := s.o.Peer(member)
 	if err != nil {
@@ -106,15 +107,15 @@ func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) 
 	defer resp.Body.Close()
 	var out StoreState
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&out); err != nil {
-		return StoreState{}, fmt.Errorf("state of a copy: %w", err)
+		return StoreState{}, fmt.Errorf("decoding the state of a copy: %w", err)
 	}
 	out.Member = member
 	return out, nil
 }
 
-// Loss looks at the copies and the log of a shard that is lost, and says what going on
-// would lose: from a member's copy, from the log, or, when from is "", from the copy
-// that has most.
+// Loss reads the state of the copies and the log of a shard, and returns what would be lost
+// if it continued from a member's copy, from the log, or, when from is "", from the copy
+// with the most data.
 func (s *Shard) Loss(ctx context.Context, from string) (*Loss, error) {
 	l := &Loss{Owner: s.Owner().Member, From: from}
 	if err := l.lookAtLog(ctx, s); err != nil {
@@ -142,13 +143,13 @@ func (s *Shard) Loss(ctx context.Context, from string) (*Loss, error) {
 	return l, l.decide()
 }
 
-// lookAtLog asks the log and etcd for what there is.
+// lookAtLog reads the state of the log and its identity in etcd.
 func (l *Loss) lookAtLog(ctx context.Context, s *Shard) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callPatience)
 	defer cancel()
 	known, err := s.o.Etcd.Get(ctx, s.keys.log)
 	if err != nil {
-		return errs.Newf(errs.Unavailable, "asking etcd for the identity of the log: %w", err)
+		return errs.Newf(errs.Unavailable, "reading the identity of the log from etcd: %w", err)
 	}
 	for _, kv := range known.Kvs {
 		l.known, l.logRev = string(kv.Value), kv.ModRevision
@@ -158,7 +159,7 @@ func (l *Loss) lookAtLog(ctx context.Context, s *Shard) error {
 		return nil
 	}
 	if err != nil {
-		return errs.Newf(errs.Unavailable, "looking at the log: %w", err)
+		return errs.Newf(errs.Unavailable, "reading the state of the log: %w", err)
 	}
 	info := there.CachedInfo()
 	l.LogThere, l.stream = true, info.Config.Metadata[metaLog]
@@ -166,7 +167,7 @@ func (l *Loss) lookAtLog(ctx context.Context, s *Shard) error {
 	return nil
 }
 
-// decide chooses what the shard goes on from, and counts what is given up.
+// decide chooses what the shard continues from, and what is discarded.
 func (l *Loss) decide() error {
 	if len(l.Copies) == 0 {
 		return errNoCopy
@@ -177,7 +178,7 @@ func (l *Loss) decide() error {
 	switch {
 	case l.Owner != "" && l.From != "" && l.From != FromLog:
 		return errs.Newf(errs.Precondition,
-			"the shard is served by member %s; only the copies that are lost can begin anew, from %q", l.Owner, FromLog)
+			"shard is served by member %q, so only lost copies can be replaced; use %q", l.Owner, FromLog)
 	case l.Owner != "":
 		l.From = FromLog
 	case l.From == "":
@@ -199,7 +200,7 @@ func (l *Loss) decide() error {
 	}
 	at := slices.IndexFunc(l.Copies, func(c StoreState) bool { return c.Member == l.From })
 	if at < 0 {
-		return errs.Newf(errs.NotFound, "member %q has no copy of the shard, or cannot be asked", l.From)
+		return errs.Newf(errs.NotFound, "member %q has no copy of the shard, or does not respond", l.From)
 	}
 	chosen := l.Copies[at]
 	l.Mark = chosen.Mark
@@ -214,17 +215,17 @@ func (l *Loss) decide() error {
 	return nil
 }
 
-// acceptedValue is what was accepted.
+// acceptedValue is the decision of an operator, as stored in etcd.
 type acceptedValue struct {
 	From     string            `json:"from"`
-	Mark     string            `json:"mark,omitempty"` // of the copy that it goes on from
+	Mark     string            `json:"mark,omitempty"` // position of the copy to continue from
 	Log      string            `json:"log"`            // identity of the log from then on
 	Replaces string            `json:"replaces,omitempty"`
-	Discard  map[string]string `json:"discard"` // marks of stores that begin anew, by member
+	Discard  map[string]string `json:"discard"` // positions of the stores to discard, by member
 }
 
-// Accept has the shard go on as was looked at, if it still is as it was then: mark is
-// that of the look.
+// Accept makes the shard continue as Loss described it. token is the one that Loss returned;
+// Accept fails with a conflict if the shard has changed since.
 func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
 	l, err := s.Loss(ctx, from)
 	if err != nil {
@@ -259,12 +260,12 @@ func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
 		clientv3.Compare(clientv3.ModRevision(s.keys.log), "=", l.logRev),
 	).Then(then...).Commit()
 	if err != nil {
-		return nil, errs.Newf(errs.Unavailable, "writing down what is accepted: %w", err)
+		return nil, errs.Newf(errs.Unavailable, "storing the accepted loss: %w", err)
 	}
 	if !answer.Succeeded {
 		return nil, errMoved
 	}
-	s.log.Warn("an operator has accepted a loss: the shard goes on", "from", l.From, "copies_given_up", l.Discard,
-		"log_messages_given_up", l.LogMessages)
+	s.log.Warn("operator has accepted a loss; the shard continues", slog.String("from", l.From),
+		slog.Any("copies_given_up", l.Discard), slog.Uint64("log_messages_given_up", l.LogMessages))
 	return l, nil
 }

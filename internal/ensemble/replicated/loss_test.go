@@ -17,7 +17,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// pair are two members with copies of a shard on disk, a with more than b.
+// pair is two members with copies of a shard on disk; a has more than b.
 type pair struct {
 	*team
 	mu  sync.Mutex
@@ -39,7 +39,7 @@ func (p *pair) run(t *testing.T, name string) *member {
 	return m
 }
 
-// newPair fills a shard of which b has the first 20 messages and a 30, and stops both.
+// newPair fills a shard of which b has the first 20 messages and a all 30, and stops both.
 func newPair(t *testing.T, g *group) (p *pair, texts []string) {
 	t.Helper()
 	p = &pair{team: g.team(), all: map[string]*member{}}
@@ -53,7 +53,7 @@ func newPair(t *testing.T, g *group) (p *pair, texts []string) {
 	t.Cleanup(server.Close)
 	p.url = server.URL
 	a := p.run(t, "a")
-	texts = fill(t, a.owns(t), 20) // before there is another that could be the owner
+	texts = fill(t, a.owns(t), 20) // before b could become the owner
 	b := p.run(t, "b")
 	b.follows(t, a.Status().Applied)
 	b.stop(t)
@@ -65,8 +65,8 @@ func newPair(t *testing.T, g *group) (p *pair, texts []string) {
 	return p, texts
 }
 
-// truncate replaces the log by its own beginning, as a server does that comes back
-// without what it had not synced.
+// truncate replaces the log with its first messages, like a server that restarts without
+// unsynced data.
 func (p *pair) truncate(t *testing.T, keep uint64) {
 	t.Helper()
 	conn := p.g.nats.Connect(0)
@@ -106,7 +106,7 @@ func lost(m *member) func() bool {
 	return func() bool { return errors.Is(m.Status().Err, engine.ErrLogLost) }
 }
 
-// TestAcceptLoss has shards go on whose copies and log do not belong together.
+// TestAcceptLoss continues shards whose copies and log do not match.
 func TestAcceptLoss(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, natstest.Unsafe)
@@ -116,7 +116,7 @@ func TestAcceptLoss(t *testing.T) {
 		p.truncate(t, 5)
 		a, b := p.run(t, "a"), p.run(t, "b")
 		eventually(t, "both lost", func() bool { return lost(a)() && lost(b)() })
-		eventually(t, "that told", func() bool {
+		eventually(t, "the problem published", func() bool {
 			return slices.IndexFunc(b.Status().Copies, func(c Copy) bool { return c.Member == "a" && c.Lost }) >= 0
 		})
 		l, err := b.Loss(t.Context(), "")
@@ -125,10 +125,10 @@ func TestAcceptLoss(t *testing.T) {
 		}
 		if l.From != "a" || l.LogLast != 5 || l.LogMessages != 0 || !slices.Equal(l.Discard, []string{"b"}) ||
 			len(l.Copies) != 2 || l.Copies[0].Position <= l.Copies[1].Position {
-			t.Errorf("got %+v, want to go on from the copy of a, which has most", l)
+			t.Errorf("got %+v, want to continue from the copy of a, which has the most data", l)
 		}
 		if _, err := b.Accept(t.Context(), "a", l.Mark+"0"); errs.KindOf(err) != errs.Conflict {
-			t.Errorf("accepting what was not looked at: got error %v, want a conflict", err)
+			t.Errorf("accepting an outdated review: got error %v, want a conflict", err)
 		}
 		if _, err := b.Accept(t.Context(), "a", l.Mark); err != nil {
 			t.Fatal(err)
@@ -140,10 +140,10 @@ func TestAcceptLoss(t *testing.T) {
 		a.stop(t)
 		wantTexts(t, b.owns(t), append(texts, "after")...)
 		b.stop(t)
-		a = p.run(t, "a") // what was accepted is done, and only once
+		a = p.run(t, "a") // the accepted loss is carried out only once
 		wantTexts(t, a.owns(t), append(texts, "after")...)
 		if _, err := a.Loss(t.Context(), ""); errs.KindOf(err) != errs.Precondition {
-			t.Errorf("looking at a shard that is well: got error %v, want a precondition", err)
+			t.Errorf("loss of a healthy shard: got error %v, want a precondition", err)
 		}
 		a.stop(t)
 	})
@@ -159,14 +159,14 @@ func TestAcceptLoss(t *testing.T) {
 		if err := js.DeleteStream(t.Context(), "S_"+p.cluster+"_0"); err != nil {
 			t.Fatal(err)
 		}
-		b := p.run(t, "b") // a is away: what only it has is given up, and it does not come back with that
-		eventually(t, "it lost", lost(b))
+		b := p.run(t, "b") // a is absent: its additional messages are discarded, and it cannot bring them back
+		eventually(t, "the copy lost", lost(b))
 		if _, err := b.Loss(t.Context(), FromLog); errs.KindOf(err) != errs.Precondition {
-			t.Errorf("going on from a log that is gone: got error %v, want a precondition", err)
+			t.Errorf("continuing from a missing log: got error %v, want a precondition", err)
 		}
 		l, err := b.Loss(t.Context(), "")
 		if err != nil || l.From != "b" || !slices.Equal(l.Absent, []string{"a"}) || l.LogThere {
-			t.Fatalf("got %+v and error %v, want b, and a absent", l, err)
+			t.Fatalf("got %+v and error %v, want b as the source and a absent", l, err)
 		}
 		if _, err := b.Accept(t.Context(), "b", l.Mark); err != nil {
 			t.Fatal(err)
@@ -174,10 +174,10 @@ func TestAcceptLoss(t *testing.T) {
 		wantTexts(t, b.owns(t), texts[:20]...)
 		a := p.run(t, "a")
 		eventually(t, "a, which has more, still lost", lost(a))
-		b.owns(t) // nothing but that copy is given up now
+		b.owns(t) // from now on only the copy of a would be discarded
 		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog ||
 			!slices.Equal(l.Discard, []string{"a"}) {
-			t.Fatalf("got %+v and error %v, want only the copy of a given up", l, err)
+			t.Fatalf("got %+v and error %v, want only the copy of a discarded", l, err)
 		}
 		if _, err := b.Accept(t.Context(), l.From, l.Mark); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestAcceptLoss(t *testing.T) {
 		wantTexts(t, a.owns(t), texts[:20]...)
 		a.stop(t)
 	})
-	t.Run("copies are something else", func(t *testing.T) {
+	t.Run("copies differ from the log", func(t *testing.T) {
 		t.Parallel()
 		p, texts := newPair(t, g)
 		for _, name := range []string{"a", "b"} {
@@ -198,7 +198,7 @@ func TestAcceptLoss(t *testing.T) {
 		eventually(t, "both lost", func() bool { return lost(a)() && lost(b)() })
 		l, err := a.Loss(t.Context(), FromLog)
 		if err != nil || !slices.Equal(l.Discard, []string{"a", "b"}) {
-			t.Fatalf("got %+v and error %v, want both copies given up", l, err)
+			t.Fatalf("got %+v and error %v, want both copies discarded", l, err)
 		}
 		if _, err := a.Accept(t.Context(), FromLog, l.Mark); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain lets many tests run at a time: most of what they do is wait.
+// TestMain runs many tests in parallel, because they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {

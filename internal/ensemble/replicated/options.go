@@ -13,83 +13,83 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Options say what a shard is and where. All without a default are required.
+// Options configures a shard. Fields without a default are required.
 type Options struct {
 	Cluster string // uid of the cluster
-	Number  int    // of the shard in the cluster
-	Dir     string // of its store
+	Number  int    // number of the shard in the cluster
+	Dir     string // directory of its store
 
 	JetStream jetstream.JetStream
 	Replicas  int // of the log
 
 	Etcd *clientv3.Client
-	// Session returns the member's lease, nil while there is none. It is asked
-	// again when that lease is over.
+	// Session returns the session of the member's lease, or nil while there is none. It is
+	// called again when that session has ended.
 	Session func() *concurrency.Session
-	// Live says by the steady clock whether that lease surely still holds.
+	// Live reports whether the lease is certainly valid, by the monotonic clock.
 	Live func() bool
-	// Prefix is what the keys in etcd begin with, such as /freshet/shards/.
+	// Prefix is the prefix of the keys in etcd, such as /freshet/shards/.
 	Prefix string
 
 	Member string
-	// Members returns those that have a live lease, in an order that all of them
-	// agree on.
+	// Members returns the members with a valid lease, in an order that is the same on all
+	// members.
 	Members func() []string
-	// All are the members of the group, in an order that all of them agree on, and
-	// Copies is how many of them have a copy of the shard (SetCopies). Without All
+	// All are the members of the ensemble, in an order that is the same on all members.
+	// Copies is the number of members that have a copy of the shard (SetCopies). Without All
 	// every member has one.
 	All    []string
 	Copies int
 
-	// Peer returns how another member's checkpoint handler is reached (Handler,
-	// mounted at base); nil when a new copy can begin from the log only.
+	// Peer returns the transport and the base URL of another member's checkpoint handler
+	// (Handler). When it is nil, a new copy can start from the log only.
 	Peer func(member string) (via http.RoundTripper, base string, err error)
 
 	Store pebble.Options
 
-	// OnOwner is called with the engine when this member has become the owner, and
-	// OnLost when it is no longer. They must be quick.
+	// OnOwner is called with the engine when this member has become the owner, OnLost when
+	// it no longer is. Both must return quickly.
 	OnOwner func(engine.Engine)
 	OnLost  func()
 
-	// LogBytes is where produce is refused; 0 means 4 GiB.
+	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64
-	// GoneAfter is when the log is no longer kept for a member that is not live, and
-	// another member gets its copy; 0 means 10 minutes.
+	// GoneAfter is how long a member may be absent before the log is no longer kept for it
+	// and another member gets its copy; 0 means 10 minutes.
 	GoneAfter time.Duration
-	// FlushEvery is how often a store is flushed at least; 0 means a minute.
+	// FlushEvery is the longest interval between two flushes of a store; 0 means a minute.
 	FlushEvery time.Duration
-	// FetchBytes is how many bytes a second a checkpoint is fetched with; 0 means
-	// 64 MiB.
+	// FetchBytes limits the rate at which a checkpoint is fetched, in bytes per second; 0
+	// means 64 MiB.
 	FetchBytes int64
-	// Settle is how long the preferred owner has to be there before it is handed the
-	// shard; 0 means 5 seconds.
+	// Settle is how long the preferred owner must have been live before it gets the shard;
+	// 0 means 5 seconds.
 	Settle time.Duration
 
-	// Logger names the cluster; the shard adds its number.
+	// Logger has the cluster as an attribute; the shard adds its number.
 	Logger *slog.Logger
 }
 
-// Role is what a member is to a shard.
+// Role is a member's role in a shard.
 type Role string
 
 // The roles.
 const (
-	Starting  Role = "Starting" // its store does not follow the log yet
+	Starting  Role = "Starting" // the store does not follow the log yet
 	Standby   Role = "Standby"
 	Leading   Role = "Owner"
 	Elsewhere Role = "Elsewhere" // this member has no copy
 )
 
-// Status says how a shard is doing, as this member sees it.
+// Status describes a shard as this member sees it.
 type Status struct {
 	Role     Role
 	Owner    engine.Owner
-	Applied  uint64 // sequence of the log up to which this member's store has it
-	End      uint64 // last sequence of the log that this member has heard of
+	Applied  uint64 // sequence of the log up to which this member has applied it
+	End      uint64 // last sequence of the log that this member knows
 	LogBytes int64
-	Full     bool   // produce is refused
-	Behind   string // the member whose copy the log is kept for most, "" when it is this one's
+	Full     bool   // produce requests are rejected
+	Behind   string // the member that holds up purging the log most, "" when it is this one
 	Copies   []Copy
 	Err      error // why the store cannot follow the log, such as engine.ErrLogLost
 }
@@ -98,11 +98,11 @@ type Status struct {
 type Copy struct {
 	Member  string
 	Live    bool
-	Applied uint64 // as it last said
+	Applied uint64 // as last reported
 	Flushed uint64
 	Lag     uint64 // messages of the log that it had not applied then
-	Lost    bool   // its store and the log do not belong together: engine.ErrLogLost
-	Problem string // why it cannot be used, "" when it can
+	Lost    bool   // its store and the log do not match: engine.ErrLogLost
+	Problem string // why it is unusable, "" when it is usable
 }
 
 func (o Options) withDefaults() Options {
@@ -124,6 +124,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Store.Logger = o.Logger.With("shard", o.Number)
+	o.Store.Logger = o.Logger.With(slog.Int("shard", o.Number))
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +18,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// turn is how much longer each member waits than the one before it, from the
-// preferred owner on, before it campaigns for a shard that is free.
+// turn delays each candidate after the preferred owner, so that the preferred one normally
+// acquires an unowned shard without contention.
 const turn = 100 * time.Millisecond
 
-// takePatience is how long one try to take a free shard may last: etcd drops what it
-// is asked while it elects a leader.
+// takePatience bounds one attempt to acquire an unowned shard. etcd drops requests while it
+// elects a leader, so an attempt without a timeout could hang.
 const takePatience = time.Second
 
-// keys are those of a shard in etcd.
+// keys are the etcd keys of a shard.
 type keys struct{ base, owner, log, seed, copies, places, accepted string }
 
 func (o *Options) keys() keys {
@@ -36,38 +37,38 @@ func (o *Options) keys() keys {
 	}
 }
 
-// ownerValue is what the owner's key holds. Epoch is 0 until the owner serves.
+// ownerValue is the value of the owner key. Epoch is 0 until the owner serves.
 type ownerValue struct {
 	Member   string `json:"member"`
 	Instance string `json:"instance"`
 	Epoch    uint64 `json:"epoch"`
 }
 
-// copyValue is what a member says of its copy.
+// copyValue is what a member publishes in etcd about its copy of the shard.
 type copyValue struct {
 	Applied uint64 `json:"applied"`
 	Flushed uint64 `json:"flushed"`
-	Follows bool   `json:"follows,omitempty"` // the store fits to the log
-	Lost    bool   `json:"lost,omitempty"`    // it never will: engine.ErrLogLost
+	Follows bool   `json:"follows,omitempty"` // the store matches the log and follows it
+	Lost    bool   `json:"lost,omitempty"`    // the store can never match the log again (engine.ErrLogLost)
 	Problem string `json:"problem,omitempty"` // why the store cannot follow the log
-	Resigns bool   `json:"resigns,omitempty"` // the member ends and does not want the shard
+	Resigns bool   `json:"resigns,omitempty"` // the member is shutting down and does not want the ownership
 }
 
-// view is what etcd says of the shard. Guarded by Shard.mu.
+// view caches the shard's keys in etcd. Protected by Shard.mu.
 type view struct {
-	known  bool // it was read
+	known  bool // the keys have been read
 	owner  ownerValue
-	rev    int64     // at which the owner's key was created, 0 when there is none
-	free   time.Time // since when there is none
+	rev    int64     // create revision of the owner key; 0 when the shard has no owner
+	free   time.Time // since when the shard has no owner; meaningful while ownerRev is 0
 	copies map[string]copyValue
-	bytes  int64 // of the log, when this member last looked
+	bytes  int64 // size of the log; not maintained
 
 	places    []string // the members that have a copy; nil for all
-	placesRev int64    // at which that was written, 0 when it never was
-	accepted  int64    // when a loss was accepted last
+	placesRev int64    // mod revision of that list; 0 when there is none
+	accepted  int64    // mod revision of the last accepted loss
 }
 
-// serving is the owner, once it serves.
+// serving returns the owner once it serves.
 func (v *view) serving() engine.Owner {
 	if v.rev == 0 || v.owner.Epoch == 0 {
 		return engine.Owner{}
@@ -75,14 +76,13 @@ func (v *view) serving() engine.Owner {
 	return engine.Owner{Member: v.owner.Member, Epoch: v.owner.Epoch}
 }
 
-// watch keeps the view up to date.
+// watch keeps the view up to date until the shard is closed.
 func (s *Shard) watch() {
 	var blind grumble
 	for s.ctx.Err() == nil {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
-			s.log.Log(s.ctx, blind.level(), "owner of the shard cannot be watched in etcd; it is tried again", "error",
-				err)
+			s.log.LogAttrs(s.ctx, blind.level(), "etcd watch of the shard failed; retrying", slog.Any("error", err))
 			s.sleep(s.ctx)
 		}
 	}
@@ -135,7 +135,7 @@ func (s *Shard) seeLocked(kv *mvccpb.KeyValue) {
 	switch key {
 	case s.keys.owner:
 		s.view.owner, s.view.rev = ownerValue{}, kv.CreateRevision
-		_ = json.Unmarshal(kv.Value, &s.view.owner) // who wrote anything else owns it in vain
+		_ = json.Unmarshal(kv.Value, &s.view.owner) // an undecodable value leaves no serving owner
 		return
 	case s.keys.places:
 		s.seePlacesLocked(kv.Value, kv.ModRevision)
@@ -169,8 +169,8 @@ func (s *Shard) unownedLocked() {
 	s.view.owner, s.view.rev = ownerValue{}, 0
 }
 
-// candidates lists the members that may own the shard, the one that should first: those
-// that are live, have a copy and do not end.
+// candidates returns the members that may own the shard, the preferred one first: those
+// that are live, have a copy and are not shutting down.
 func (s *Shard) candidates() []string {
 	ranked := s.ranked()
 	s.mu.Lock()
@@ -178,7 +178,7 @@ func (s *Shard) candidates() []string {
 	return slices.DeleteFunc(ranked, func(name string) bool { return s.view.copies[name].Resigns })
 }
 
-// preferred is the member that should own the shard.
+// preferred returns the member that should own the shard.
 func (s *Shard) preferred() string {
 	if all := s.candidates(); len(all) > 0 {
 		return all[0]
@@ -186,7 +186,7 @@ func (s *Shard) preferred() string {
 	return ""
 }
 
-// rank is how many members are preferred to this one.
+// rank returns the number of members that are preferred to this one.
 func (s *Shard) rank() int {
 	all := s.candidates()
 	if at := slices.Index(all, s.o.Member); at >= 0 {
@@ -195,14 +195,14 @@ func (s *Shard) rank() int {
 	return len(all)
 }
 
-// claim is the owner's key while this member has it.
+// claim is the owner key while this member has it.
 type claim struct {
 	rev     int64
 	session *concurrency.Session
 }
 
-// campaign waits until the owner's key is free and this member's turn has come, and
-// takes it.
+// campaign waits until the shard has no owner and the delay of this member's rank has
+// passed, and acquires the owner key.
 func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 	var vain grumble
 	for ctx.Err() == nil {
@@ -214,11 +214,11 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 		case idle:
 		case v.rev != 0:
 			if v.owner.Member == s.o.Member {
-				// Of this member before it was started anew, or taken by a call whose
-				// answer was lost.
+				// The key is left from an earlier process of this member, or from an acquisition
+				// whose response was lost.
 				if err := s.deleteOwner(ctx, v.rev); err != nil {
-					s.log.Log(ctx, vain.level(), "owner's key of this member could not be removed; it is tried again",
-						"error", err)
+					s.log.LogAttrs(ctx, vain.level(), "removing this member's old owner key failed; retrying",
+						slog.Any("error", err))
 				}
 			}
 		default:
@@ -231,7 +231,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				return c, ctx.Err()
 			}
 			if err != nil {
-				s.log.Log(ctx, vain.level(), "campaign for the shard failed; it is tried again", "error", err)
+				s.log.LogAttrs(ctx, vain.level(), "campaign for the shard failed; retrying", slog.Any("error", err))
 			}
 			s.await(ctx, changed, turn)
 			continue
@@ -241,7 +241,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 	return nil, ctx.Err()
 }
 
-// await waits for a change, or a while.
+// await waits for a change, at most d.
 func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -252,22 +252,23 @@ func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Durat
 	}
 }
 
-// sleep waits before something is tried again.
+// sleep waits before a retry.
 func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryPause) }
 
-// take takes the owner's key if it is free, and the members that have copies are those
-// that this member knows of; nil when not. Its answer is waited for also when the context
-// ends: a key that was taken and is forgotten keeps everybody from the shard.
-func (s *Shard) take(ctx context.Context, places int64) (*claim, error) {
+// take acquires the owner key if the shard has no owner and the list of members with a copy
+// is still at the revision holdersRev. It returns nil when another member was faster. It
+// waits for the response even when the context ends, because a forgotten key would keep all
+// members from owning the shard.
+func (s *Shard) take(ctx context.Context, holdersRev int64) (*claim, error) {
 	session := s.o.Session()
 	if session == nil {
-		return nil, errors.New("member has no lease at the moment")
+		return nil, errors.New("member has no lease")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
 	defer cancel()
 	answer, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0),
-			clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", places)).
+			clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", holdersRev)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(0), clientv3.WithLease(session.Lease()))).Commit()
 	if err != nil || !answer.Succeeded {
 		return nil, err
@@ -280,7 +281,7 @@ func (s *Shard) ownerValue(epoch uint64) string {
 	return string(text)
 }
 
-// announce says that this member serves the shard.
+// announce publishes that this member serves the shard.
 func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -288,7 +289,7 @@ func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", c.rev)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(epoch), clientv3.WithLease(c.session.Lease()))).Commit()
 	if err != nil {
-		return fmt.Errorf("saying that this member owns the shard: %w", err)
+		return fmt.Errorf("publishing that this member owns the shard: %w", err)
 	}
 	if !answer.Succeeded {
 		return errNoClaim
@@ -296,11 +297,11 @@ func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
 	return nil
 }
 
-var errNoClaim = errors.New("owner's key in etcd is no longer this member's")
+var errNoClaim = errors.New("owner key in etcd no longer belongs to this member")
 
-// release gives the key up, if this member still has it. One that cannot be removed now,
-// as while etcd elects a leader, is removed as soon as it can be: it would keep everybody
-// from the shard for as long as this member lives.
+// release removes the owner key if this member still has it. When that fails, for example
+// while etcd elects a leader, release retries in the background, because the key would keep
+// other members from owning the shard as long as this member lives.
 func (s *Shard) release(c *claim) {
 	s.mu.Lock()
 	resigns, said := s.resigns, s.said
@@ -319,10 +320,10 @@ func (s *Shard) release(c *claim) {
 			if err == nil {
 				return
 			}
-			s.log.Log(s.ctx, vain.level(), "owner's key of a shard that this member gave up could not be removed, "+
-				"and nobody can own it; it is tried again", "error", err)
+			s.log.LogAttrs(s.ctx, vain.level(), "removing the owner key of a shard that this member gave up failed, "+
+				"so no member can own the shard; retrying", slog.Any("error", err))
 			select {
-			case <-c.session.Done(): // the key ends with it
+			case <-c.session.Done(): // etcd removes the key with the lease
 				return
 			case <-time.After(retryPause):
 			case <-s.ctx.Done():
@@ -331,16 +332,17 @@ func (s *Shard) release(c *claim) {
 	})
 }
 
-// resignation says, in the same breath as the key of a member that ends is removed, that
-// it does not count: its lease lives on, and the others would leave it its turn.
+// resignation returns the operation that publishes that this member is not a candidate. It
+// is part of the transaction that removes the owner key: the member's lease is still valid,
+// so the other candidates would otherwise wait for this member's turn.
 func (s *Shard) resignation(said copyValue) clientv3.Op {
 	said.Resigns = true
 	text, _ := json.Marshal(said)
 	return clientv3.OpPut(s.keys.copies+s.o.Member, string(text))
 }
 
-// vacate removes the key of a revision, and knows it before the watch tells. Without an
-// answer nothing is known: then the watch tells, if it is gone.
+// vacate removes the owner key with a create revision and updates the view before the watch
+// does. After an error the outcome is unknown; the watch reports it.
 func (s *Shard) vacate(ctx context.Context, rev int64, and ...clientv3.Op) error {
 	if err := s.deleteOwner(ctx, rev, and...); err != nil {
 		return err
@@ -354,8 +356,8 @@ func (s *Shard) vacate(ctx context.Context, rev int64, and ...clientv3.Op) error
 	return nil
 }
 
-// deleteOwner removes the owner's key if it is of a revision. One that is another's by
-// now, or gone, is no error.
+// deleteOwner removes the owner key if it has the create revision rev. A key that is gone or
+// belongs to another member is not an error.
 func (s *Shard) deleteOwner(ctx context.Context, rev int64, and ...clientv3.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()

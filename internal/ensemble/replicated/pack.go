@@ -9,44 +9,45 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A batch goes into the log packed where that makes it smaller: a byte of the log is
-// sent to each member twice and written twice by each, and packing it is done once. It
-// is packed as a whole, before it is cut into parts (writer), and unpacked when all
-// parts are there (follower). The header headPacking says so, and is in the checksum.
+// A batch is compressed before it is appended to the log when that makes it smaller. Each
+// byte of the log is sent to each member twice and written twice by each, but compressed
+// once. A batch is compressed as a whole, before it is split into parts (writer), and
+// decompressed when all parts have arrived (follower). The header headPacking names the
+// compression and is covered by the checksum.
 
 const (
-	// packingS2 is a block of S2, which begins with the length that it had.
+	// packingS2 is an S2 block, which begins with the length of the uncompressed data.
 	packingS2 = "s2"
-	// packFrom is the size from which on batches are packed: what fits into a packet
-	// or two costs the same for each message of the log whatever its size.
+	// packFrom is the smallest batch that is compressed. A message of the log that fits into
+	// one or two packets costs the same whatever its size.
 	packFrom = 2 << 10
-	// packUpTo is the size up to which batches are packed, and so what is unpacked at
-	// most. The largest append is 64 MiB; what comes into its group besides has no bound
-	// (small writes and dead letters do not wait for room), so that a batch may be
-	// larger. It goes as it is then.
+	// packUpTo is the largest batch that is compressed, and so the limit for decompression.
+	// The largest append is 64 MiB. The other writes of its commit batch have no limit (small
+	// writes and dead letters are not delayed), so a batch may be larger; it is then not
+	// compressed.
 	packUpTo = 128 << 20
-	// packSaves is the part of a batch that packing has to save to be worth unpacking.
+	// packSaves is the divisor for the smallest worthwhile saving: an eighth of the batch.
 	packSaves = 8
-	// scratchKept is the largest buffer that is kept for the next batch: one for a group
-	// of writes that is full.
+	// scratchKept is the largest buffer that is pooled for the next batch: the size for a
+	// full commit batch.
 	scratchKept = 9 << 20
-	// markRoom is left behind an unpacked batch: the store adds its mark there, and
-	// would copy the batch to a larger place otherwise.
+	// markRoom is the spare capacity after a decompressed batch. The store appends its position
+	// there without copying the batch.
 	markRoom = 128
 )
 
-// errPacking says that the log goes on with a message of a newer version. The copy is
-// good, and the log is too: nothing is lost, and there is nothing to accept.
-var errPacking = errors.New("log is packed in a way that this version does not know; upgrade the member")
+// errPacking means that the log contains a message of a newer version. The copy and the log
+// are intact: nothing is lost, and there is no loss to accept.
+var errPacking = errors.New("log is packed in a way that this version does not support; upgrade the member")
 
-// errTooLarge says that no owner has packed the batch.
+// errTooLarge means that the data was not compressed by an owner.
 var errTooLarge = errors.New("packed batch is too large")
 
-// scratch has buffers to pack into.
+// scratch pools buffers for compression.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// pack returns what goes into the log for a batch, and how it is packed: the batch
-// itself when it is not, else bytes of their own that hold nothing else in memory.
+// pack returns the data to append to the log for a batch, and its packing. When the batch is
+// not compressed, data is the batch itself, otherwise a buffer of exactly the needed size.
 func pack(batch []byte) (data []byte, packing string) {
 	if len(batch) < packFrom || len(batch) > packUpTo {
 		return batch, ""
@@ -63,18 +64,18 @@ func pack(batch []byte) (data []byte, packing string) {
 	return data, packing
 }
 
-// unpack returns the batch that was packed. What it says of its size is believed up to
-// packUpTo only.
+// unpack returns the uncompressed batch. It rejects an announced size above packUpTo before
+// it allocates memory.
 func unpack(packing string, data []byte) ([]byte, error) {
 	if err := knownPacking(packing); err != nil || packing == "" {
 		return data, err
 	}
 	size, err := s2.DecodedLen(data)
 	if err != nil {
-		return nil, fmt.Errorf("size of a packed batch: %w", err)
+		return nil, fmt.Errorf("decoding the size of a packed batch: %w", err)
 	}
 	if size > packUpTo {
-		return nil, fmt.Errorf("%w: it says %d bytes, and at most %d are packed", errTooLarge, size, packUpTo)
+		return nil, fmt.Errorf("%w: %d bytes announced, want at most %d", errTooLarge, size, packUpTo)
 	}
 	batch, err := s2.Decode(make([]byte, 0, size+markRoom), data)
 	if err != nil {
@@ -83,7 +84,7 @@ func unpack(packing string, data []byte) ([]byte, error) {
 	return batch, nil
 }
 
-// knownPacking returns nil for what unpack can unpack.
+// knownPacking returns nil for a packing that unpack supports.
 func knownPacking(packing string) error {
 	if packing == "" || packing == packingS2 {
 		return nil

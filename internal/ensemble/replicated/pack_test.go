@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// events are n bytes of what people send: JSON of about 1 KiB with ids, times, names
-// that come again, and text.
+// events returns n bytes of typical messages: JSON of about 1 KiB with ids, times, repeated
+// names, and text.
 func events(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields(
@@ -23,7 +23,8 @@ func events(n int) []byte {
 	var out []byte
 	for len(out) < n {
 		out = fmt.Appendf(out,
-			`{"id":"%016x%016x","type":"order.paid","source":"/shop/checkout","time":"2026-01-02T15:%02d:%02d.%06dZ","traceparent":"00-%016x%016x-%016x-01",`,
+			`{"id":"%016x%016x","type":"order.paid","source":"/shop/checkout",`+
+				`"time":"2026-01-02T15:%02d:%02d.%06dZ","traceparent":"00-%016x%016x-%016x-01",`,
 			r.Uint64(), r.Uint64(), r.IntN(60), r.IntN(60), r.IntN(1e6), r.Uint64(), r.Uint64(), r.Uint64())
 		for i := range 4 {
 			out = fmt.Appendf(out,
@@ -39,10 +40,10 @@ func events(n int) []byte {
 	return out[:n]
 }
 
-// noise are n bytes that nothing makes smaller.
+// noise returns n incompressible bytes.
 func noise(n int) []byte {
 	out := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(out) // it never fails
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(out) // never fails
 	return out
 }
 
@@ -52,16 +53,16 @@ func TestPack(t *testing.T) {
 		batch  []byte
 		packed bool
 	}{
-		"nothing":              {nil, false},
-		"small":                {events(packFrom - 1), false},
-		"from here on":         {events(packFrom), true},
-		"many":                 {events(300 << 10), true},
-		"more than is kept":    {events(scratchKept), true},
-		"random":               {noise(300 << 10), false},
-		"a tenth less":         {append(noise(90<<10), make([]byte, 10<<10)...), false},
-		"a fifth less":         {append(noise(80<<10), make([]byte, 20<<10)...), true},
-		"as large as possible": {make([]byte, packUpTo), true},
-		"larger":               {make([]byte, packUpTo+1), false},
+		"empty":                       {nil, false},
+		"below the minimum":           {events(packFrom - 1), false},
+		"minimum":                     {events(packFrom), true},
+		"large":                       {events(300 << 10), true},
+		"larger than a pooled buffer": {events(scratchKept), true},
+		"random":                      {noise(300 << 10), false},
+		"saves a tenth":               {append(noise(90<<10), make([]byte, 10<<10)...), false},
+		"saves a fifth":               {append(noise(80<<10), make([]byte, 20<<10)...), true},
+		"maximum":                     {make([]byte, packUpTo), true},
+		"above the maximum":           {make([]byte, packUpTo+1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, packing := pack(tc.batch)
@@ -72,15 +73,15 @@ func TestPack(t *testing.T) {
 				t.Error("got a copy, want the batch itself")
 			}
 			if tc.packed && cap(data) > len(tc.batch)-len(tc.batch)/packSaves+1024 {
-				t.Errorf("got %d bytes that hold %d, want no more held", len(data), cap(data))
+				t.Errorf("got %d bytes with capacity %d, want a smaller capacity", len(data), cap(data))
 			}
 			pack(noise(min(len(tc.batch), 1<<20))) // into the same buffer
 			got, err := unpack(packing, data)
 			if err != nil || !bytes.Equal(got, tc.batch) {
-				t.Fatalf("unpack: got %d bytes, error %v; want what was packed", len(got), err)
+				t.Fatalf("unpack: got %d bytes, error %v; want the original batch", len(got), err)
 			}
 			if tc.packed && cap(got) < len(got)+markLen+16 {
-				t.Errorf("got room for %d bytes behind the batch, want some for the mark", cap(got)-len(got))
+				t.Errorf("got a spare capacity of %d bytes, want enough for the position", cap(got)-len(got))
 			}
 		})
 	}
@@ -95,13 +96,13 @@ func TestUnpackRefuses(t *testing.T) {
 		data    []byte
 		want    error
 	}{
-		"unknown":         {"zstd", good, errPacking},
-		"nothing":         {packingS2, nil, s2.ErrCorrupt},
-		"cut":             {packingS2, good[:len(good)-1], s2.ErrCorrupt},
-		"says 10 GiB":     {packingS2, says(10 << 30), s2.ErrCorrupt}, // more than the format can say
-		"says 3 GiB":      {packingS2, says(3 << 30), errTooLarge},
-		"says one more":   {packingS2, says(packUpTo + 1), errTooLarge},
-		"says a bit more": {packingS2, says(packFrom + 1), s2.ErrCorrupt},
+		"unknown packing":    {"zstd", good, errPacking},
+		"empty":              {packingS2, nil, s2.ErrCorrupt},
+		"truncated":          {packingS2, good[:len(good)-1], s2.ErrCorrupt},
+		"announces 10 GiB":   {packingS2, says(10 << 30), s2.ErrCorrupt}, // more than the format allows
+		"announces 3 GiB":    {packingS2, says(3 << 30), errTooLarge},
+		"above the maximum":  {packingS2, says(packUpTo + 1), errTooLarge},
+		"announces one more": {packingS2, says(packFrom + 1), s2.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := unpack(tc.packing, tc.data)
@@ -112,15 +113,15 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// TestPackingIsInTheChecksum: who does not look at the packing, as a build from before
-// there was one, or who got a message without it, does not take it for the next one.
+// TestPackingIsInTheChecksum: a reader that ignores the packing, such as an older version,
+// or gets a message without the header, does not accept it as the next message.
 func TestPackingIsInTheChecksum(t *testing.T) {
 	t.Parallel()
 	r := record{seq: 2, epoch: 1, index: 1, part: 1, parts: 1, packing: packingS2, data: []byte("packed")}
 	r.sum = r.sumAfter(7)
 	got, err := parseRecord(2, r.message("s", "").Header, r.data)
 	if err != nil || got.packing != packingS2 || got.sumAfter(7) != r.sum {
-		t.Fatalf("got %+v, error %v; want what was written", got, err)
+		t.Fatalf("got %+v, error %v; want the record that was written", got, err)
 	}
 	header := r.message("s", "").Header
 	header.Del(headPacking)
@@ -129,8 +130,8 @@ func TestPackingIsInTheChecksum(t *testing.T) {
 	}
 }
 
-// FuzzRecord reads messages that anybody may have put into the log: no header and no
-// data makes it panic, or take more memory than a batch may have.
+// FuzzRecord decodes arbitrary messages: no header and no data causes a panic or allocates
+// more memory than a batch may have.
 func FuzzRecord(f *testing.F) {
 	good, _ := pack(events(packFrom))
 	f.Add("1", "1", "ff", "1/2", packingS2, "", good)
@@ -148,7 +149,7 @@ func FuzzRecord(f *testing.F) {
 		r.sumAfter(0)
 		batch, err := unpack(r.packing, r.data)
 		if err == nil && len(batch) > max(packUpTo, len(data)) {
-			t.Errorf("got %d bytes of %d, want no more than %d", len(batch), len(data), packUpTo)
+			t.Errorf("got %d bytes of %d, want at most %d", len(batch), len(data), packUpTo)
 		}
 		if err == nil && r.packing != "" && r.packing != packingS2 {
 			t.Errorf("got a batch of packing %q, want an error", r.packing)
@@ -156,7 +157,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// BenchmarkPack packs and unpacks batches as large as groups of writes are.
+// BenchmarkPack packs and unpacks batches of the size of commit batches.
 func BenchmarkPack(b *testing.B) {
 	for _, kind := range []struct {
 		name string

@@ -18,7 +18,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// records reads what is in the log.
+// records reads the whole log.
 func (st *stream) records(t testing.TB) (out []record) {
 	t.Helper()
 	state, err := st.state(t.Context())
@@ -27,7 +27,7 @@ func (st *stream) records(t testing.TB) (out []record) {
 	}
 	for seq := max(1, state.FirstSeq); seq <= state.LastSeq; seq++ {
 		var r record
-		eventually(t, "an answer of the log's leader", func() bool {
+		eventually(t, "a response of the log's leader", func() bool {
 			r, err = st.read(t.Context(), nil, seq)
 			return !unanswered(err)
 		})
@@ -39,8 +39,8 @@ func (st *stream) records(t testing.TB) (out []record) {
 	return out
 }
 
-// appendBytes appends a message that is alone in its group, and returns the log's
-// messages for it.
+// appendBytes appends a message in a commit batch of its own, and returns the log's messages
+// for it.
 func (m *member) appendBytes(t testing.TB, payload []byte) []record {
 	t.Helper()
 	e := m.owns(t)
@@ -70,13 +70,13 @@ func wantPayloads(t testing.TB, e engine.Engine, want ...[]byte) {
 	}
 }
 
-// TestPackedLog appends what is packed, what is not worth it, and what takes several
-// messages packed, to a log of three servers. A copy that follows and one that begins
-// with the whole log have the same.
+// TestPackedLog appends compressible data, incompressible data, and compressed data of
+// several messages to a log of three servers. A standby and a copy that reads the whole log
+// later have the same content.
 func TestPackedLog(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 3, natstest.Unsafe).team()
-	whole := func(o *Options) { o.FlushEvery = time.Hour } // nothing of the log is purged
+	whole := func(o *Options) { o.FlushEvery = time.Hour } // the log is not purged
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), whole)
 	if err := a.owns(t).CreateTopic(context.Background(), 1, keepAll); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestPackedLog(t *testing.T) {
 			}
 		}
 		if len(got) != want.parts || size > want.most {
-			t.Errorf("message %d: got %d parts of %d bytes, want %d of %d at most", i, len(got), size,
+			t.Errorf("message %d: got %d parts of %d bytes, want %d of at most %d", i, len(got), size,
 				want.parts, want.most)
 		}
 		if counted := int(w.appended.Load() - before); counted < size || counted > size+1000 {
@@ -115,7 +115,7 @@ func TestPackedLog(t *testing.T) {
 	c := tm.start(t, "c", 2, vfs.NewCrashableMem(), whole)
 	c.follows(t, end)
 	if got, most := b.bytes.Load(), int64(2*maxPart); got > most || got < maxPart {
-		t.Errorf("standby: got %d bytes of the log counted, want what is in it, at most %d", got, most)
+		t.Errorf("standby: got %d bytes of the log counted, want %d to %d", got, maxPart, most)
 	}
 	wantPayloads(t, a.owns(t), payloads...)
 	c.yield(time.Hour)
@@ -127,7 +127,7 @@ func TestPackedLog(t *testing.T) {
 	c.stop(t)
 }
 
-// TestLogWithoutPacking reads a log as it was written before batches were packed.
+// TestLogWithoutPacking reads a log that was written before batches were compressed.
 func TestLogWithoutPacking(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, natstest.Unsafe)
@@ -168,16 +168,15 @@ func TestLogWithoutPacking(t *testing.T) {
 	b := old.start(t, "b", 0, vfs.NewCrashableMem())
 	wantPayloads(t, b.owns(t), payload)
 	if got := b.appendBytes(t, payload); len(got) != 1 || got[0].packing != packingS2 {
-		t.Errorf("got %d messages in the log, want it to go on with a packed one", len(got))
+		t.Errorf("got %d messages in the log, want a packed one", len(got))
 	}
 	wantPayloads(t, b.owns(t), payload, payload)
 	b.stop(t)
 	a.stop(t)
 }
 
-// TestLogOfANewerVersion puts a message into the log that is packed in a way which
-// nobody knows. The members neither apply it nor own the shard, say what to do, and
-// nothing counts as lost.
+// TestLogOfANewerVersion appends a message with an unknown packing to the log. The members
+// neither apply it nor own the shard, report that they must be upgraded, and report no loss.
 func TestLogOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -206,20 +205,20 @@ func TestLogOfANewerVersion(t *testing.T) {
 	a = tm.start(t, "a", 0, disk)
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
 	for _, m := range []*member{a, b} {
-		eventually(t, "a member that refuses", func() bool { return errors.Is(m.Status().Err, errPacking) })
+		eventually(t, "a member that rejects the packing", func() bool { return errors.Is(m.Status().Err, errPacking) })
 		status := m.Status()
 		if errors.Is(status.Err, engine.ErrLogLost) || !strings.Contains(status.Err.Error(), "upgrade") {
-			t.Errorf("member %s: got error %v, want one that tells to upgrade, and no loss", m.name, status.Err)
+			t.Errorf("member %s: got error %v, want a request to upgrade and no loss", m.name, status.Err)
 		}
 		if status.Applied >= newer.seq {
-			t.Errorf("member %s: got the log applied up to message %d, want it before %d", m.name,
+			t.Errorf("member %s: got the log applied up to message %d, want less than %d", m.name,
 				status.Applied, newer.seq)
 		}
 		if _, err := m.Engine(); err == nil {
 			t.Errorf("member %s: got an engine, want none", m.name)
 		}
 	}
-	eventually(t, "the others told", func() bool {
+	eventually(t, "the problem published", func() bool {
 		for _, c := range a.Status().Copies {
 			if c.Member == "b" && strings.Contains(c.Problem, "upgrade") && !c.Lost {
 				return true
@@ -231,8 +230,8 @@ func TestLogOfANewerVersion(t *testing.T) {
 	b.stop(t)
 }
 
-// TestTakeRefuses gives a follower messages whose checksum is right and whose data is
-// no batch: none of them is applied.
+// TestTakeRefuses gives a follower messages with a valid checksum and invalid data: none of
+// them is applied.
 func TestTakeRefuses(t *testing.T) {
 	t.Parallel()
 	good, _ := pack(events(packFrom))
@@ -242,12 +241,12 @@ func TestTakeRefuses(t *testing.T) {
 		records []record
 		want    error
 	}{
-		"unknown packing":   {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errPacking},
-		"unknown, first of": {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errPacking},
-		"says 10 GiB":       {[]record{{part: 1, parts: 1, packing: packingS2, data: huge}}, engine.ErrCorrupt},
-		"says too much":     {[]record{{part: 1, parts: 1, packing: packingS2, data: large}}, errTooLarge},
-		"not packed":        {[]record{{part: 1, parts: 1, packing: packingS2, data: noise(100)}}, engine.ErrCorrupt},
-		"one part is not": {[]record{
+		"unknown packing":     {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errPacking},
+		"unknown, first part": {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errPacking},
+		"announces 10 GiB":    {[]record{{part: 1, parts: 1, packing: packingS2, data: huge}}, engine.ErrCorrupt},
+		"announces too much":  {[]record{{part: 1, parts: 1, packing: packingS2, data: large}}, errTooLarge},
+		"not packed":          {[]record{{part: 1, parts: 1, packing: packingS2, data: noise(100)}}, engine.ErrCorrupt},
+		"second part is not packed": {[]record{
 			{part: 1, parts: 2, packing: packingS2, data: good},
 			{part: 2, parts: 2, data: good},
 		}, engine.ErrLogLost},
@@ -255,7 +254,7 @@ func TestTakeRefuses(t *testing.T) {
 			{part: 1, parts: 2, packing: packingS2, data: good},
 			{part: 2, parts: 2, packing: packingS2, data: good},
 		}, engine.ErrCorrupt},
-		"a part alone is no": {
+		"incomplete": {
 			[]record{{part: 1, parts: 1, packing: packingS2, data: good[:len(good)/2]}},
 			engine.ErrCorrupt,
 		},
@@ -281,8 +280,8 @@ func TestTakeRefuses(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got error %v, want %v", err, tc.want)
 			}
-			if mark, err := store.Mark(); mark != nil || err != nil || f.applied.Load() != 0 {
-				t.Errorf("got mark %x, %v, want a store without any", mark, err)
+			if stored, err := store.Mark(); stored != nil || err != nil || f.applied.Load() != 0 {
+				t.Errorf("got position %x, %v, want a store without any", stored, err)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"freshet/internal/ensemble/natsserver/natstest"
 )
 
-// unheard are the servers of a group that has just started: the first times, the one
-// that decides has not heard of the others.
+// unheard is a JetStream that has just started: the first attempts fail, because the meta
+// leader does not know the other servers yet.
 type unheard struct {
 	jetstream.JetStream
 	left atomic.Int32
@@ -36,9 +36,9 @@ func TestLogsArePlacedWhenTheOthersAreHeardOf(t *testing.T) {
 	young.left.Store(3)
 	st := &stream{name: "L", subject: "l"}
 	if _, err := st.createFrom(t.Context(), &Options{JetStream: young, Replicas: 1}, identity{1}, 1); err != nil {
-		t.Fatalf("got %v, want the stream made when all are known", err)
+		t.Fatalf("got %v, want the stream created when all servers are known", err)
 	}
 	if left := young.left.Load(); left != -1 {
-		t.Errorf("%d more calls than needed", -1-left)
+		t.Errorf("got %d more calls than needed", -1-left)
 	}
 }

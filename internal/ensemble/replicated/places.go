@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -14,21 +15,21 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Places are the members that have a copy of the shard. A key in etcd lists them; as
-// long as there is none, every member has a copy. Only the owner changes it, on the
-// condition that it still is the owner: members are added first, and one is taken out
-// when enough others have caught up. A member without a place has no store and never
-// campaigns; one that loses its place removes its copy.
+// Places are the members that have a copy of the shard. A key in etcd lists them; without
+// the key every member has a copy. Only the owner changes the list, in a transaction that
+// requires its owner key: it adds members first, and removes one when enough others have
+// caught up. A member that is not in the list has no store and never campaigns. A member
+// that is removed from the list removes its copy.
 
-// placesValue is what etcd says.
+// placesValue is the value of the key.
 type placesValue struct {
 	Members []string `json:"members"`
 }
 
-// SetCopies says how many members are to have a copy; 0 means all.
+// SetCopies sets the number of members that should have a copy; 0 means all.
 func (s *Shard) SetCopies(n int) { s.copies.Store(int64(n)) }
 
-// wanted is how many members are to have a copy.
+// wanted returns the number of members that should have a copy.
 func (s *Shard) wanted() int {
 	n := int(s.copies.Load())
 	if n <= 0 || n > len(s.o.All) {
@@ -37,7 +38,7 @@ func (s *Shard) wanted() int {
 	return n
 }
 
-// ring lists all members in the order in which they are to have a copy.
+// ring returns all members in the order of preference for a copy.
 func (s *Shard) ring() []string {
 	if len(s.o.All) == 0 {
 		return nil
@@ -46,8 +47,7 @@ func (s *Shard) ring() []string {
 	return append(slices.Clone(s.o.All[at:]), s.o.All[:at]...)
 }
 
-// readPlaces reads which members have a copy, and chooses them for a shard that is
-// new.
+// readPlaces reads which members have a copy, and chooses them for a new shard.
 func (s *Shard) readPlaces(ctx context.Context) error {
 	if len(s.o.All) == 0 {
 		return nil
@@ -64,17 +64,17 @@ func (s *Shard) readPlaces(ctx context.Context) error {
 			clientv3.Compare(clientv3.CreateRevision(s.keys.log), "=", 0),
 		).Then(clientv3.OpPut(s.keys.places, string(text))).Commit()
 		if err != nil {
-			return fmt.Errorf("choosing the members that have a copy: %w", err)
+			return fmt.Errorf("choosing the members with a copy: %w", err)
 		}
 	}
 	return s.lookUpPlaces(ctx)
 }
 
-// lookUpPlaces asks etcd which members have a copy now.
+// lookUpPlaces reads from etcd which members have a copy.
 func (s *Shard) lookUpPlaces(ctx context.Context) error {
 	found, err := s.o.Etcd.Get(ctx, s.keys.places)
 	if err != nil {
-		return fmt.Errorf("asking which members have a copy: %w", err)
+		return fmt.Errorf("reading the members with a copy: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,20 +92,21 @@ func (s *Shard) seePlacesLocked(value []byte, revision int64) {
 	}
 }
 
-// holds says whether this member is to have a copy, and what tells of a change.
+// holds reports whether this member should have a copy, and returns the channel that is
+// closed at the next change.
 func (s *Shard) holds() (bool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view.holds(s.o.Member), s.changed
 }
 
-// holds says whether a member is to have a copy.
+// holds reports whether a member should have a copy.
 func (v *view) holds(member string) bool {
 	return v.places == nil || slices.Contains(v.places, member)
 }
 
-// placed are the copies of the members that are to have one. One of which nothing was
-// heard yet has nothing.
+// placed returns the copies of the members that should have one. A member that has
+// published nothing yet has the zero value.
 func (v *view) placed() map[string]copyValue {
 	if v.places == nil {
 		return v.copies
@@ -117,8 +118,7 @@ func (v *view) placed() map[string]copyValue {
 	return placed
 }
 
-// ranked lists the live members that have a copy, the one that should own the shard
-// first.
+// ranked returns the live members that have a copy, the preferred owner first.
 func (s *Shard) ranked() []string {
 	live := s.o.Members()
 	s.mu.Lock()
@@ -131,10 +131,10 @@ func (s *Shard) ranked() []string {
 	return ranking(s.o.Number, all, places, live)
 }
 
-// ranking puts those of all members that are live and have a place, all when places is
-// nil, into the order in which they are to own a shard. Whether another member is live
-// does not change who comes before whom: the shards of a member that is lost move, to
-// several others, and no other shard does.
+// ranking returns the members that are live and in holders, or all live ones when holders is
+// nil, in the order in which they should own a shard. The relative order of two members
+// does not depend on whether a third one is live. So when a member is lost, only its shards
+// move, and they are distributed over several others.
 func ranking(number int, all, places, live []string) []string {
 	if len(all) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func ranking(number int, all, places, live []string) []string {
 	})
 }
 
-// whileHeld is a context that ends when this member is to have no copy any more.
+// whileHeld returns a context that ends when this member should no longer have a copy.
 func (s *Shard) whileHeld() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.wg.Go(func() {
@@ -170,7 +170,7 @@ func (s *Shard) whileHeld() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// enter opens the store of a member that was without.
+// enter opens the store of a member that had no copy.
 func (s *Shard) enter() (err error) {
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
@@ -180,11 +180,11 @@ func (s *Shard) enter() (err error) {
 	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
-	s.log.Info("this member begins a copy of the shard")
+	s.log.Info("this member starts a copy of the shard")
 	return nil
 }
 
-// leave removes the copy of a member that is to have none, after asking once more.
+// leave removes the copy of a member that should have none, after reading the list again.
 func (s *Shard) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -198,7 +198,7 @@ func (s *Shard) leave(ctx context.Context) error {
 	defer s.storeMu.Unlock()
 	var err error
 	if s.store != nil {
-		s.log.Info("this member gives its copy of the shard up; others have it")
+		s.log.Info("this member removes its copy of the shard, because other members have it")
 		err = s.store.Close()
 		s.store = nil
 	}
@@ -208,13 +208,13 @@ func (s *Shard) leave(ctx context.Context) error {
 	s.mu.Unlock()
 	s.applied.Store(0)
 	if _, gone := s.o.Etcd.Delete(ctx, s.keys.copies+s.o.Member); gone != nil {
-		err = errors.Join(err, fmt.Errorf("saying that there is no copy here: %w", gone))
+		err = errors.Join(err, fmt.Errorf("publishing that this member has no copy: %w", gone))
 	}
 	return err
 }
 
-// removeCopy removes a store in a way that a crash cannot leave half of it under its
-// name.
+// removeCopy removes a store. It renames the directory first, so that a crash cannot leave
+// an incomplete store under its name.
 func removeCopy(dir string) error {
 	old := dir + ".old"
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -223,18 +223,18 @@ func removeCopy(dir string) error {
 	return os.RemoveAll(old)
 }
 
-// choice is what decides which members have a copy.
+// choice is the input for the decision which members have a copy.
 type choice struct {
-	ring   []string        // all members, the preferred first
-	want   int             // how many are to have a copy
+	ring   []string        // all members, in the order of preference
+	want   int             // how many should have a copy
 	self   string          // the owner
-	gone   map[string]bool // away for so long that another takes their place
+	gone   map[string]bool // absent for so long that another member replaces them
 	there  map[string]bool // live for a while
-	caught map[string]bool // live, with a copy that is not behind
+	caught map[string]bool // live, with a copy that has caught up
 }
 
-// next returns the members that are to have a copy, after those that have one now:
-// the first of the ring that are not gone, and those that cannot be spared yet.
+// next returns the members that should have a copy, given those that have one now: the
+// first members of the ring that are not gone, and those that cannot be removed yet.
 func (c *choice) next(now []string) []string {
 	var target []string
 	for _, gone := range []bool{false, true} {
@@ -269,13 +269,13 @@ func (c *choice) next(now []string) []string {
 	return next
 }
 
-// presence is what the owner remembers of the members to choose by.
+// presence records since when members are live or absent, for the owner's decisions.
 type presence struct {
 	away map[string]time.Time // since when members are not live
-	here map[string]time.Time // since when they are
+	here map[string]time.Time // since when members are live
 }
 
-// see notes who is live.
+// see updates the records with the members that are live.
 func (p *presence) see(names, live []string) {
 	if p.away == nil {
 		p.away, p.here = make(map[string]time.Time), make(map[string]time.Time)
@@ -293,14 +293,14 @@ func (p *presence) see(names, live []string) {
 	}
 }
 
-// gone says whether a member is away for long.
+// gone reports whether a member has been absent for the given time.
 func (p *presence) gone(name string, after time.Duration) bool {
 	since, away := p.away[name]
 	return away && time.Since(since) >= after
 }
 
-// place sees to it that as many members have a copy as should, and no others. The log
-// ended at end when the copies last had the time to report.
+// place adjusts the list of members with a copy to the wanted number. end is the end of the
+// log at the last moment that all copies have had the time to report.
 func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]copyValue, end uint64) error {
 	s := u.s
 	if len(s.o.All) == 0 {
@@ -349,7 +349,8 @@ func (u *upkeeper) place(ctx context.Context, live []string, copies map[string]c
 		return fmt.Errorf("changing which members have a copy: %w", err)
 	}
 	if answer.Succeeded {
-		s.log.Info("other members have copies of the shard now", "before", now, "now", next, "wanted", c.want)
+		s.log.Info("members with a copy of the shard have changed", slog.Any("before", now), slog.Any("now", next),
+			slog.Int("wanted", c.want))
 	}
 	return nil
 }

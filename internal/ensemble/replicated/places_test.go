@@ -17,7 +17,7 @@ import (
 	"freshet/test/tally"
 )
 
-// TestChoice looks at which members are given a copy.
+// TestChoice checks which members get a copy.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	set := func(names string) map[string]bool {
@@ -32,20 +32,20 @@ func TestChoice(t *testing.T) {
 		want                     int
 		next                     string
 	}{
-		"as it should be":                         {"b c d", "", "a b c d e", "b c d", 3, "b c d"},
-		"one is away for a moment":                {"b c d", "", "a b d e", "b d", 3, "b c d"},
-		"one is gone, and kept until another is":  {"b c d", "c", "a b d e", "b d", 3, "b c d e"},
-		"one is gone, and another has caught up":  {"b c d e", "c", "a b d e", "b d e", 3, "b d e"},
-		"two are gone, one replacement is behind": {"b c d e a", "c d", "a b e", "b e", 3, "b c d e a"},
-		"it is back":                                {"b d e", "", "a b c d e", "b d e", 3, "b c d e"},
-		"it is back and has caught up":              {"b c d e", "", "a b c d e", "b c d e", 3, "b c d"},
-		"it is back only since a moment":            {"b d e", "", "a b d e", "b d e", 3, "b d e"},
-		"more are wanted":                           {"b c d", "", "a b c d e", "b c d", 5, "b c d e a"},
-		"fewer are wanted":                          {"b c d e a", "", "a b c d e", "a b c d e", 3, "b c d"},
-		"fewer are wanted, and some are behind":     {"b c d e a", "", "a b c d e", "b c e", 3, "b c d e"},
-		"fewer are wanted than there are copies":    {"b c d e a", "", "a b c d e", "b c", 3, "b c d e a"},
-		"the owner is not one of those to have one": {"a b c d", "", "a b c d e", "a b c d", 3, "b c d a"},
-		"nobody else is there":                      {"b c d", "c d e a", "b", "b", 3, "b c d"},
+		"no change":                              {"b c d", "", "a b c d e", "b c d", 3, "b c d"},
+		"briefly absent":                         {"b c d", "", "a b d e", "b d", 3, "b c d"},
+		"gone, replacement added":                {"b c d", "c", "a b d e", "b d", 3, "b c d e"},
+		"gone, replacement caught up":            {"b c d e", "c", "a b d e", "b d e", 3, "b d e"},
+		"two gone, one replacement lags":         {"b c d e a", "c d", "a b e", "b e", 3, "b c d e a"},
+		"returned":                               {"b d e", "", "a b c d e", "b d e", 3, "b c d e"},
+		"returned and caught up":                 {"b c d e", "", "a b c d e", "b c d e", 3, "b c d"},
+		"returned just now":                      {"b d e", "", "a b d e", "b d e", 3, "b d e"},
+		"more copies wanted":                     {"b c d", "", "a b c d e", "b c d", 5, "b c d e a"},
+		"fewer copies wanted":                    {"b c d e a", "", "a b c d e", "a b c d e", 3, "b c d"},
+		"fewer copies wanted, some lag":          {"b c d e a", "", "a b c d e", "b c e", 3, "b c d e"},
+		"fewer copies wanted, too few caught up": {"b c d e a", "", "a b c d e", "b c", 3, "b c d e a"},
+		"owner is not preferred for a copy":      {"a b c d", "", "a b c d e", "a b c d", 3, "b c d a"},
+		"no other member is live":                {"b c d", "c d e a", "b", "b", 3, "b c d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestRanking loses a member: its shards go to the others, and theirs stay.
+// TestRanking removes a member: its shards move to the other members, whose shards stay.
 func TestRanking(t *testing.T) {
 	t.Parallel()
 	all := []string{"a", "b", "c"}
@@ -77,7 +77,7 @@ func TestRanking(t *testing.T) {
 			case before == lost:
 				moved[after]++
 			case after != before:
-				t.Errorf("shard %d without %s: got owner %s, want %s, who is there", shard, lost, after, before)
+				t.Errorf("shard %d without %s: got owner %s, want %s, which is live", shard, lost, after, before)
 			}
 		}
 		for _, name := range live {
@@ -88,11 +88,11 @@ func TestRanking(t *testing.T) {
 	}
 	if got := ranking(4, []string{"a", "b", "c", "d"}, []string{"d", "a", "b"},
 		[]string{"b", "d", "c"}); !slices.Equal(got, []string{"d", "b"}) {
-		t.Errorf("got %v, want the live members that have a place, in their order", got)
+		t.Errorf("got %v, want the live members with a copy, in their order", got)
 	}
 }
 
-// five are members of a group of five that serve each other checkpoints.
+// five is an ensemble of five members that serve checkpoints to each other.
 type five struct {
 	*team
 	mu  sync.Mutex
@@ -158,7 +158,7 @@ func (f *five) copies(t *testing.T, end uint64, names ...string) {
 	}
 }
 
-// markIn reads how far a store has the log.
+// markIn reads the position of a store in the log.
 func markIn(t *testing.T, dir string) mark {
 	t.Helper()
 	store, err := pebble.OpenStore(dir, pebble.Options{})
@@ -173,9 +173,9 @@ func markIn(t *testing.T, dir string) mark {
 	return at
 }
 
-// TestFaultCopies keeps three copies of a shard in a group of five: where they are to
-// be, on another member when one is gone, back again when it returns, and more or
-// fewer when asked for.
+// TestFaultCopies keeps three copies of a shard in an ensemble of five: on the preferred
+// members, on another member when one is gone, back when that one returns, and more or fewer
+// when the number changes.
 func TestFaultCopies(t *testing.T) {
 	t.Parallel()
 	f := newFive(t)
@@ -214,8 +214,8 @@ func TestFaultCopies(t *testing.T) {
 	}
 	f.copies(t, end(), "b", "c", "d")
 
-	// A backup at a member without a copy has it all the same.
-	for i := range 2 { // the second is not the first again
+	// A backup on a member without a copy contains the whole shard.
+	for i := range 2 { // the second backup must not reuse the first checkpoint
 		appendText(t, e, fmt.Sprint("backup ", i))
 		texts = append(texts, fmt.Sprint("backup ", i))
 		dir, want := fmt.Sprint(t.TempDir(), "/", i), end()
@@ -239,5 +239,5 @@ func TestFaultCopies(t *testing.T) {
 	for _, m := range f.all {
 		m.stop(t)
 	}
-	tally.Fault{Name: "member with a copy gone, another in its place", Injected: 2, Checked: len(texts)}.Record(t)
+	tally.Fault{Name: "member with a copy gone and replaced", Injected: 2, Checked: len(texts)}.Record(t)
 }

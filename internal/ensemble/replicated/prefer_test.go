@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestAShardReturnsToItsPreferredMemberUnderLoad: between two reports of a copy much
-// more is written than a member may be behind to be handed the shard.
+// TestAShardReturnsToItsPreferredMemberUnderLoad: the shard returns although more messages
+// are written between two reports of a copy than a member may lag.
 func TestAShardReturnsToItsPreferredMemberUnderLoad(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()

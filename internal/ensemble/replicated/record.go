@@ -12,18 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The headers of a message of the log.
+// Headers of a message of the log.
 const (
 	headEpoch   = "Freshet-Epoch"
 	headOwner   = "Freshet-Owner"   // member and instance that wrote it
-	headIndex   = "Freshet-Index"   // place in the epoch; 0 is the epoch record
-	headSum     = "Freshet-Sum"     // checksum of the log up to and with the message
-	headPart    = "Freshet-Part"    // "2/3" of a batch that takes several messages
-	headPacking = "Freshet-Packing" // how the batch is packed; not there when it is not
-	headLog     = "Freshet-Log"     // identity of the log; only on epoch records
+	headIndex   = "Freshet-Index"   // index in the epoch; 0 is the epoch record
+	headSum     = "Freshet-Sum"     // checksum of the log up to and including the message
+	headPart    = "Freshet-Part"    // "2/3" of a batch that needs several messages
+	headPacking = "Freshet-Packing" // compression of the batch; missing when it is not compressed
+	headLog     = "Freshet-Log"     // identity of the log; on epoch records only
 )
 
-// identity tells a log from any other of the same name.
+// identity distinguishes a log from any other log of the same name.
 type identity [16]byte
 
 func (id identity) String() string { return hex.EncodeToString(id[:]) }
@@ -31,12 +31,12 @@ func (id identity) String() string { return hex.EncodeToString(id[:]) }
 func parseIdentity(s string) (id identity, err error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("identity of a log has %d hexadecimal digits, not %q", 2*len(id), s)
+		return id, fmt.Errorf("identity of a log has %d hexadecimal digits, got %q", 2*len(id), s)
 	}
 	return identity(b), nil
 }
 
-// mark is how far a store has a log. A store keeps it beside its contents.
+// mark is a store's position in a log. The store keeps it with its content.
 type mark struct {
 	log      identity
 	position uint64 // sequence of the last message applied
@@ -57,10 +57,10 @@ func (m mark) encode() []byte {
 
 func decodeMark(b []byte) (m mark, err error) {
 	if b == nil {
-		return mark{}, nil // a new store
+		return mark{}, nil // new store
 	}
 	if len(b) != markLen {
-		return mark{}, fmt.Errorf("mark of the store has %d bytes, want %d", len(b), markLen)
+		return mark{}, fmt.Errorf("stored log position has %d bytes, want %d", len(b), markLen)
 	}
 	n := copy(m.log[:], b)
 	m.position = binary.BigEndian.Uint64(b[n:])
@@ -72,30 +72,30 @@ func decodeMark(b []byte) (m mark, err error) {
 
 // record is a message of the log.
 //
-// A message is taken on the condition of the sequence of the one before it. Of an owner that has
-// many in flight, the first may be refused because a new owner was faster, and a
-// later one be taken, since the number is right again. So the number does not make a
-// message valid: it counts only when it has the next index of the newest epoch.
-// Everything else in the log is void, for everybody; nobody was told that it is there.
+// A message is accepted on the condition of the sequence before it. When an owner has many
+// messages in flight, the first may be refused because a new owner was faster, and a later
+// one accepted, because its sequence matches again. So the sequence does not make a message
+// valid: a message counts only when it has the next index of the newest epoch. Every other
+// message is void for all readers, and was never acknowledged to a client.
 type record struct {
 	seq         uint64 // in the stream
 	epoch       uint64
 	index       uint64
 	owner       string
 	sum         uint32
-	part, parts int    // from 1
-	packing     string // of the batch; not empty when data is packed, or part of what is
-	log         string // not empty for an epoch record
+	part, parts int    // of a batch, from 1
+	packing     string // compression of the batch that data is, or is a part of; "" for none
+	log         string // set for an epoch record
 	data        []byte
 }
 
-// begins says whether the record begins an ownership.
+// begins reports whether the record begins an ownership.
 func (r *record) begins() bool { return r.log != "" }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumAfter is the checksum of the log with the record, when it was before without. The
-// packing is in it: who does not look at that does not take packed bytes for a batch.
+// sumAfter returns the checksum of the log including the record, given the one before it. It
+// covers the packing, so a reader that ignores the packing rejects the compressed data.
 func (r *record) sumAfter(before uint32) uint32 {
 	var head [8 + 8 + 4 + 4]byte
 	binary.BigEndian.PutUint64(head[:], r.index)
@@ -108,7 +108,7 @@ func (r *record) sumAfter(before uint32) uint32 {
 	return crc32.Update(sum, castagnoli, r.data)
 }
 
-// continues says whether the record is the next that counts after a mark.
+// continues reports whether the record is the next one that counts after a position.
 func (r *record) continues(m mark) bool {
 	if r.begins() {
 		return r.epoch > m.epoch
@@ -116,7 +116,7 @@ func (r *record) continues(m mark) bool {
 	return r.epoch == m.epoch && r.index == m.index+1
 }
 
-// message is the record as it is published, if the log ends right before it.
+// message returns the message that publishes the record if the log ends right before it.
 func (r *record) message(subject, reply string) *nats.Msg {
 	h := nats.Header{
 		nats.ExpectedLastSeqHdr: {strconv.FormatUint(r.seq-1, 10)},
@@ -137,24 +137,24 @@ func (r *record) message(subject, reply string) *nats.Msg {
 	return &nats.Msg{Subject: subject, Reply: reply, Header: h, Data: r.data}
 }
 
-var errForeign = errors.New("message is not of a shard's log")
+var errForeign = errors.New("message does not belong to a shard's log")
 
-// parseRecord reads a message of the log. Whether its packing is known matters only to
-// who applies it.
+// parseRecord decodes a message of the log. It accepts an unknown packing, which matters
+// only when the message is applied.
 func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
 	r = record{
 		seq: seq, owner: h.Get(headOwner), packing: h.Get(headPacking), log: h.Get(headLog), part: 1,
 		parts: 1, data: data,
 	}
 	if r.epoch, err = strconv.ParseUint(h.Get(headEpoch), 10, 64); err != nil {
-		return r, fmt.Errorf("%w: message %d has the epoch %q", errForeign, seq, h.Get(headEpoch))
+		return r, fmt.Errorf("%w: message %d has epoch %q", errForeign, seq, h.Get(headEpoch))
 	}
 	if r.index, err = strconv.ParseUint(h.Get(headIndex), 10, 64); err != nil {
-		return r, fmt.Errorf("%w: message %d has the index %q", errForeign, seq, h.Get(headIndex))
+		return r, fmt.Errorf("%w: message %d has index %q", errForeign, seq, h.Get(headIndex))
 	}
 	sum, err := strconv.ParseUint(h.Get(headSum), 16, 32)
 	if err != nil {
-		return r, fmt.Errorf("%w: message %d has the checksum %q", errForeign, seq, h.Get(headSum))
+		return r, fmt.Errorf("%w: message %d has checksum %q", errForeign, seq, h.Get(headSum))
 	}
 	r.sum = uint32(sum)
 	if text := h.Get(headPart); text != "" {

@@ -13,8 +13,7 @@ import (
 	"freshet/internal/ensemble/natsserver/natstest"
 )
 
-// electing is an etcd that has no leader while somebody wants to remove a key, for as
-// many tries as there are left.
+// electing is an etcd without a leader for the next tries transactions that delete a key.
 type electing struct {
 	clientv3.KV
 	tries atomic.Int32
@@ -44,15 +43,15 @@ func (x *electingTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 
 func (x *electingTxn) Commit() (*clientv3.TxnResponse, error) {
 	if x.removes && x.etcd.tries.Add(-1) >= 0 {
-		<-x.ctx.Done() // the question is dropped
+		<-x.ctx.Done() // etcd drops the request
 		return nil, x.ctx.Err()
 	}
 	return x.Txn.Commit()
 }
 
-// TestHandedOverWhileEtcdElects: an owner gives its shard up, and etcd does not answer it.
-// The key goes when etcd is there again, and another member has the shard, though the one
-// that had it lives on.
+// TestHandedOverWhileEtcdElects: an owner gives up its shard while etcd does not respond.
+// The owner key is removed when etcd responds again, and another member gets the shard
+// although the previous owner is still alive.
 func TestHandedOverWhileEtcdElects(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -69,7 +68,7 @@ func TestHandedOverWhileEtcdElects(t *testing.T) {
 	a.askToGiveUp()
 	b.owns(t)
 	if left := kv.tries.Load(); left >= 0 {
-		t.Errorf("the key was removed with %d tries left that were to fail", left)
+		t.Errorf("the key was removed although %d more attempts were to fail", left)
 	}
 	a.knows(t, "b")
 	a.stop(t)

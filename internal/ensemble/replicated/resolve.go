@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// resolve finds out what became of the entries that were sent, after one of them had
-// no answer, or another than that it is in the log. Meanwhile nothing new is sent.
+// resolve learns the outcome of the entries that were sent, after one of them got no
+// acknowledgement or an unexpected one. Meanwhile no other entry is sent.
 //
-// It reads the log on from the last message that it knows. An entry is in the log
-// when it is the next of this epoch that is found. Messages of older epochs that
-// slipped in, and own ones that did so without those before them, are void (record).
-// A newer epoch means that the ownership is over. At the end of the log, the first
-// entry that is missing is sent again, on the condition that this still is the end:
-// if an earlier attempt arrives in spite of all, one of the two is refused or void.
+// It reads the log from the last known message on. An entry is in the log when it is the
+// next message of this epoch. Messages of older epochs in between are void, and so are own
+// messages that were accepted without their predecessors (see record). A newer epoch means
+// that the ownership has ended. At the end of the log, the first missing entry is sent
+// again, on the condition that this still is the end: if an earlier attempt arrives late,
+// one of the two is refused or void.
 func (w *writer) resolve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resolvePatience)
 	defer cancel()
@@ -41,16 +41,16 @@ func (w *writer) resolve() error {
 			last = err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("log did not say within %s what became of the message after %d: %w", resolvePatience,
-				w.known, errors.Join(last, ctx.Err()))
+			return fmt.Errorf("outcome of the message after %d is unknown after %s: %w", w.known, resolvePatience,
+				errors.Join(last, ctx.Err()))
 		}
 		w.pause(ctx, pause)
 		pause = min(2*pause, 200*time.Millisecond)
 	}
 }
 
-// firstSent returns the first entry whose fate is open. When there is none it sends
-// what came meanwhile.
+// firstSent returns the first entry whose outcome is unknown. When there is none, it sends
+// the entries that were enqueued meanwhile.
 func (w *writer) firstSent() *entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +65,8 @@ func (w *writer) firstSent() *entry {
 	return nil
 }
 
-// resolveOne looks at the next message of the log, or sends the entry when there is
-// none. It says whether it got any further.
+// resolveOne reads the next message of the log, or sends the entry when there is none. It
+// reports whether it made progress.
 func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err error) {
 	r, err := w.st.read(ctx, w.elected, w.known+1)
 	switch {
@@ -74,7 +74,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 		w.finish(e, r.seq)
 		return true, nil
 	case err == nil && (r.epoch > e.epoch || e.begins()):
-		return false, fmt.Errorf("%w: message %d is of epoch %d and owner %s", errRival, r.seq, r.epoch, r.owner)
+		return false, fmt.Errorf("%w: message %d has epoch %d and owner %s", errRival, r.seq, r.epoch, r.owner)
 	case err == nil:
 		w.mu.Lock()
 		w.known = r.seq // void
@@ -83,7 +83,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 	case !errors.Is(err, errNoMessage):
 		return false, err
 	}
-	select { // an answer to an earlier attempt says nothing of this one
+	select { // drop the acknowledgement of an earlier attempt
 	case <-e.answer:
 	default:
 	}
@@ -101,9 +101,9 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 		}
 		return false, a.err
 	case <-timer.C:
-		return false, errors.New("log did not answer")
+		return false, errors.New("log did not acknowledge the append")
 	case <-w.elected:
-		return false, errors.New("log has another leader")
+		return false, errors.New("log has a new leader")
 	case <-w.lost:
 		return false, errRival
 	case <-ctx.Done():

@@ -18,8 +18,8 @@ import (
 	"freshet/test/tally"
 )
 
-// disturb stops and starts servers of the log but the first, and moves the leader of
-// a stream, until the context ends. It returns how often it did either.
+// disturb stops and starts servers of the log except the first, and moves the leader of a
+// stream, until the context ends. It returns the number of stops and moves.
 func disturb(ctx context.Context, t testing.TB, c *natstest.Cluster, stream string, rng *rand.Rand) (stops, moves int) {
 	conn := c.Connect(0)
 	for ctx.Err() == nil {
@@ -51,9 +51,9 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestFaultRivals lets two writers believe to be the owner, for a moment each, again
-// and again, while servers of the log stop and leaders move. What was acknowledged to
-// one of them stays where it was put, and nothing else does.
+// TestFaultRivals lets two writers believe alternately and repeatedly that they own the log,
+// while servers of the log stop and leaders move. Acknowledged messages stay at their
+// sequences, and the log contains no others that count.
 func TestFaultRivals(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3)
@@ -110,7 +110,8 @@ func TestFaultRivals(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d terms, %d ended by the other, %d acknowledged, %d servers stopped, %d leaders moved, %d messages in the log", terms.Load(), refused.Load(), checked, stops, moves, len(log))
+	t.Logf("%d terms, %d ended by the other writer, %d acknowledged, %d servers stopped, %d leaders moved, "+
+		"%d messages in the log", terms.Load(), refused.Load(), checked, stops, moves, len(log))
 	tally.Fault{
 		Name:     "rivals on one log, servers stopped and leaders moved",
 		Injected: stops + moves + int(refused.Load()), Checked: checked, Lost: lost, Wrong: wrong,
@@ -124,7 +125,7 @@ func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
 	st := &stream{js: js, name: streamName(o), subject: "S." + o.Cluster + ".0"}
 	var err error
 	for st.handle == nil && ctx.Err() == nil {
-		try, tried := context.WithTimeout(ctx, callPatience) // an answer may be lost
+		try, tried := context.WithTimeout(ctx, callPatience) // a response may be lost
 		if st.handle, err = js.Stream(try, st.name); err != nil {
 			st.handle = nil
 			wait(ctx, 100*time.Millisecond)
@@ -140,19 +141,19 @@ func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
 	return st
 }
 
-// rival writes to the log as if it owned it.
+// rival writes to the log as if it were the owner.
 type rival struct {
 	st    *stream
 	name  string
 	acked map[uint64]string
 	rng   *rand.Rand
 	terms int
-	seen  uint64 // message of the log
-	at    mark   // of the last one that counts
+	seen  uint64 // last message of the log that was read
+	at    mark   // of the last message that counts
 }
 
-// term takes the log over and appends until its time is up or the other one has
-// taken over.
+// term takes over the log and appends until its time is up or the other writer has taken
+// over.
 func (r *rival) term(ctx context.Context) error {
 	state, err := r.st.state(ctx)
 	if err != nil {
@@ -176,7 +177,7 @@ func (r *rival) term(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	defer w.close(errors.New("the rival's time is up"))
+	defer w.close(errors.New("time of the rival is up"))
 	if _, err := w.begin(); err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (r *rival) term(ctx context.Context) error {
 	return nil
 }
 
-// readLog reads the log from end to end and checks that it continues itself.
+// readLog reads the whole log and checks that each message continues it.
 func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -265,9 +266,9 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 	return log, wrong
 }
 
-// TestFaultLogServers stops servers of the log and moves its leader under an owner
-// with load. Producers see no error, since what became of each append is found out,
-// and every message is there once.
+// TestFaultLogServers stops servers of the log and moves its leader while an owner is under
+// load. Producers get no error, because the owner learns the outcome of each append, and
+// every message is stored once.
 func TestFaultLogServers(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3)
@@ -309,7 +310,7 @@ func TestFaultLogServers(t *testing.T) {
 				mu.Unlock()
 				if err != nil {
 					if !errors.Is(err, engine.ErrNotOwner) && !errors.Is(err, engine.ErrNoOwner) {
-						t.Errorf("append: got error %v, want none, or to be asked to try again", err)
+						t.Errorf("append: got error %v, want none or a retryable one", err)
 					}
 					wait(busy, 50*time.Millisecond)
 				}

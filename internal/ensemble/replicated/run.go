@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// lostPatience is how long a log that seems to have lost something is asked
-	// again: its leader may have just come up.
+	// lostPatience is how long a log that seems to have lost messages is queried again,
+	// because its leader may have just started.
 	lostPatience = 10 * time.Second
 	// retirePatience is how long an owner that hands over waits for its last appends.
 	retirePatience = 2 * time.Second
@@ -22,7 +22,7 @@ const (
 	lostPause      = 5 * time.Second
 )
 
-// run follows the log, and owns the shard when it may, until the shard is closed.
+// run follows the log, and owns the shard when it is elected, until the shard is closed.
 func (s *Shard) run() {
 	for s.ctx.Err() == nil {
 		if held, _ := s.holds(); !held {
@@ -50,17 +50,17 @@ func (s *Shard) run() {
 		}
 		if errors.Is(err, errPacking) {
 			s.complain(slog.LevelError,
-				"copy of the shard cannot follow its log before this member is upgraded; nothing is lost", err)
+				"copy of the shard cannot follow its log until this member is upgraded; no data is lost", err)
 			s.await(s.ctx, nil, lostPause)
 			continue
 		}
 		if !errors.Is(err, engine.ErrLogLost) {
-			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; it is tried again", err)
+			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; retrying", err)
 			s.sleep(s.ctx)
 			continue
 		}
-		s.complain(slog.LevelError, "copy of the shard cannot follow its log; restore a backup, or see what would "+
-			"be lost with: freshet cluster accept-loss", err)
+		s.complain(slog.LevelError, "copy of the shard does not match its log; restore a backup, or see what would "+
+			"be lost with: freshet ensemble accept-loss", err)
 		if !s.acceptLoss() {
 			s.awaitAccepted(lostPause)
 		}
@@ -68,26 +68,26 @@ func (s *Shard) run() {
 	s.note(Starting, engine.ErrClosed)
 }
 
-// complain logs what keeps the copy from following the log: once, and at debug level
-// while it stays the same.
+// complain logs why the copy does not follow the log: once, and at debug while the error
+// stays the same.
 func (s *Shard) complain(level slog.Level, what string, err error) {
 	if s.complained == err.Error() {
 		level = slog.LevelDebug
 	}
 	s.complained = err.Error()
-	s.log.Log(s.ctx, level, what, "error", err)
+	s.log.LogAttrs(s.ctx, level, what, slog.Any("error", err))
 }
 
-// acceptLoss does what an operator has accepted; it says whether anything was done.
+// acceptLoss carries out what an operator has accepted. It reports whether it did anything.
 func (s *Shard) acceptLoss() bool {
 	done, err := s.accept(s.ctx)
 	if err != nil && s.ctx.Err() == nil {
-		s.log.Warn("what an operator has accepted could not be done; it is tried again", "error", err)
+		s.log.Warn("carrying out an accepted loss failed; retrying", slog.Any("error", err))
 	}
 	return done && err == nil
 }
 
-// awaitAccepted waits a while, or until an operator has accepted a loss.
+// awaitAccepted waits for d, or until an operator has accepted a loss.
 func (s *Shard) awaitAccepted(d time.Duration) {
 	s.mu.Lock()
 	before := s.view.accepted
@@ -104,7 +104,7 @@ func (s *Shard) awaitAccepted(d time.Duration) {
 	}
 }
 
-// tell tells the other members of what does not pass by itself.
+// tell publishes a problem that does not resolve automatically, for the other members.
 func (s *Shard) tell(err error) {
 	s.mu.Lock()
 	said := s.said
@@ -115,12 +115,12 @@ func (s *Shard) tell(err error) {
 		return
 	}
 	if err := s.report(s.ctx, is); err != nil && s.ctx.Err() == nil {
-		s.log.Warn("other members could not be told that this copy cannot be used", "error", err)
+		s.log.Warn("publishing that this copy is unusable failed; other members do not know", slog.Any("error", err))
 	}
 }
 
-// problemOf says what is wrong with a copy that does not pass by itself, "" when
-// nothing is, and whether it and the log do not belong together.
+// problemOf describes an error of a copy that does not resolve automatically, "" for other
+// errors. lost reports whether the copy and the log do not match.
 func problemOf(err error) (lost bool, problem string) {
 	switch {
 	case errors.Is(err, engine.ErrLogLost):
@@ -128,12 +128,12 @@ func problemOf(err error) (lost bool, problem string) {
 	case errors.Is(err, errPacking):
 		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
-		return false, "its store has failed; the log of the member says why"
+		return false, "store has failed; see the log of the member"
 	}
 	return false, ""
 }
 
-// stayOut waits while this member is to have no copy.
+// stayOut removes the copy and waits while this member should have none.
 func (s *Shard) stayOut() {
 	err := s.leave(s.ctx)
 	if s.ctx.Err() != nil {
@@ -142,7 +142,8 @@ func (s *Shard) stayOut() {
 	s.note(Elsewhere, nil)
 	again := time.Hour
 	if err != nil {
-		s.log.Warn("copy of the shard that others have now could not be removed; it is tried again", "error", err)
+		s.log.Warn("removing the copy of the shard, which other members have now, failed; retrying",
+			slog.Any("error", err))
 		again = lostPause
 	}
 	for begin := time.Now(); s.ctx.Err() == nil && time.Since(begin) < again; {
@@ -154,7 +155,7 @@ func (s *Shard) stayOut() {
 	}
 }
 
-// term follows the log until something goes wrong.
+// term follows the log, and owns the shard when elected, until an error occurs.
 func (s *Shard) term(ctx context.Context) error {
 	st, err := s.openLog(ctx)
 	if err != nil {
@@ -201,9 +202,9 @@ func (s *Shard) term(ctx context.Context) error {
 	}
 }
 
-// openLog opens the shard's log. One that is not there is asked for again for a while,
-// unless that has been done before: servers that have just started, or elect a leader,
-// may not have heard of it yet.
+// openLog opens the shard's log. When the log seems to be missing, openLog retries for
+// lostPatience, unless it did so before: servers that have just started, or elect a leader,
+// may not know the stream yet.
 func (s *Shard) openLog(ctx context.Context) (*stream, error) {
 	deadline := time.Now().Add(lostPatience)
 	for {
@@ -215,7 +216,8 @@ func (s *Shard) openLog(ctx context.Context) (*stream, error) {
 	}
 }
 
-// fit sees to it that the store can follow the log.
+// fit makes sure that the store matches the log, fetching a checkpoint if the log begins
+// too late.
 func (s *Shard) fit(ctx context.Context, f *follower) error {
 	deadline, fetched := time.Now().Add(lostPatience), 0
 	for {
@@ -240,14 +242,14 @@ func (s *Shard) fit(ctx context.Context, f *follower) error {
 	}
 }
 
-// follow applies the log until this member has won the owner's key.
+// follow applies the log until this member has acquired the owner key.
 func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	won := make(chan *claim, 1)
 	go func() {
 		c, err := s.campaign(ctx)
-		if err != nil && c != nil { // won when nobody wanted it any more
+		if err != nil && c != nil { // acquired after the context had ended
 			s.release(c)
 			c = nil
 		}
@@ -266,8 +268,8 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.Log(ctx, deaf.level(), "log of the shard cannot be followed at the moment; it is tried again", "error",
-			err)
+		s.log.LogAttrs(ctx, deaf.level(), "following the log of the shard failed; retrying",
+			slog.Any("error", err))
 		err = nil
 		if again := f.resume(); again != nil {
 			err = again
@@ -289,37 +291,37 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 	return c, nil
 }
 
-// own serves the shard until it is lost or handed over.
+// own serves the shard until the ownership is lost or handed over.
 func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	defer s.release(c)
 	w, err := s.begin(ctx, f)
 	if err != nil {
 		s.yield(turn)
-		return fmt.Errorf("taking the shard over: %w", err)
+		return fmt.Errorf("taking over the shard: %w", err)
 	}
 	e, err := f.store.Open(w)
 	if err != nil {
-		s.yield(lostPause) // others may be able to
+		s.yield(lostPause) // another member may succeed
 		w.close(err)
-		return fmt.Errorf("opening the shard: %w", err)
+		return fmt.Errorf("opening the engine of the shard: %w", err)
 	}
 	if err := s.announce(ctx, c, w.epoch); err != nil {
 		return errors.Join(err, s.retire(e, w, true))
 	}
 	select {
-	case <-s.giveUp: // asked of an earlier ownership; who ends has set resigns
+	case <-s.giveUp: // a request to an earlier ownership; a member that shuts down has set resigning
 	default:
 	}
 	s.mu.Lock()
 	s.engine, s.writer, s.role = e, w, Leading
 	s.changeLocked()
 	s.mu.Unlock()
-	s.log.Info("this member owns the shard", "epoch", w.epoch, "message", f.at.position)
+	s.log.Info("this member owns the shard", slog.Uint64("epoch", w.epoch), slog.Uint64("message", f.at.position))
 	if s.o.OnOwner != nil {
 		s.o.OnOwner(e)
 	}
 	graceful, why := s.serve(ctx, f.store, c, w)
-	s.log.Info("this member gives the shard up", "epoch", w.epoch, "reason", why)
+	s.log.Info("this member gives up the shard", slog.Uint64("epoch", w.epoch), slog.String("reason", why))
 	s.mu.Lock()
 	s.engine, s.writer, s.role = nil, nil, Standby
 	s.changeLocked()
@@ -330,20 +332,20 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	return s.retire(e, w, graceful)
 }
 
-// yield keeps this member from campaigning for a while.
+// yield keeps this member from campaigning for d.
 func (s *Shard) yield(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.yields = time.Now().Add(d)
 }
 
-// begin reads the log to its end and appends the record that begins this ownership.
+// begin reads the log to its end and appends the epoch record of this ownership.
 func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 	for {
 		if err := f.catchUp(ctx); err != nil {
 			return nil, err
 		}
-		// A batch whose end is missing will never have one.
+		// The rest of an incomplete batch will never arrive.
 		at := f.last
 		at.position = f.seq
 		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
@@ -367,42 +369,42 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 	}
 }
 
-// serve waits until the shard is lost or handed over, and says whether there is time
-// to finish what was begun.
+// serve waits until the ownership is lost or handed over. It reports whether appends in
+// flight may be completed.
 func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *writer) (graceful bool, why string) {
-	seen := false // the key, in what this member watches
+	seen := false // whether the watch has delivered this member's key
 	for {
 		s.mu.Lock()
 		rev, changed, resigns := s.view.rev, s.changed, s.resigns
 		s.mu.Unlock()
 		seen = seen || rev == c.rev
 		if rev > c.rev || seen && rev != c.rev {
-			return false, "the owner's key is gone"
+			return false, "owner key is gone"
 		}
 		if resigns {
-			return true, "the member ends"
+			return true, "member shuts down"
 		}
 		select {
 		case <-w.lost:
-			return false, "the log has refused an append"
+			return false, "log has refused an append"
 		case <-c.session.Done():
-			return false, "the member's lease is over"
+			return false, "lease of the member has ended"
 		case <-store.Failed():
-			return false, "the store has failed"
+			return false, "store has failed"
 		case <-s.giveUp:
-			return true, "it is handed over"
+			return true, "ownership is handed over"
 		case <-ctx.Done():
-			return true, "the shard is closed"
+			return true, "shard is closed"
 		case <-changed:
 		}
 	}
 }
 
-// retire closes an engine that is no longer the owner's. A graceful end lets appends
-// that are on their way arrive.
+// retire closes the engine of a former owner. A graceful retirement waits for appends in
+// flight, up to retirePatience.
 func (s *Shard) retire(e *pebble.Engine, w *writer, graceful bool) error {
 	e.Resign()
-	ended := errors.New("this member has given the shard up")
+	ended := errors.New("this member has given up the shard")
 	if graceful {
 		timer := time.AfterFunc(retirePatience, func() { w.lose(ended) })
 		defer timer.Stop()

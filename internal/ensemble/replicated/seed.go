@@ -10,27 +10,27 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// seedFirst is the sequence of the first message of a log whose shard had contents
-// before: a store that is empty has nothing, and one with the contents has the log up
-// to the message before, which never was.
+// seedFirst is the first sequence of the log of a seeded shard. The message before it never
+// existed: a store with the seeded content has the log up to that message, and an empty
+// store does not.
 const seedFirst = 2
 
-// Seed is the beginning of a shard that has contents before its log has a message,
-// because they were brought in from elsewhere. Stores with the contents have the mark
-// of the seed; whoever has none of them begins with a checkpoint, since the log begins
-// behind what an empty store has. Nobody else can write the first message.
+// Seed describes a shard whose content is copied from another server before its log has a
+// message. Stores with the content have the position of the seed. A member without the content
+// starts with a checkpoint, because the log begins after the position of an empty store. So
+// only a member with the content can write the first message.
 type Seed struct {
-	Log string `json:"log"` // identity that the log will have
+	Log string `json:"log"` // identity of the future log
 }
 
-// NewSeed makes the seed of one shard.
+// NewSeed creates the seed of one shard.
 func NewSeed() Seed {
 	var id identity
 	_, _ = rand.Read(id[:]) // never fails
 	return Seed{Log: id.String()}
 }
 
-// Mark is what stores with the contents have to say of how far they are.
+// Mark returns the encoded position that stores with the content must have.
 func (s Seed) Mark() ([]byte, error) {
 	id, err := parseIdentity(s.Log)
 	if err != nil {
@@ -39,10 +39,10 @@ func (s Seed) Mark() ([]byte, error) {
 	return mark{log: id, position: seedFirst - 1}.encode(), nil
 }
 
-// SeedKeys returns the keys and values in etcd from which the members learn of a seed.
-// They must be there before any of them opens the shard. all are the members in the
-// order of the configuration, of which so many are to have a copy (0 means all), and
-// holder is the one that has the contents: it keeps them until enough others do.
+// SeedKeys returns the keys and values in etcd that announce a seed to the members. They
+// must exist before a member opens the shard. all are the members in the order of the
+// configuration, copies is how many of them should have a copy (0 means all), and holder is
+// the member with the content, which keeps it until enough others have it.
 func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies int,
 	holder string,
 ) (map[string]string, error) {
@@ -67,11 +67,11 @@ func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies i
 	return values, nil
 }
 
-// beginning returns the identity and the first sequence of a log that has to be made.
+// beginning returns the identity and the first sequence of a log to create.
 func beginning(ctx context.Context, etcd *clientv3.Client, key string) (id identity, first uint64, err error) {
 	found, err := etcd.Get(ctx, key)
 	if err != nil {
-		return id, 0, fmt.Errorf("looking for the seed of the log: %w", err)
+		return id, 0, fmt.Errorf("reading the seed of the log: %w", err)
 	}
 	if len(found.Kvs) == 0 {
 		_, _ = rand.Read(id[:]) // never fails
@@ -82,7 +82,7 @@ func beginning(ctx context.Context, etcd *clientv3.Client, key string) (id ident
 		id, err = parseIdentity(s.Log)
 	}
 	if err != nil {
-		return id, 0, fmt.Errorf("seed of the log in etcd: %w", err)
+		return id, 0, fmt.Errorf("decoding the seed of the log in etcd: %w", err)
 	}
 	return id, seedFirst, nil
 }

@@ -13,9 +13,9 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// TestSeed begins a shard with contents that were brought in from elsewhere. Members
-// without them do not become owners, however long they are alone, nor give nothing to
-// each other; they get everything from the first, and go on without it.
+// TestSeed starts a shard with content copied from another server. Members without the
+// content never become owners and do not fetch from each other. They fetch everything from
+// the seeded member, and continue without it.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
@@ -66,11 +66,11 @@ func TestSeed(t *testing.T) {
 		}
 		b, c := start("b", 1), start("c", 2)
 		for _, m := range []*member{b, c} {
-			eventually(t, "an empty member that waits for contents",
+			eventually(t, "an empty member that waits for the content",
 				func() bool { return errors.Is(m.Status().Err, errBehind) })
 		}
 		if owner := b.Owner(); owner.Member != "" {
-			t.Fatalf("got owner %v of a shard whose contents nobody has, want none", owner)
+			t.Fatalf("got owner %v of a shard whose content no member has, want none", owner)
 		}
 		a := start("a", 0)
 		e := a.owns(t)
@@ -95,11 +95,11 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestSeedElsewhere brings contents to a member that is not to have a copy: it keeps
-// them until the one that is has them.
+// TestSeedElsewhere seeds a member that should not have a copy: it keeps the content until
+// the preferred member has it.
 func TestSeedElsewhere(t *testing.T) {
 	t.Parallel()
-	f := newFive(t) // whose shard is to be at b first
+	f := newFive(t) // the preferred member of its shard is b
 	seed := NewSeed()
 	at, err := seed.Mark()
 	if err != nil {
@@ -128,14 +128,14 @@ func TestSeedElsewhere(t *testing.T) {
 	}
 	b := f.all["b"]
 	wantTexts(t, b.owns(t), texts...)
-	eventually(t, "the first copy given up", func() bool {
+	eventually(t, "the first copy removed", func() bool {
 		held, _ := f.all["a"].holds()
 		return !held
 	})
 	wantTexts(t, b.owns(t), texts...)
 }
 
-// seedStore makes a store with messages and a mark.
+// seedStore creates a store with messages and a position.
 func seedStore(t *testing.T, dir string, at []byte) (texts []string) {
 	t.Helper()
 	alone := t.TempDir()
@@ -157,8 +157,8 @@ func seedStore(t *testing.T, dir string, at []byte) (texts []string) {
 	return texts
 }
 
-// TestCatchUp copies the shard on a standby right after the owner was answered: the
-// copy has it all.
+// TestCatchUp copies the shard on a standby right after the owner acknowledged messages: the
+// copy contains all of them.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()

@@ -21,12 +21,12 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Shard is this member's part in a shard: a copy of it, and its engine while this
-// member is the owner.
+// Shard is this member's view of a shard: its copy, and its engine while this member is the
+// owner.
 type Shard struct {
 	o        Options
 	log      *slog.Logger
-	instance string // this opening, unlike any other of the member
+	instance string // identifies this opening of the shard
 	keys     keys
 
 	ctx    context.Context
@@ -35,20 +35,19 @@ type Shard struct {
 
 	applied atomic.Uint64
 	end     atomic.Uint64
-	bytes   atomic.Int64 // applied, ever
-	copies  atomic.Int64 // members that are to have a copy; 0 for all
+	bytes   atomic.Int64 // of the log, applied since the shard was opened
+	copies  atomic.Int64 // number of members that should have a copy; 0 for all
 
-	// storeMu is held by whoever uses the store besides the goroutine of run, which
-	// alone changes it; it is taken after no other lock.
+	// storeMu protects store; see the package comment.
 	storeMu sync.RWMutex
-	store   *pebble.Store // nil when it is closed
+	store   *pebble.Store // nil while it is closed
 
 	checkpoints checkpoints
 
-	complained string // what the goroutine of run has logged last
-	misfits    bool   // copy and log did not fit together when run last looked
+	complained string // the problem last logged; used by the run goroutine only
+	misfits    bool   // copy and log did not match at the last attempt; used by the run goroutine only
 
-	mu      sync.Mutex // guards what follows; a leaf
+	mu      sync.Mutex // protects the following fields; a leaf lock
 	role    Role
 	err     error
 	stream  *stream
@@ -56,25 +55,25 @@ type Shard struct {
 	writer  *writer
 	view    view
 	flushed uint64
-	said    copyValue     // in etcd
-	resigns bool          // never campaign again
-	yields  time.Time     // do not campaign before
-	changed chan struct{} // closed and replaced when something of the above changes
-	giveUp  chan struct{} // asks the owner to hand over
+	said    copyValue     // as last published in etcd
+	resigns bool          // the member shuts down and must not campaign again
+	yields  time.Time     // the member must not campaign before
+	changed chan struct{} // closed and replaced when one of these fields changes
+	giveUp  chan struct{} // requests that the owner hand over; set once, capacity 1
 }
 
-// Open opens the member's copy. It follows the log, and campaigns for the shard, in
-// the background; Status says when it cannot.
+// Open opens the member's copy. It follows the log and campaigns for the ownership in the
+// background; Status reports problems.
 func Open(ctx context.Context, o Options) (*Shard, error) {
 	o = o.withDefaults()
-	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // of an earlier process
+	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // left by an earlier process
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
 	s := &Shard{
 		o: o, role: Starting, keys: o.keys(),
-		log:      o.Logger.With("shard", o.Number),
+		log:      o.Logger.With(slog.Int("shard", o.Number)),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
 		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
 	}
@@ -90,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	return s, nil
 }
 
-// openCopy opens the store if this member is to have one.
+// openCopy opens the store if this member should have a copy.
 func (s *Shard) openCopy(ctx context.Context) error {
 	if err := s.readPlaces(ctx); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (s *Shard) openCopy(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	s.store, s.flushed = store, at.position // what is found in a store that was opened
+	s.store, s.flushed = store, at.position // everything in a reopened store is durable
 	return nil
 }
 
@@ -128,20 +127,20 @@ func (s *Shard) Engine() (engine.Engine, error) {
 	return nil, engine.ErrNotOwner
 }
 
-// Owner returns who serves the shard.
+// Owner returns the owner that serves the shard.
 func (s *Shard) Owner() engine.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view.serving()
 }
 
-// changeLocked tells those who wait for a change.
+// changeLocked wakes the goroutines that wait for a change.
 func (s *Shard) changeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// note sets the role, and what keeps the store from following the log.
+// note sets the role, and the error that keeps the store from following the log.
 func (s *Shard) note(role Role, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +148,7 @@ func (s *Shard) note(role Role, err error) {
 	s.changeLocked()
 }
 
-// Status returns how the shard is doing.
+// Status returns the state of the shard.
 func (s *Shard) Status() Status {
 	live := s.o.Members()
 	s.refreshApplied()
@@ -165,7 +164,7 @@ func (s *Shard) Status() Status {
 	}
 	copies := s.view.placed()
 	for _, c := range copies {
-		out.End = max(out.End, c.Applied) // a member without a copy hears of no other end
+		out.End = max(out.End, c.Applied) // a member without a copy does not read the log
 	}
 	least := out.Applied
 	for _, name := range slices.Sorted(maps.Keys(copies)) {
@@ -184,7 +183,7 @@ func (s *Shard) Status() Status {
 	return out
 }
 
-// refreshApplied reads from the store how far it is while an engine writes to it.
+// refreshApplied reads the applied position from the store while an engine writes to it.
 func (s *Shard) refreshApplied() {
 	s.mu.Lock()
 	owner := s.engine != nil
@@ -197,7 +196,7 @@ func (s *Shard) refreshApplied() {
 	}
 }
 
-// mark reads how far the store has the log.
+// mark reads the store's position in the log.
 func (s *Shard) mark() (mark, error) {
 	s.storeMu.RLock()
 	defer s.storeMu.RUnlock()
@@ -211,8 +210,8 @@ func (s *Shard) mark() (mark, error) {
 	return decodeMark(stored)
 }
 
-// HandOver gives up ownership and does not campaign again: for the end of the
-// process. It returns when callers are answered and another member may take over.
+// HandOver gives up the ownership and does not campaign again. It is for the shutdown of the
+// process. It returns when running calls have ended and another member may take over.
 func (s *Shard) HandOver(ctx context.Context) error {
 	s.mu.Lock()
 	s.resigns = true
@@ -243,12 +242,12 @@ func (s *Shard) askToGiveUp() {
 	}
 }
 
-// catchUpPatience is how long a copy may take to have the log up to its end.
+// catchUpPatience is how long CatchUp waits for a copy to reach the end of the log.
 const catchUpPatience = 30 * time.Second
 
 // CatchUp returns when this member's copy has everything that was in the log before the
-// call. It waits a while for a copy that has yet to follow the log, and not for one that
-// is not to be here.
+// call. It waits up to catchUpPatience for a copy that does not follow the log yet. It
+// returns nil when this member should have no copy.
 func (s *Shard) CatchUp(ctx context.Context) error {
 	if held, _ := s.holds(); !held {
 		return nil
@@ -273,7 +272,7 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 			if at >= end {
 				return nil
 			}
-			err = fmt.Errorf("this member's copy has its log up to message %d of %d", at, end)
+			err = fmt.Errorf("copy of this member has the log up to message %d of %d", at, end)
 		}
 		s.await(ctx, nil, turn/10)
 		if ctx.Err() != nil {
@@ -283,8 +282,8 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 	}
 }
 
-// Checkpoint writes a copy of the store to a directory that does not exist yet. A
-// member that has none fetches it from another, with everything that was in the log
+// Checkpoint writes a copy of the store to a directory that does not exist yet. A member
+// without a copy fetches one from another member that has everything that was in the log
 // before the call.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 	if held, _ := s.holds(); !held {
@@ -305,12 +304,12 @@ func (s *Shard) checkpoint(ctx context.Context, dir string) error {
 	return s.store.Checkpoint(dir)
 }
 
-// Close closes the copy. An owner gives up ownership first.
+// Close closes the copy. An owner gives up the ownership first.
 func (s *Shard) Close() error {
 	s.cancel()
 	s.wg.Wait()
 	if err := s.checkpoints.sweep(0); err != nil {
-		s.log.Warn("checkpoints for other members were left behind", "error", err)
+		s.log.Warn("removing checkpoints for other members failed; the next start removes them", slog.Any("error", err))
 	}
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()

@@ -43,8 +43,8 @@ func wantTexts(t testing.TB, e engine.Engine, want ...string) {
 	}
 }
 
-// TestOwners lets the shard go from member to member: handed over, after a kill, and
-// to an empty one.
+// TestOwners moves the shard from member to member: by a handover, after a kill, and to an
+// empty member.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -76,7 +76,7 @@ func TestOwners(t *testing.T) {
 	e = b.owns(t)
 	t.Logf("handed over in %s", time.Since(begin))
 	if live, got := tm.members(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
-		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone, at once", live, got)
+		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone immediately", live, got)
 	}
 	wantTexts(t, e, "one")
 	appendText(t, e, "two")
@@ -99,8 +99,8 @@ func TestOwners(t *testing.T) {
 	b.stop(t)
 }
 
-// TestAShardTakenByALostCall: etcd has done what it was asked for, and its answer got
-// lost. The member knows of no claim, and the shard must not stay without an owner.
+// TestAShardTakenByALostCall: etcd has executed a request whose response was lost. The
+// member does not know that it has the owner key, and the shard must not stay unowned.
 func TestAShardTakenByALostCall(t *testing.T) {
 	t.Parallel()
 	a := newGroup(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())

@@ -11,10 +11,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestSlippedAppend puts a message of an older owner into the log whose number is
-// right: the first of its appends in flight was refused in favour of the new owner,
-// the second finds the end that it expects. It counts for nobody, and the new owner
-// goes on.
+// TestSlippedAppend puts a message of an older owner into the log at a matching sequence:
+// the first of its appends in flight was refused in favour of the new owner, and the second
+// one finds the end that it expects. The message does not count, and the new owner
+// continues.
 func TestSlippedAppend(t *testing.T) {
 	t.Parallel()
 	tm := newGroup(t, 1, natstest.Unsafe).team()
@@ -32,23 +32,23 @@ func TestSlippedAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, slipped := range []record{
-		{epoch: epoch - 1, index: 7, owner: "older", part: 1, parts: 1, data: []byte("of an older owner")},
-		{epoch: epoch, index: 1 << 20, owner: a.instance, part: 1, parts: 1, data: []byte("without those before it")},
+		{epoch: epoch - 1, index: 7, owner: "older", part: 1, parts: 1, data: []byte("older owner")},
+		{epoch: epoch, index: 1 << 20, owner: a.instance, part: 1, parts: 1, data: []byte("predecessors missing")},
 		{
 			epoch: epoch, index: 1 << 21, owner: "newer", part: 1, parts: 1, packing: "zstd",
-			data: []byte("of a newer version"),
+			data: []byte("newer version"),
 		},
 		{epoch: epoch, owner: "older", part: 1, parts: 1, log: st.id.String()},
 	} {
 		slipped.seq = state.LastSeq + 1 + uint64(i)
 		ack, err := a.js.PublishMsg(t.Context(), slipped.message(st.subject, ""))
 		if err != nil || ack.Sequence != slipped.seq {
-			t.Fatalf("publish: got %+v, %v; want it taken at %d", ack, err, slipped.seq)
+			t.Fatalf("publish: got %+v, %v; want it stored at %d", ack, err, slipped.seq)
 		}
 	}
 	appendText(t, e, "two")
 	if got := a.epoch(); got != epoch {
-		t.Errorf("epoch: got %d, want %d: a void message ends no ownership", got, epoch)
+		t.Errorf("epoch: got %d, want %d, because a void message ends no ownership", got, epoch)
 	}
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
 	b.follows(t, a.Status().Applied)
@@ -59,8 +59,8 @@ func TestSlippedAppend(t *testing.T) {
 	b.stop(t)
 }
 
-// TestLargeBatch appends what takes several messages of the log, and ends an owner
-// in the middle of such a batch: none of it is there.
+// TestLargeBatch appends a batch that needs several messages of the log, and kills an owner
+// in the middle of such a batch: no part of it is applied.
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func TestLargeBatch(t *testing.T) {
 	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
 		t.Fatal(err)
 	}
-	large := noise(2*maxPart + 1000) // which is not packed
+	large := noise(2*maxPart + 1000) // not compressed
 	large[0], large[len(large)-1] = 1, 2
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: large}}); err != nil {
 		t.Fatal(err)
@@ -102,6 +102,6 @@ func TestLargeBatch(t *testing.T) {
 	appendText(t, e, "next")
 	b.stop(t)
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{}}); !errors.Is(err, engine.ErrNotOwner) {
-		t.Errorf("append after the end: got error %v, want %v", err, engine.ErrNotOwner)
+		t.Errorf("append after stop: got error %v, want %v", err, engine.ErrNotOwner)
 	}
 }

@@ -25,21 +25,21 @@ type stream struct {
 	id      identity
 }
 
-// metaLog is where the stream's metadata has the identity of the log.
+// metaLog is the key of the log's identity in the stream's metadata.
 const metaLog = "freshet-log"
 
 func streamName(o *Options) string { return "S_" + o.Cluster + "_" + strconv.Itoa(o.Number) }
 
 func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.Itoa(o.Number) }
 
-// openStream returns the shard's log, and makes it when there never was one: etcd
-// remembers its identity, so that a log that is gone is not taken for a new one.
+// openStream returns the shard's log and creates it if it never existed. etcd stores the
+// log's identity, so that a lost log is not mistaken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience+2*leaderPatience)
 	defer cancel()
-	asking, asked := context.WithTimeout(ctx, callPatience)
-	known, err := o.Etcd.Get(asking, key)
-	asked()
+	get, getCancel := context.WithTimeout(ctx, callPatience)
+	known, err := o.Etcd.Get(get, key)
+	getCancel()
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity of the log: %w", err)
 	}
@@ -50,24 +50,24 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 		st.handle, err = st.create(ctx, o)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
+		return nil, fmt.Errorf("%w: stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the stream %s of the log: %w", st.name, err)
+		return nil, fmt.Errorf("opening stream %s of the log: %w", st.name, err)
 	}
 	if st.id, err = parseIdentity(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
-		return nil, fmt.Errorf("%w: the stream %s was not made by this system: %w", engine.ErrLogLost, st.name, err)
+		return nil, fmt.Errorf("%w: stream %s was not created by Freshet: %w", engine.ErrLogLost, st.name, err)
 	}
 	if len(known.Kvs) == 0 {
 		_, err := o.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(
 			clientv3.OpPut(key, st.id.String())).Commit()
 		if err != nil {
-			return nil, fmt.Errorf("noting the identity of the log: %w", err)
+			return nil, fmt.Errorf("storing the identity of the log: %w", err)
 		}
 		return st, nil
 	}
 	if was := string(known.Kvs[0].Value); was != st.id.String() {
-		return nil, fmt.Errorf("%w: the stream %s is log %s; that of the shard was %s", engine.ErrLogLost,
+		return nil, fmt.Errorf("%w: stream %s is log %s, but the shard's log is %s", engine.ErrLogLost,
 			st.name, st.id, was)
 	}
 	return st, nil
@@ -81,10 +81,10 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 	return st.createFrom(ctx, o, id, first)
 }
 
-// createFrom makes the stream of a log whose first message has a number.
+// createFrom creates the stream of a log whose first message has the sequence first.
 func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first uint64) (jetstream.Stream, error) {
 	if first == 1 {
-		first = 0 // the server's own way to say so
+		first = 0 // JetStream's value for it
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
@@ -109,28 +109,28 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 		case <-ctx.Done():
 		}
 	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member was faster
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member created it
 		return o.JetStream.Stream(ctx, st.name)
 	}
 	return handle, err
 }
 
-// noPeers is the code of a refusal because there are too few servers for the copies.
+// noPeers is the JetStream error code for too few servers for the replicas.
 const noPeers = 10005
 
-// unplaced says whether the stream found no place. In a group that has just started
-// this passes: the server that decides has not heard of all the others yet.
+// unplaced reports whether JetStream has too few servers for the stream. In an ensemble that
+// has just started this is temporary, until the meta leader knows all servers.
 func unplaced(err error) bool {
 	var refused *jetstream.APIError
 	return errors.As(err, &refused) && refused.ErrorCode == noPeers
 }
 
-// errNoMessage says that the log has no message of a sequence, or none any more.
+// errNoMessage is returned when the log has no message at a sequence, or no longer has it.
 var errNoMessage = errors.New("log has no such message")
 
-// read returns a message as the stream's leader has it. What it has is committed;
-// what it does not have may still come. A signal on elected says that there is a new
-// leader; who does not hear of elections leaves it nil.
+// read returns a message from the stream's leader. A message that the leader has is
+// committed; a message that it does not have may still arrive. A signal on elected announces
+// a new leader; elected may be nil.
 func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
 	msg, err := ask(ctx, elected,
 		func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
@@ -148,23 +148,23 @@ func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
 	found, err := ask(ctx, nil,
 		func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s of the log is gone", engine.ErrLogLost, st.name)
+		return jetstream.StreamState{}, fmt.Errorf("%w: stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
 	if err != nil {
-		return jetstream.StreamState{}, fmt.Errorf("looking at the stream %s of the log: %w", st.name, err)
+		return jetstream.StreamState{}, fmt.Errorf("reading the state of stream %s of the log: %w", st.name, err)
 	}
 	info := found.CachedInfo()
 	if got := info.Config.Metadata[metaLog]; got != st.id.String() {
-		return jetstream.StreamState{}, fmt.Errorf("%w: the stream %s was replaced", engine.ErrLogLost, st.name)
+		return jetstream.StreamState{}, fmt.Errorf("%w: stream %s was replaced", engine.ErrLogLost, st.name)
 	}
 	return info.State, nil
 }
 
-// errBehind says that the log no longer has what the store needs next.
-var errBehind = errors.New("log begins behind what the store has; it has to begin with a checkpoint of another member")
+// errBehind means that the log no longer has the message that the store needs next.
+var errBehind = errors.New("log begins after the end of the store, which needs a checkpoint of another member")
 
-// fits returns nil when a store with the mark can follow the log, errBehind when it
-// needs a checkpoint, and ErrLogLost when the two never belonged together.
+// fits returns nil when a store at the position can follow the log, errBehind when it needs a
+// checkpoint, and ErrLogLost when the store is not a copy of the log.
 func (st *stream) fits(ctx context.Context, m mark) error {
 	state, err := st.state(ctx)
 	if err != nil {
@@ -174,22 +174,22 @@ func (st *stream) fits(ctx context.Context, m mark) error {
 	case m.position == 0 && state.FirstSeq <= 1:
 		return nil
 	case m.position > 0 && m.log != st.id:
-		return fmt.Errorf("%w: the store is a copy of log %s, and the stream %s is log %s", engine.ErrLogLost, m.log,
+		return fmt.Errorf("%w: store is a copy of log %s, but stream %s is log %s", engine.ErrLogLost, m.log,
 			st.name, st.id)
 	case m.position > state.LastSeq:
-		return fmt.Errorf("%w: the store has the log up to message %d, and the log ends at %d", engine.ErrLogLost,
+		return fmt.Errorf("%w: store has the log up to message %d, but the log ends at %d", engine.ErrLogLost,
 			m.position, state.LastSeq)
 	case m.position+1 < state.FirstSeq:
 		return errBehind
 	case m.position < state.FirstSeq:
-		return nil // the next message is there, and says what was before it
+		return nil // the next message exists, and its checksum covers the ones before it
 	}
 	r, err := st.read(ctx, nil, m.position)
 	if err != nil {
 		return err
 	}
 	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
-		return fmt.Errorf("%w: message %d of the log is not the one that the store has applied",
+		return fmt.Errorf("%w: message %d of the log is not the one that the store applied",
 			engine.ErrLogLost, m.position)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -16,40 +17,40 @@ import (
 
 const (
 	upkeepEvery = time.Second
-	// flushBytes of the log are applied before a store is flushed, at most.
+	// flushBytes is the number of applied bytes of the log after which a store is flushed.
 	flushBytes = 32 << 20
-	// reportEvery is how often a member says how far its copy is, while it moves.
+	// reportEvery is the interval at which a member publishes its position while it changes.
 	reportEvery = 3 * time.Second
-	// caughtUp is how many messages the preferred owner may be behind to be handed
-	// the shard.
+	// caughtUp is the largest number of messages that a copy may lag to count as caught up.
 	caughtUp = 256
-	// reportLag is how old what a copy has reported may be: under load its number is
-	// far behind the log, and the copy is not.
+	// reportLag is the largest age of a published position. Under load the published position
+	// lags far behind the log, although the copy does not.
 	reportLag = reportEvery + 2*upkeepEvery
 )
 
-// upkeeper is what upkeep remembers between two looks.
+// upkeeper is the state of the upkeep goroutine.
 type upkeeper struct {
 	s         *Shard
 	flushedAt time.Time
-	bytes     int64 // applied when it last flushed
+	bytes     int64 // applied at the last flush
 	saidAt    time.Time
-	led       *writer // of the ownership that seen and ends are of
+	led       *writer // of the ownership that presence and ends belong to
 	seen      presence
 	caught    time.Time // since when the preferred owner has caught up
-	// of the log, oldest first: the last one that copies have had the time to report, and all newer ones
+	// ends of the log, oldest first: the last one that copies have had the time to report, and all
+	// newer ones
 	ends   []logEnd
 	purged uint64
 }
 
-// logEnd is where the log ended when.
+// logEnd is the end of the log at a time.
 type logEnd struct {
 	at  time.Time
 	seq uint64
 }
 
-// upkeep flushes the store, says in etcd how far it is, and, for the owner, keeps the
-// log short and the shard with its preferred member.
+// upkeep flushes the store and publishes its position in etcd. On the owner it also purges
+// the log and hands the shard to its preferred member.
 func (s *Shard) upkeep() {
 	u := &upkeeper{s: s, flushedAt: time.Now()}
 	var undone grumble
@@ -68,7 +69,7 @@ func (s *Shard) upkeep() {
 			continue
 		}
 		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
-			s.log.Log(s.ctx, undone.level(), "upkeep of the shard failed; it is tried again", "error", err)
+			s.log.LogAttrs(s.ctx, undone.level(), "upkeep of the shard failed; retrying", slog.Any("error", err))
 		}
 	}
 }
@@ -95,7 +96,7 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 		u.saidAt = time.Now()
 	}
 	if w != u.led {
-		u.led, u.seen, u.ends, u.purged = w, presence{}, nil, 0 // what was seen in an earlier ownership is old
+		u.led, u.seen, u.ends, u.purged = w, presence{}, nil, 0 // observations of an earlier ownership are outdated
 	}
 	if w == nil {
 		return nil
@@ -103,7 +104,8 @@ func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
 	return u.lead(ctx, st, w)
 }
 
-// flush makes the store durable when much was applied since, or it was long ago.
+// flush flushes the store when flushBytes were applied or FlushEvery has passed since the
+// last flush.
 func (u *upkeeper) flush(at mark) error {
 	s := u.s
 	s.mu.Lock()
@@ -133,7 +135,7 @@ func (u *upkeeper) flush(at mark) error {
 	return nil
 }
 
-// report says in etcd how far this member's copy is.
+// report publishes the status of this member's copy in etcd.
 func (s *Shard) report(ctx context.Context, c copyValue) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -142,7 +144,7 @@ func (s *Shard) report(ctx context.Context, c copyValue) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
 	if _, err := s.o.Etcd.Put(ctx, s.keys.copies+s.o.Member, string(text)); err != nil {
-		return fmt.Errorf("saying how far the copy is: %w", err)
+		return fmt.Errorf("publishing the status of the copy: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +152,7 @@ func (s *Shard) report(ctx context.Context, c copyValue) error {
 	return nil
 }
 
-// lead does what only the owner does.
+// lead performs the tasks of the owner.
 func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	s := u.s
 	state, err := st.state(ctx)
@@ -166,8 +168,8 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	if err := errors.Join(u.dropGone(ctx, live), u.place(ctx, live, copies, reported)); err != nil {
 		return err
 	}
-	// The message that the copies have flushed last stays: a store finds its place
-	// by it.
+	// The last message that all copies have flushed is kept, because a store verifies its
+	// position with it.
 	if least > state.FirstSeq && least > u.purged {
 		ctx, cancel := context.WithTimeout(ctx, callPatience)
 		defer cancel()
@@ -180,8 +182,8 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	return nil
 }
 
-// reported notes where the log ends, and returns where it ended when the copies last
-// had the time to report.
+// reported records the end of the log, and returns its end at the last moment that all
+// copies have had the time to report.
 func (u *upkeeper) reported(end uint64) uint64 {
 	now := time.Now()
 	u.ends = append(u.ends, logEnd{now, end})
@@ -191,8 +193,8 @@ func (u *upkeeper) reported(end uint64) uint64 {
 	return u.ends[0].seq
 }
 
-// copies returns the copies, and up to where all of them are flushed. Those of members
-// that are to have none do not count.
+// copies returns the copies of the members that should have one, and the position up to
+// which all of them are flushed.
 func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyValue) {
 	s := u.s
 	s.mu.Lock()
@@ -209,14 +211,14 @@ func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyVa
 	}
 	for _, name := range live {
 		if _, ok := copies[name]; !ok && s.view.holds(name) {
-			least = 0 // a live member that has not said anything yet
+			least = 0 // a live member has not published its status yet
 		}
 	}
 	return least, copies
 }
 
-// dropGone forgets the copies of members that are gone for long, and of those that are
-// to have none.
+// dropGone removes the status of copies of members that have been absent for GoneAfter, and
+// of members that should have no copy.
 func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 	s := u.s
 	s.mu.Lock()
@@ -232,18 +234,20 @@ func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 		_, err := s.o.Etcd.Delete(ctx, s.keys.copies+name)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("removing the copy of member %s, which is gone: %w", name, err)
+			return fmt.Errorf("removing the status of the copy on member %q: %w", name, err)
 		}
 		if !leftover {
-			s.log.Warn("the log is no longer kept for a member that is gone; its copy starts anew when it returns",
-				"member", name, "gone", time.Since(u.seen.away[name]).Round(time.Second))
+			s.log.Warn("log is no longer kept for a member that is gone; its copy starts from a checkpoint when "+
+				"it returns",
+				slog.String("member", name),
+				slog.Duration("gone", time.Since(u.seen.away[name]).Round(time.Second)))
 		}
 	}
 	return nil
 }
 
-// prefer hands the shard to its preferred member once that has been there, with a
-// copy that has caught up with where the log was, for a while.
+// prefer hands the shard to its preferred member after that member has had a copy that has
+// caught up for Options.Settle.
 func (u *upkeeper) prefer(copies map[string]copyValue, end uint64) {
 	s := u.s
 	name := s.preferred()

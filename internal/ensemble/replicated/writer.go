@@ -17,57 +17,58 @@ import (
 )
 
 const (
-	// ackTimeout is how long an append may be without an answer before the log is
-	// read to find out.
+	// ackTimeout is how long an append may be unacknowledged before the writer reads the log
+	// to learn the outcome.
 	ackTimeout = time.Second
-	// resolvePatience is how long an owner tries to find out before it gives up.
+	// resolvePatience bounds the attempts to learn the outcome of an append.
 	resolvePatience = 10 * time.Second
-	// leaderElected begins the subject on which a stream's new leader announces itself.
+	// leaderElected is the prefix of the subject on which a stream's new leader announces
+	// itself.
 	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
-	// maxPart bounds the part of a batch, packed or not, that goes into one message.
+	// maxPart bounds the part of a batch, compressed or not, in one message.
 	maxPart = 4 << 20
 )
 
-// writer is an owner's way to the log. It implements pebble.Log.
+// writer appends an owner's batches to the log. It implements pebble.Log.
 type writer struct {
 	st    *stream
 	conn  *nats.Conn
 	epoch uint64
 	owner string
 	live  func() bool
-	part  int // most bytes in one message
+	part  int // most bytes of a batch in one message
 	inbox string
 	subs  []*nats.Subscription
 
-	bound int64        // bytes of the log beyond which no messages are taken
-	bytes atomic.Int64 // of the log, about
+	bound int64        // bytes of the log at which messages are rejected
+	bytes atomic.Int64 // approximate size of the log
 
-	appended atomic.Int64 // bytes, packed, ever
+	appended atomic.Int64 // bytes, compressed, since the writer was created
 
 	mu        sync.Mutex
-	end       mark     // of the last entry, but for its position
+	end       mark     // of the last entry, except for its sequence
 	known     uint64   // last message of the log whose content is known
-	next      uint64   // sequence for the next message that is sent
-	queue     []*entry // not known to be in the log, in order
-	resolving bool     // nothing is sent but by resolve
-	err       error
+	next      uint64   // sequence of the next message to send
+	queue     []*entry // entries not known to be in the log, in order
+	resolving bool     // only resolve may send
+	err       error    // why the writer has ended
 
-	wakeup  chan struct{} // the queue is not empty
-	elected chan struct{} // the log has another leader; the old one may have dropped what was sent
-	lost    chan struct{} // closed with err
-	ended   chan struct{} // run has returned
+	wakeup  chan struct{} // signal: the queue is not empty
+	elected chan struct{} // signal: the log has a new leader; the old one may have dropped messages
+	lost    chan struct{} // closed when err is set
+	ended   chan struct{} // closed when run has returned
 }
 
 var _ pebble.Log = (*writer)(nil)
 
-// entry is a record on its way into the log. Its sequence is that of the last attempt
-// to send it; guarded, like sent, by writer.mu.
+// entry is a record that is being appended to the log. Its sequence is that of the last
+// attempt to send it. The sequence and sent are protected by writer.mu.
 type entry struct {
 	record
-	after  mark // its position is known when it is done
+	after  mark // the log after this entry; its sequence is set when done is closed
 	sent   bool
 	answer chan answer
-	done   chan struct{} // closed when it is in the log
+	done   chan struct{} // closed when the entry is in the log
 }
 
 type answer struct {
@@ -75,7 +76,7 @@ type answer struct {
 	err error
 }
 
-// newWriter makes a writer that goes on behind a mark.
+// newWriter creates a writer that continues the log after a position.
 func newWriter(st *stream, at mark, owner string, live func() bool, bound int64) (*writer, error) {
 	conn := st.js.Conn()
 	w := &writer{
@@ -87,14 +88,14 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.end.log = st.id
-	for subject, heard := range map[string]nats.MsgHandler{
+	for subject, handler := range map[string]nats.MsgHandler{
 		w.inbox + ".*":          w.answered,
 		leaderElected + st.name: func(*nats.Msg) { wake(w.elected) },
 	} {
-		sub, err := conn.Subscribe(subject, heard)
+		sub, err := conn.Subscribe(subject, handler)
 		if err != nil {
 			w.unsubscribe()
-			return nil, fmt.Errorf("waiting for answers of the log: %w", err)
+			return nil, fmt.Errorf("subscribing to acknowledgements of the log: %w", err)
 		}
 		w.subs = append(w.subs, sub)
 	}
@@ -102,7 +103,7 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 	return w, nil
 }
 
-// begin appends the epoch record: from then on no older owner can append.
+// begin appends the epoch record. From then on no older owner can append.
 func (w *writer) begin() (mark, error) {
 	w.mu.Lock()
 	e := w.enqueueLocked(record{log: w.st.id.String(), part: 1, parts: 1})
@@ -126,7 +127,7 @@ func (w *writer) Append(batch []byte) pebble.Place {
 	return &place{w, last}
 }
 
-// enqueueLocked gives a record its place behind all others and sends it.
+// enqueueLocked appends a record to the queue and sends it.
 func (w *writer) enqueueLocked(r record) *entry {
 	r.epoch, r.owner = w.epoch, w.owner
 	if !r.begins() {
@@ -146,7 +147,7 @@ func (w *writer) enqueueLocked(r record) *entry {
 	return e
 }
 
-// wake leaves a signal, unless there is one.
+// wake sends a signal unless one is pending.
 func wake(signal chan struct{}) {
 	select {
 	case signal <- struct{}{}:
@@ -154,7 +155,7 @@ func wake(signal chan struct{}) {
 	}
 }
 
-// sendLocked publishes an entry, on the condition that the log ends before it.
+// sendLocked publishes an entry on the condition that the log ends before it.
 func (w *writer) sendLocked(e *entry) {
 	e.sent, e.seq = true, w.next
 	w.next++
@@ -163,7 +164,7 @@ func (w *writer) sendLocked(e *entry) {
 	}
 }
 
-// tell notes an answer; the latest counts.
+// tell delivers an acknowledgement; the latest one counts.
 func (e *entry) tell(a answer) {
 	for {
 		select {
@@ -178,7 +179,7 @@ func (e *entry) tell(a answer) {
 	}
 }
 
-// answered takes an answer of the log.
+// answered handles an acknowledgement of the log.
 func (w *writer) answered(msg *nats.Msg) {
 	index, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 64)
 	if err != nil {
@@ -194,7 +195,7 @@ func (w *writer) answered(msg *nats.Msg) {
 
 func parseAnswer(msg *nats.Msg) answer {
 	if status := msg.Header.Get("Status"); status != "" {
-		return answer{err: fmt.Errorf("log answered with status %s", status)}
+		return answer{err: fmt.Errorf("log returned status %s", status)}
 	}
 	var ack struct {
 		Error *struct {
@@ -204,15 +205,15 @@ func parseAnswer(msg *nats.Msg) answer {
 		Seq uint64 `json:"seq"`
 	}
 	if err := json.Unmarshal(msg.Data, &ack); err != nil {
-		return answer{err: fmt.Errorf("answer of the log cannot be read: %w", err)}
+		return answer{err: fmt.Errorf("decoding an acknowledgement of the log: %w", err)}
 	}
 	if ack.Error != nil {
-		return answer{err: fmt.Errorf("log refused: %s (%d)", ack.Error.Description, ack.Error.Code)}
+		return answer{err: fmt.Errorf("log refused the append: %s (%d)", ack.Error.Description, ack.Error.Code)}
 	}
 	return answer{seq: ack.Seq}
 }
 
-// run takes the entries that are in the log off the queue, in order.
+// run removes the entries that are in the log from the queue, in order.
 func (w *writer) run() {
 	defer close(w.ended)
 	timer := time.NewTimer(ackTimeout)
@@ -222,7 +223,7 @@ func (w *writer) run() {
 		if e == nil {
 			select {
 			case <-w.wakeup:
-			case <-w.elected: // nothing was on its way
+			case <-w.elected: // nothing is in flight
 			case <-w.lost:
 				return
 			}
@@ -231,7 +232,7 @@ func (w *writer) run() {
 		timer.Reset(ackTimeout)
 		select {
 		case a := <-e.answer:
-			if a.err == nil && a.seq == w.known+1 { // nobody else's can be between
+			if a.err == nil && a.seq == w.known+1 { // no other message can be in between
 				w.finish(e, a.seq)
 				continue
 			}
@@ -256,8 +257,8 @@ func (w *writer) head() *entry {
 	return w.queue[0]
 }
 
-// finish tells whoever waits that the first entry of the queue is in the log. When the
-// writer was ended meanwhile, they have been told that nobody knows.
+// finish notifies the waiters that the first entry of the queue is in the log. When the
+// writer has ended, they already got the error that the outcome is unknown.
 func (w *writer) finish(e *entry, seq uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,8 +271,8 @@ func (w *writer) finish(e *entry, seq uint64) {
 	close(e.done)
 }
 
-// lose ends the writer: it may not append any more, and what is on its way may or
-// may not get there.
+// lose ends the writer: it sends nothing more, and the outcome of appends in flight is
+// unknown.
 func (w *writer) lose(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,11 +287,11 @@ func (w *writer) lose(err error) {
 
 func (w *writer) unsubscribe() {
 	for _, sub := range w.subs {
-		_ = sub.Unsubscribe() // the connection may be gone, and the subscription with it
+		_ = sub.Unsubscribe() // fails only when the connection is closed, which ends the subscription too
 	}
 }
 
-// close ends the writer and waits for that.
+// close ends the writer and waits until run has returned.
 func (w *writer) close(err error) {
 	w.lose(err)
 	<-w.ended
@@ -330,17 +331,17 @@ func (p *place) wait() (mark, error) {
 // Live implements pebble.Log.
 func (w *writer) Live() bool { return w.live() }
 
-// Full implements pebble.Log: messages are refused at the bound, and a quarter
-// above it all but what frees something.
+// Full implements pebble.Log: at the bound messages are rejected, and a quarter above it all
+// writes except those that free space.
 func (w *writer) Full() (messages, records bool) {
 	n := w.bytes.Load()
 	return n > w.bound, n > w.bound+w.bound/4
 }
 
-// errRival says that somebody else has appended to the log.
+// errRival means that another member has appended to the log.
 var errRival = errors.New("another member has appended to the log")
 
-// pause waits a moment, or until the writer ends or the context does.
+// pause waits for d, or until the writer or the context ends.
 func (w *writer) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

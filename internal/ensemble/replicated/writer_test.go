@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWriterEndsWhileAnAnswerArrives: an owner gives its shard up at the moment in which
-// the log says that an entry is there. Who waits for it is told that nobody knows, and
-// the process goes on.
+// TestWriterEndsWhileAnAnswerArrives: an owner gives up its shard at the moment an
+// acknowledgement arrives. The waiter gets the error for an unknown outcome, and the writer
+// does not panic.
 func TestWriterEndsWhileAnAnswerArrives(t *testing.T) {
 	t.Parallel()
 	e := &entry{answer: make(chan answer, 1), done: make(chan struct{})}

@@ -21,7 +21,7 @@ import (
 
 const shards = 3
 
-// without is what holds in one shard only; see TestDeadLettersOfAnotherShard.
+// without lists tests that hold in one shard only; see TestDeadLettersOfAnotherShard.
 var without = []string{"after its last delivery a message moves to the dead letter topic"}
 
 func TestRoutingKeepsEveryPromise(t *testing.T) {
@@ -39,8 +39,8 @@ func TestCallsAtAnotherMemberKeepEveryPromise(t *testing.T) {
 	})
 }
 
-// store is three shards and the journals of all members on one file system in
-// memory. With elsewhere it is used by a member that owns none of the shards.
+// store has three shards and the journals of all members on one file system in memory. With
+// elsewhere it is used by a member that owns none of the shards.
 type store struct {
 	fs        *vfs.MemFS
 	elsewhere bool
@@ -103,14 +103,14 @@ func (s *store) Open(t testing.TB) engine.Engine {
 	return opened
 }
 
-// AppendRun is the owner's; everything else is done from elsewhere.
+// AppendRun calls the owner's engine; every other method uses the remote member.
 func (s *stack) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
 	sides func(uint64) []engine.Side,
 ) (engine.Ticket, error) {
 	return s.parts[id%shards].AppendRun(ctx, id, partition, run, sides)
 }
 
-// Close ends the connections too.
+// Close also closes the connections.
 func (s *stack) Close() error {
 	err := s.Engine.Close()
 	for _, part := range s.parts {
@@ -123,7 +123,7 @@ func (s *stack) Close() error {
 	return err
 }
 
-// Crash keeps what was synced and a part of what was not.
+// Crash keeps synced data and a random part of the unsynced data.
 func (s *store) Crash(t testing.TB) {
 	t.Helper()
 	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{
@@ -135,14 +135,14 @@ func (s *store) Crash(t testing.TB) {
 	}
 }
 
-// owner is a member with shards.
+// owner is a member that owns all shards.
 type owner struct{ engines []*pebble.Engine }
 
 func (o *owner) Owned(_ string, n int) (engine.Engine, engine.Owner, error) {
 	return o.engines[n], engine.Owner{Member: "a", Epoch: 1}, nil
 }
 
-// shard is a shard as the owner has it, or somebody else.
+// shard is a shard as seen by its owner (here) or by another member.
 type shard struct {
 	owner  *owner
 	number int

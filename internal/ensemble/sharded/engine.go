@@ -14,28 +14,28 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Shard is a shard as this member has it.
+// Shard is this member's view of a shard.
 type Shard interface {
 	// Engine returns the shard's engine while this member is the owner, else
 	// engine.ErrNotOwner.
 	Engine() (engine.Engine, error)
-	// Owner returns who owns the shard as far as this member knows.
+	// Owner returns the owner of the shard as far as this member knows.
 	Owner() engine.Owner
 	// Health returns nil, or why this member's copy cannot be used.
 	Health() error
-	// Checkpoint copies the shard as this member has it, or another when this one
-	// has no copy.
+	// Checkpoint copies the shard from this member's copy, or from another member's when
+	// this one has none.
 	Checkpoint(ctx context.Context, dir string) error
-	// Close gives the shard up.
+	// Close gives up the shard.
 	Close() error
 }
 
 // Options configures an engine. Shards and Journals are required.
 type Options struct {
-	Cluster string // UID, for other members
-	Member  string // this one
+	Cluster string // UID of the cluster, for requests to other members
+	Member  string // name of this member
 	Shards  []Shard
-	Remote  *remote.Client // nil: there are no other members
+	Remote  *remote.Client // nil when there are no other members
 	// Journals opens the journals that all members share.
 	Journals func(ctx context.Context, name string) (engine.Journal, error)
 	// Wait is how long a call waits for a shard to have an owner; 0 means 5 s.
@@ -44,8 +44,8 @@ type Options struct {
 
 const (
 	defaultWait = 5 * time.Second
-	// leavingWait is it for a member that ends: others take over within less, or all
-	// of them end.
+	// leavingWait replaces Options.OwnerTimeout during shutdown. Other members take over in less
+	// time, unless all members shut down.
 	leavingWait = time.Second
 	lookAgain   = 20 * time.Millisecond
 )
@@ -61,14 +61,14 @@ type Engine struct {
 	leave   sync.Once
 	leaving chan struct{} // closed by Leave
 
-	ctx    context.Context // ended by Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New makes the engine of a cluster; it owns the shards and closes them.
+// New creates the engine of a cluster. It owns the shards and closes them.
 func New(opts Options) *Engine {
 	if opts.Wait == 0 {
 		opts.Wait = defaultWait
@@ -78,14 +78,16 @@ func New(opts Options) *Engine {
 	return e
 }
 
-// Leave says that the member ends: calls do not wait long for an owner any more.
+// Leave announces the shutdown of the member: calls wait at most leavingWait for an owner.
 func (e *Engine) Leave() { e.leave.Do(func() { close(e.leaving) }) }
 
-// ShardOf returns the number of the shard that a topic belongs to.
+// ShardOf returns the number of the shard that contains a topic.
 func (e *Engine) ShardOf(id engine.TopicID) int { return ShardOf(id, len(e.shards)) }
 
-// ShardOf returns the number of the shard of so many that a topic belongs to.
-func ShardOf(id engine.TopicID, shards int) int { return int(uint64(id) % uint64(shards)) } //nolint:gosec // less than the number of shards
+// ShardOf returns the number of the shard that contains a topic, given the number of shards.
+func ShardOf(id engine.TopicID, shards int) int {
+	return int(uint64(id) % uint64(shards)) //nolint:gosec // less than the number of shards
+}
 
 // OwnerOf returns the owner of a topic's shard as far as this member knows.
 func (e *Engine) OwnerOf(id engine.TopicID) engine.Owner { return e.shards[e.ShardOf(id)].Owner() }
@@ -100,7 +102,7 @@ func (e *Engine) Owned(shard int) (engine.Engine, engine.Owner, error) {
 	return owned, e.shards[shard].Owner(), err
 }
 
-// place is where a call goes: what owned engines and remote shards have in common.
+// place is the target of a call: the methods that owned engines and remote shards share.
 type place interface {
 	engine.Topics
 	engine.Log
@@ -108,7 +110,7 @@ type place interface {
 	engine.Subscriptions
 }
 
-// placeOf returns where a shard is now.
+// placeOf returns the current target for calls to a shard.
 func (e *Engine) placeOf(shard int) (place, error) {
 	owned, err := e.shards[shard].Engine()
 	if err == nil {
@@ -124,23 +126,23 @@ func (e *Engine) placeOf(shard int) (place, error) {
 	return e.opts.Remote.Shard(e.opts.Cluster, shard, owner), nil
 }
 
-// repeats says what has to be known of a call that failed before it is made again.
-// A call of which nothing has happened always is.
+// repeats is a retry policy for failed calls. A call of which nothing has happened is always
+// retried.
 type repeats int
 
 const (
-	// never is for what changes something: after an unknown outcome the caller decides.
+	// never is for calls that change something: after an unknown outcome the caller decides.
 	never repeats = iota
-	// whenMoved is for Receive: leases end with the ownership, so after a change of
-	// owner nobody has the messages. While the owner stays, each attempt would count
-	// as a delivery, and a message could end as a dead letter that nobody has seen.
+	// whenMoved is for Receive. Leases end with the ownership, so after a change of owner
+	// no consumer has the messages. While the owner stays, each retry would count as a
+	// delivery, and a message could become a dead letter that no consumer has received.
 	whenMoved
-	// always is for what changes nothing.
+	// always is for calls that change nothing.
 	always
 )
 
-// call makes a call at the owner of a shard. It waits while there is none, and makes
-// the call again when the owner has changed, as far as the call may be repeated.
+// call calls do with the owner of a shard. It waits while there is none, and retries after a
+// change of owner if the policy r allows it.
 func (e *Engine) call(ctx context.Context, shard int, r repeats, do func(place) error) error {
 	var late <-chan time.Time
 	leaving := e.leaving
@@ -176,8 +178,9 @@ func (e *Engine) call(ctx context.Context, shard int, r repeats, do func(place) 
 	}
 }
 
-// moved says of a call that an engine did not finish because it closed that another
-// member has the shard now: the cluster is open. When it is not, connections break.
+// moved translates the error of an interrupted call. While the cluster is open, a closed
+// engine means that another member owns the shard. While the cluster closes, a broken
+// connection means that the cluster is closed.
 func (e *Engine) moved(err error) error {
 	switch closed := e.ctx.Err() != nil; {
 	case !closed && errors.Is(err, engine.ErrClosed):
@@ -188,7 +191,7 @@ func (e *Engine) moved(err error) error {
 	return err
 }
 
-// again says whether a call that failed may be made again.
+// again reports whether a failed call may be retried.
 func (e *Engine) again(err error, r repeats) bool {
 	if _, refused := remote.Refused(err); refused || errors.Is(err, engine.ErrNotBegun) {
 		return true
@@ -198,13 +201,13 @@ func (e *Engine) again(err error, r repeats) bool {
 		return false
 	case errors.Is(err, engine.ErrNotOwner):
 		return true
-	case errors.Is(err, engine.ErrClosed): // as an engine is when its member is no longer the owner
+	case errors.Is(err, engine.ErrClosed): // an engine is closed when its member loses the ownership
 		return e.ctx.Err() == nil
 	}
 	return r == always && errors.Is(err, remote.ErrUnreachable)
 }
 
-// Health returns nil while the shards that this member has can be used.
+// Health returns nil while the shards on this member are usable.
 func (e *Engine) Health() error {
 	if e.ctx.Err() != nil {
 		return engine.ErrClosed
@@ -222,10 +225,10 @@ func (e *Engine) Health() error {
 	return errors.Join(problems...)
 }
 
-// Checkpoint copies the shards, those without a copy here from another member.
+// Checkpoint copies all shards; those without a copy on this member from another member.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("making the folder of the copy: %w", err)
+		return fmt.Errorf("creating the checkpoint directory: %w", err)
 	}
 	for i, s := range e.shards {
 		if err := s.Checkpoint(ctx, filepath.Join(dir, Folder(i))); err != nil {
@@ -235,12 +238,12 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Folder is the name of the folder of a shard's store.
+// Folder returns the name of the directory of a shard's store.
 func Folder(shard int) string { return fmt.Sprintf("shard-%03d", shard) }
 
 // Close closes the shards.
 func (e *Engine) Close() error {
-	e.totals.mu.Lock() // nothing new begins
+	e.totals.mu.Lock() // no new refresh starts
 	e.cancel()
 	e.totals.mu.Unlock()
 	e.work.Wait()

@@ -9,12 +9,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// groupJournals is how the names of journals of consumer groups begin; a number
-// follows.
+// groupJournals is the prefix of the names of consumer groups' journals; a number follows.
 const groupJournals = "groups-"
 
-// JournalShard returns the shard of so many that a journal is stored in; ok is false
-// for a journal of all members.
+// JournalShard returns the shard in which a journal is stored, given the number of shards.
+// ok is false for a journal of all members.
 func JournalShard(name string, shards int) (shard int, ok bool) {
 	number, ok := strings.CutPrefix(name, groupJournals)
 	if !ok {
@@ -35,7 +34,7 @@ func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, erro
 	}
 	owned, err := e.shards[shard].Engine()
 	if err != nil {
-		return nil, fmt.Errorf("journal %s is in shard %d: %w", name, shard, err)
+		return nil, fmt.Errorf("journal %q is in shard %d: %w", name, shard, err)
 	}
 	return owned.Journal(ctx, name)
 }

@@ -10,8 +10,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// closing is an engine that closes while it lists topics: it returns what it has found so
-// far together with the error, as the store does.
+// closing is an engine that closes while it lists topics: like the store, it returns the
+// topics listed so far together with the error.
 type closing struct {
 	engine.Engine
 	calls int
@@ -25,8 +25,8 @@ func (c *closing) ListTopics(ctx context.Context, after engine.TopicID, limit in
 	return ids, err
 }
 
-// TestListAcrossOwners: a list that one owner began and the next one finished has every
-// topic once.
+// TestListAcrossOwners: a list that one owner began and the next owner finished contains
+// every topic once.
 func TestListAcrossOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

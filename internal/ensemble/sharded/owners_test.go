@@ -19,7 +19,7 @@ import (
 
 var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
-// open opens shards in memory, owned here or elsewhere.
+// open opens shards in memory, owned by this member or by another one.
 func open(t *testing.T, elsewhere bool) *stack {
 	t.Helper()
 	s := &store{fs: vfs.NewCrashableMem(), elsewhere: elsewhere}
@@ -62,7 +62,7 @@ func TestDeadLettersOfAnotherShard(t *testing.T) {
 		letters, err := e.Read(t.Context(), 2, engine.ReadRequest{Max: 1, Wait: time.Minute})
 		if err != nil || len(letters) != 1 || string(letters[0].Payload) != "bad" ||
 			letters[0].Properties[0].Value != "1:0:0" {
-			t.Fatalf("got letters %+v and error %v, want a copy that names its origin", letters, err)
+			t.Fatalf("got letters %+v and error %v, want a copy with its origin", letters, err)
 		}
 		synctest.Wait()
 		stats, err := e.DescribeTopic(t.Context(), 1)
@@ -72,8 +72,8 @@ func TestDeadLettersOfAnotherShard(t *testing.T) {
 	})
 }
 
-// TestMessagesForACallerWhoIsGone cancels a receive at another member while its
-// messages are on the way: nobody waits for leases to end.
+// TestMessagesForACallerWhoIsGone cancels a Receive at another member while messages are in
+// transit: they are available again before their leases expire.
 func TestMessagesForACallerWhoIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,14 +96,14 @@ func TestMessagesForACallerWhoIsGone(t *testing.T) {
 				got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour})
 				results <- result{got, err}
 			}()
-			synctest.Wait() // it waits at the owner
+			synctest.Wait() // until Receive waits at the owner
 			go cancel()
 			put(t, e.parts[1], 1, "x")
 			r := <-results
 			if r.err != nil && !errors.Is(r.err, context.Canceled) {
-				t.Fatalf("got error %v, want none or that the call was cancelled", r.err)
+				t.Fatalf("got error %v, want none or %v", r.err, context.Canceled)
 			}
-			if len(r.got) == 0 { // then somebody else gets it, at once
+			if len(r.got) == 0 { // then another consumer gets the message immediately
 				got, err := e.Receive(t.Context(), 1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Minute})
 				if err != nil || len(got) != 1 {
 					t.Fatalf("got %v and error %v, want the message", got, err)
@@ -151,7 +151,7 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 		err = ending.CreateTopic(t.Context(), 3, keep)
 		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 2*time.Second ||
 			waited > 3*time.Second {
-			t.Errorf("of a member that ends: got error %v after %s, want %v after 2s", err, waited, engine.ErrNoOwner)
+			t.Errorf("during shutdown: got error %v after %s, want %v after 2s", err, waited, engine.ErrNoOwner)
 		}
 		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
 		if err := e.CreateTopic(t.Context(), 3, keep); err != nil {
@@ -163,12 +163,12 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 	})
 }
 
-// leaving is an engine whose first call ends with an error, as those do that run
-// when the owner changes.
+// leaving is an engine whose first call fails with err, like a call that is running while
+// the owner changes.
 type leaving struct {
 	engine.Engine
 	err   error
-	again error // of reads after the first
+	again error // returned by reads after the first
 	after time.Duration
 	calls int
 }
@@ -177,7 +177,7 @@ func (l *leaving) fail() error {
 	if l.calls++; l.calls > 1 {
 		return nil
 	}
-	time.Sleep(l.after) // on the clock of synctest
+	time.Sleep(l.after) // on synctest's clock
 	return l.err
 }
 
@@ -228,7 +228,7 @@ func openSubscribed(t *testing.T) *stack {
 	return e
 }
 
-// with is a shard with another engine.
+// with is a shard with a given engine.
 type with struct {
 	shard
 	engine engine.Engine
@@ -236,8 +236,8 @@ type with struct {
 
 func (w *with) Engine() (engine.Engine, error) { return w.engine, nil }
 
-// TestCallsAtAnOwnerThatLeaves: what cannot have happened, or does no harm when it
-// happens twice, is done by the next owner; of the rest the caller is told.
+// TestCallsAtAnOwnerThatLeaves: a call that had no effect, or is idempotent, is retried at
+// the next owner; for other calls the caller gets the error.
 func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
 	t.Parallel()
 	produce := func(ctx context.Context, e engine.Engine) error {
@@ -284,8 +284,8 @@ func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
 	}
 }
 
-// TestWaitingAcrossOwners: who waits for messages waits at the next owner for what is
-// left of the time, and no longer.
+// TestWaitingAcrossOwners: a consumer that waits for messages waits at the next owner for
+// the rest of its timeout.
 func TestWaitingAcrossOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestWaitingAcrossOwners(t *testing.T) {
 		got, err := e.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1, Wait: 10 * time.Second})
 		if waited := time.Since(began); err != nil || len(got) != 0 || waited < 10*time.Second ||
 			waited > 11*time.Second {
-			t.Errorf("got %v and error %v after %s, want nothing after 10s", got, err, waited)
+			t.Errorf("got %v and error %v after %s, want no message after 10s", got, err, waited)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -305,9 +305,9 @@ func TestWaitingAcrossOwners(t *testing.T) {
 	})
 }
 
-// TestReadingAcrossOwners: a read that an owner began and did not finish goes on at the
-// next one, and shows nothing twice. One that its reader ended has ended. If the next owner
-// fails, the extent is the one that belongs to what was shown.
+// TestReadingAcrossOwners: an interrupted read continues at the next owner and visits no
+// entry twice. A read that visit ended is not continued. If the next owner fails, ReadRuns
+// returns the extent of the entries visited.
 func TestReadingAcrossOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,15 +330,15 @@ func TestReadingAcrossOwners(t *testing.T) {
 		shown, extent, err := read(nil, nil)
 		if waited := time.Since(began); err != nil || !slices.Equal(shown, []uint64{0, 1, 2}) || extent.Next != 3 ||
 			waited > time.Second {
-			t.Errorf("got %v, %+v and error %v after %s, want all three messages at once", shown, extent, err, waited)
+			t.Errorf("got %v, %+v and error %v after %s, want three messages within 1s", shown, extent, err, waited)
 		}
 		ends := errors.New("enough")
 		if shown, _, err := read(ends, nil); !errors.Is(err, ends) || len(shown) != 1 {
-			t.Errorf("ended by its reader: got %v and error %v, want one message and %v", shown, err, ends)
+			t.Errorf("ended by visit: got %v and error %v, want one message and %v", shown, err, ends)
 		}
 		shown, extent, err = read(nil, engine.ErrNoTopic)
 		if !errors.Is(err, engine.ErrNoTopic) || len(shown) != 1 || extent.Next != 3 {
-			t.Errorf("the next owner fails: got %v, %+v and error %v, want one message and where the partition ended",
+			t.Errorf("the next owner fails: got %v, %+v and error %v, want one message and the first owner's extent",
 				shown, extent, err)
 		}
 	})

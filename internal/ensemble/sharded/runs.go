@@ -7,8 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// AppendRun implements engine.Runs. Only the owner of the topic's shard can place
-// runs.
+// AppendRun implements engine.Runs. Only the owner of the topic's shard can append batches.
 func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
 	sides func(first uint64) []engine.Side,
 ) (engine.Ticket, error) {
@@ -19,12 +18,12 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 	return owned.AppendRun(ctx, id, partition, run, sides)
 }
 
-// ReadRuns implements engine.Runs. When the owner changes meanwhile, the next one goes
-// on behind what was shown.
+// ReadRuns implements engine.Runs. When the owner changes during the read, it continues at
+// the next owner after the last entry visited.
 func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
 	visit func(*engine.Stored) (more bool, err error),
 ) (extent engine.Extent, err error) {
-	var failed error // of visit: none that another owner would help
+	var failed error // returned by visit; not retried at another owner
 	see := visit
 	if visit != nil {
 		see = func(s *engine.Stored) (more bool, err error) {
@@ -38,7 +37,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 	}
 	err = e.call(ctx, e.ShardOf(id), always, func(at place) error {
 		found, err := at.ReadRuns(ctx, id, partition, from, see)
-		if err == nil || found != (engine.Extent{}) { // else that of an owner before stays
+		if err == nil || found != (engine.Extent{}) { // else keep the previous owner's extent
 			extent = found
 		}
 		return err

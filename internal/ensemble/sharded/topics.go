@@ -36,7 +36,7 @@ func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats en
 func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
 	var all []engine.TopicID
 	for shard := range e.shards {
-		var ids []engine.TopicID // of the last attempt: an earlier one may have returned a part of them
+		var ids []engine.TopicID // of the last attempt; a failed attempt may have returned some of them
 		err := e.call(ctx, shard, always, func(at place) (err error) {
 			ids, err = at.ListTopics(ctx, after, limit)
 			return err
@@ -105,7 +105,7 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 	until := time.Now().Add(req.Wait)
 	err = e.call(ctx, e.ShardOf(id), whenMoved, func(at place) (err error) {
 		deliveries, err = at.Receive(ctx, id, name, req)
-		req.Wait = max(0, time.Until(until)) // at the next owner
+		req.Wait = max(0, time.Until(until)) // for the next owner
 		return err
 	})
 	return deliveries, err

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// owned calls visit for the engines that this member has.
+// owned calls visit for the engines of the shards that this member owns.
 func (e *Engine) owned(visit func(engine.Engine)) {
 	for _, s := range e.shards {
 		if owned, err := s.Engine(); err == nil {
@@ -36,8 +36,8 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 	return found, skipped
 }
 
-// Disk implements engine.Statistics for the shards that this member owns. They are
-// all on one file system.
+// Disk implements engine.Statistics for the shards that this member owns. All of them are on
+// one file system.
 func (e *Engine) Disk() engine.Disk {
 	sum := engine.Disk{Available: -1}
 	e.owned(func(owned engine.Engine) {
@@ -59,16 +59,15 @@ func (e *Engine) OnDeadLetter(count func(engine.TopicID)) {
 	e.owned(func(owned engine.Engine) { owned.OnDeadLetter(count) })
 }
 
-// Gained tells the engine of a shard that this member has begun to own what the
-// cluster wants to hear from it.
+// Gained registers the cluster's OnDeadLetter callback with the engine of a shard that this
+// member has begun to own.
 func (e *Engine) Gained(owned engine.Engine) {
 	if count := e.deadLetter.Load(); count != nil {
 		owned.OnDeadLetter(*count)
 	}
 }
 
-// clusterTotals are the totals of shards that others own, as they were lately. mu
-// guards everything.
+// clusterTotals caches the totals of shards that other members own. mu protects all fields.
 type clusterTotals struct {
 	mu      sync.Mutex
 	asked   time.Time
@@ -108,7 +107,7 @@ func (e *Engine) Totals() engine.Totals {
 	return sum
 }
 
-// askTotals asks the owners of shards for their totals.
+// askTotals fetches the totals of shards from their owners.
 func (e *Engine) askTotals(shards []int) {
 	found := make(map[int]engine.Totals, len(shards))
 	for _, shard := range shards {

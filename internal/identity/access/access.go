@@ -1,23 +1,33 @@
-// Package access answers one question: may this principal do this to that?
+// Package access decides whether a principal may perform an operation on a resource.
 //
-// It owns permissions, predefined roles and those of organizations, bindings and
-// their restrictions, all held in memory. It does not know who is calling (that is identity), does not
-// read resources itself (controllers feed it) and does not speak HTTP.
+// It owns permissions, predefined roles, roles of organizations, role bindings and their
+// restrictions, all in memory. It does not authenticate callers (package identity), does
+// not read resources (the resource store and its informers call it), and does not serve
+// HTTP.
 //
-// Three things can allow a call, looked at in this order: being the system
-// administrator, being the administrator of the organization in question, and a
-// role binding of that organization. Nothing denies; what nothing allows is
-// denied.
+// Authorize denies a credential that is limited to another instance. Otherwise a call is
+// allowed if one of these holds, checked in this order: the principal is a system
+// administrator; the principal is an administrator of the organization of the scope; the
+// call reads the principal's own account or API key; a role binding of the organization
+// allows it. There are no rules that deny.
 //
 // # Locks
 //
-// Policy.mu is the only lock: it guards the bindings, the organizations' roles,
-// their counts, and every write to the shards. Decisions take no lock
-// (BenchmarkAuthorize): each shard is an atomic pointer to a map that is never
-// changed, and a change of a binding or of its role stores a new map. A change
-// whose subjects fall into several shards is in force shard by shard; for one
-// subject and one binding it is one step. Conditions are
-// compiled before the lock is taken.
+//	lock       protects
+//	Policy.mu  the bindings, the organizations' roles, their counts, and writes to the
+//	           shards and to the revision
+//	budget.mu  the units that are left of one budget for conditions, and its window
+//
+// The two locks are never held at the same time.
+//
+// # Invariants
+//
+//   - A decision without conditions takes no lock (BenchmarkAuthorize): each shard is an
+//     atomic pointer to an immutable map, and a change of a binding or of its role stores
+//     a new map. A decision with conditions takes budget.mu.
+//   - A change of one binding replaces a subject's grant in one atomic step. If the
+//     subjects are in several shards, the change takes effect shard by shard.
+//   - Conditions are compiled before Policy.mu is acquired, and evaluated without it.
 package access
 
 import (
@@ -27,14 +37,14 @@ import (
 	"freshet/internal/identity"
 )
 
-// Permission is what a call needs, in the form SERVICE.RESOURCE.VERB, for
-// example messaging.topics.produce. Services are cloud, messaging and schema;
-// verbs create, describe, list, update, delete, produce, consume and manage.
+// Permission is a permission in the form SERVICE.RESOURCE.VERB, for example
+// messaging.topics.produce. Services are cloud, messaging and schema; verbs are create,
+// describe, list, update, delete, produce, consume and manage.
 type Permission string
 
-// Scope names the thing a permission is wanted on. Empty fields mean the call
-// is not about something that small; permissions inherit downwards, so what is
-// allowed on a scope is allowed on everything beneath it.
+// Scope identifies the resource of a call. Empty fields mean that the call is about a
+// larger resource. Permissions are inherited downwards: a permission on a scope applies to
+// everything within it.
 type Scope struct {
 	Organization   string
 	Instance       string
@@ -49,7 +59,7 @@ type Scope struct {
 	APIKey         string
 }
 
-// The fields of a scope, and of a restriction on one.
+// Fields of scopes and restrictions.
 const (
 	fieldOrganization = iota
 	fieldInstance
@@ -62,11 +72,12 @@ const (
 	fieldSubject
 	fieldServiceAccount
 	fieldAPIKey
-	fieldSecret // only restrictions have it: nothing here is a secret resource
+	fieldSecret // only in restrictions; the server has no secret resources
 	fieldCount
 )
 
-// fieldNames are how scopes print; fieldVariables how expressions name them.
+// fieldNames are the names of fields in printed scopes, fieldVariables those in CEL
+// expressions.
 var (
 	fieldNames = [fieldCount]string{
 		"organization", "instance", "cluster", "tenant", "namespace", "domain", "topic",
@@ -107,7 +118,7 @@ func (s *Scope) field(i int) string {
 	return ""
 }
 
-// String prints the scope as a path, organization/acme/instance/prod.
+// String returns the scope as a path, such as organization/acme/instance/prod.
 func (s Scope) String() string {
 	var b strings.Builder
 	for i := range fieldCount {
@@ -126,18 +137,18 @@ func (s Scope) String() string {
 	return b.String()
 }
 
-// Decision says what allowed a call, for the audit record.
+// Decision is the result of a check, for the audit record.
 type Decision struct {
 	Allowed bool
 	By      By
-	Role    string // of the binding, when one allowed
+	Role    string // of the binding that allowed the call
 	Binding string
 }
 
-// By says what allowed a call; it is empty when nothing did.
+// By is the reason why a call was allowed; it is empty for a denial.
 type By string
 
-// What can allow a call.
+// Reasons why a call is allowed.
 const (
 	BySystem  By = "system administrator"
 	ByAdmin   By = "organization administrator"
@@ -145,18 +156,18 @@ const (
 	ByBinding By = "role binding"
 )
 
-// ErrDenied is what every denial is.
+// ErrDenied matches every Denial.
 var ErrDenied = errs.New(errs.Denied, "permission denied")
 
-// Denial is the error of a call that is not allowed.
+// Denial is the error for a call that is not allowed.
 type Denial struct {
 	Principal  string
 	Permission Permission
 	Scope      Scope
-	Reason     string // more than the missing permission, if there is more
+	Reason     string // the cause, if it is not only the missing permission
 }
 
-// Error names the missing permission and what it was wanted on.
+// Error returns the principal, the missing permission and the scope.
 func (d *Denial) Error() string {
 	text := d.Principal + " lacks permission " + string(d.Permission) + " on " + d.Scope.String()
 	if d.Reason != "" {

@@ -7,11 +7,11 @@ import (
 	"freshet/internal/identity"
 )
 
-// ErrNoPrincipal is what a call without a principal gets.
-var ErrNoPrincipal = errs.New(errs.Unauthenticated, "the call is not authenticated")
+// ErrNoPrincipal is the error for a call without a principal.
+var ErrNoPrincipal = errs.New(errs.Unauthenticated, "call is not authenticated")
 
-// Authorize decides whether a principal may do something. A denial is a
-// *Denial, which is an ErrDenied.
+// Authorize decides whether a principal has a permission on a scope. The error of a denial
+// is a *Denial, which matches ErrDenied.
 func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Permission,
 	scope Scope,
 ) (Decision, error) {
@@ -43,14 +43,14 @@ func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Pe
 	return Decision{}, deny(who, perm, &scope, reason)
 }
 
-// Why conditions were not asked to the end.
+// Reasons why not all conditions were evaluated.
 const (
-	reasonCost  = "the conditions of its role bindings cost too much to evaluate: use fewer or simpler ones"
+	reasonCost  = "the conditions of its role bindings cost too much to evaluate; use fewer or simpler conditions"
 	reasonEnded = "the request ended before the conditions of its role bindings were evaluated"
 )
 
-// firstAllowing finds a grant that allows, the ones without conditions first:
-// they cost nothing. The reason says why not all were asked.
+// firstAllowing returns a grant that allows the scope. It checks grants without conditions
+// first, because they cost nothing. The reason says why it did not check all grants.
 func firstAllowing(ctx context.Context, grants []*grant, permission int,
 	scope *Scope,
 ) (allowing *grant, reason string) {
@@ -82,13 +82,14 @@ func firstAllowing(ctx context.Context, grants []*grant, permission int,
 	return nil, ""
 }
 
-// noBinding is for those who were given nothing yet; a ServiceAccountBinding is
-// easily taken for a grant.
+// noBinding is the reason for a principal without any role binding. It mentions
+// ServiceAccountBinding, because users mistake it for a role binding.
 const noBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
-	"(a ServiceAccountBinding says where an account may run, and permits nothing)"
+	"(a ServiceAccountBinding sets where an account may run and grants no permissions)"
 
-// administrator settles what bindings have no say in: administrators, other
-// organizations, and credentials that are bound to an instance.
+// administrator decides the cases that do not depend on role bindings: administrators,
+// other organizations, and credentials that are limited to an instance. done is false if
+// role bindings decide.
 func administrator(who *identity.Principal, scope *Scope) (decision Decision, done bool) {
 	switch {
 	case who.Instance != "" && who.Instance != scope.Instance:
@@ -103,18 +104,19 @@ func administrator(who *identity.Principal, scope *Scope) (decision Decision, do
 	return Decision{}, false
 }
 
-// outside explains a denial that no role could mend.
+// outside returns the reason of a denial by administrator, which no role can change.
 func outside(who *identity.Principal, scope *Scope) string {
 	switch {
 	case who.Instance != "" && who.Instance != scope.Instance:
-		return "this credential is good for instance " + who.Instance + " only"
+		return "the credential is limited to instance " + who.Instance
 	case scope.Organization == "":
 		return "only a system administrator may act on all organizations"
 	}
 	return "the principal belongs to organization " + who.Organization
 }
 
-// ownAccount lets everybody look at themselves: the own account, and keys of it.
+// ownAccount reports whether the call reads the principal's own service account or an API
+// key of it.
 func ownAccount(who *identity.Principal, perm Permission, scope *Scope) bool {
 	if who.ServiceAccount == "" {
 		return false
@@ -139,18 +141,18 @@ func (g *grant) decision() Decision {
 	return Decision{Allowed: true, By: ByBinding, Role: g.role.Name, Binding: g.binding}
 }
 
-// Filter answers one permission for many things beneath a scope, as listings
-// need it: lists hide what the caller may not see, and what its conditions cost
-// too much to decide. It is a snapshot, for one call.
+// Filter checks one permission for many resources within a scope, for lists. A list hides
+// resources that the caller may not see, and those whose conditions exceed the budget. A
+// Filter is a snapshot for one call.
 type Filter struct {
 	who    *identity.Principal
-	all    Decision // of whoever sees everything beneath the scope
-	grants []*grant // that may allow something beneath it
+	all    Decision // allowed if the principal may see everything within the scope
+	grants []*grant // grants that may allow resources within the scope
 
-	spending *budget // on the conditions of all that is asked
+	spending *budget // for the conditions of all checks
 }
 
-// Filter prepares to ask for one permission on many things beneath scope.
+// Filter returns a filter for one permission within scope.
 func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) Filter {
 	f := Filter{who: who, spending: &budget{units: listCost}}
 	if who == nil {
@@ -177,15 +179,15 @@ func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) F
 	return f
 }
 
-// All reports whether everything beneath the scope is allowed, so that there is
-// no need to ask item by item.
+// All reports whether everything within the scope is allowed, so that the caller does not
+// need to call Allows.
 func (f *Filter) All() bool { return f.all.Allowed }
 
-// None reports whether nothing beneath the scope can be allowed.
+// None reports whether nothing within the scope can be allowed.
 func (f *Filter) None() bool { return !f.all.Allowed && len(f.grants) == 0 }
 
-// Allows answers for one thing beneath the scope, which has to carry the
-// scope's own fields too.
+// Allows reports whether one resource within the filter's scope is allowed. scope must
+// also contain the fields of the filter's scope.
 func (f *Filter) Allows(scope Scope) bool {
 	if f.all.Allowed {
 		return true
@@ -201,7 +203,7 @@ func (f *Filter) Allows(scope Scope) bool {
 	return false
 }
 
-// Decision is what to write into the audit record of a listing.
+// Decision returns the decision for the audit record of a list.
 func (f *Filter) Decision() Decision {
 	switch {
 	case f.all.Allowed:

@@ -42,14 +42,17 @@ func TestAuthorizeWithoutBindings(t *testing.T) {
 		scope access.Scope
 		by    access.By
 	}{
-		"system anywhere":                  {system, "cloud.users.delete", org("acme"), access.BySystem},
-		"system everywhere":                {system, "cloud.users.list", access.Scope{}, access.BySystem},
-		"admin at home":                    {admin, "cloud.users.delete", org("acme"), access.ByAdmin},
-		"admin elsewhere":                  {admin, "cloud.users.list", org("other"), ""},
-		"admin everywhere":                 {admin, "cloud.users.list", access.Scope{}, ""},
-		"admin in a longer name":           {admin, "cloud.users.list", org("acme2"), ""},
-		"admin in another case":            {admin, "cloud.users.list", org("ACME"), ""},
-		"system bound to an instance":      {bound(system, "prod"), "messaging.topics.produce", everything, access.BySystem},
+		"system anywhere":        {system, "cloud.users.delete", org("acme"), access.BySystem},
+		"system everywhere":      {system, "cloud.users.list", access.Scope{}, access.BySystem},
+		"admin at home":          {admin, "cloud.users.delete", org("acme"), access.ByAdmin},
+		"admin elsewhere":        {admin, "cloud.users.list", org("other"), ""},
+		"admin everywhere":       {admin, "cloud.users.list", access.Scope{}, ""},
+		"admin in a longer name": {admin, "cloud.users.list", org("acme2"), ""},
+		"admin in another case":  {admin, "cloud.users.list", org("ACME"), ""},
+		"system bound to an instance": {
+			bound(system, "prod"), "messaging.topics.produce", everything,
+			access.BySystem,
+		},
 		"system bound to another":          {bound(system, "dev"), "messaging.topics.produce", everything, ""},
 		"admin bound, on the resource API": {bound(admin, "prod"), "cloud.users.list", org("acme"), ""},
 		"nobody":                           {nobody, "messaging.topics.produce", everything, ""},
@@ -84,16 +87,20 @@ func TestAuthorizeWithoutBindings(t *testing.T) {
 			access.Scope{Organization: "acme", APIKey: "my-key"},
 			access.BySelf,
 		},
-		"other key":             {&keyed, "cloud.apikeys.describe", access.Scope{Organization: "acme", APIKey: "other"}, ""},
+		"other key": {
+			&keyed, "cloud.apikeys.describe",
+			access.Scope{Organization: "acme", APIKey: "other"},
+			"",
+		},
 		"no key name is no key": {nobody, "cloud.apikeys.describe", access.Scope{Organization: "acme"}, ""},
-		"a user is no service account": {
+		"a user is not a service account": {
 			&identity.Principal{Name: "u", Organization: "acme", User: "u"},
 			"cloud.serviceaccounts.describe", org("acme"), "",
 		},
-		"a principal without anything": {&identity.Principal{}, "cloud.users.list", access.Scope{}, ""},
-		"organization empty on both":   {&identity.Principal{Admin: true}, "cloud.users.list", access.Scope{}, ""},
-		"unknown permission, admin":    {admin, "cloud.things.create", org("acme"), access.ByAdmin},
-		"unknown permission, nobody":   {nobody, "cloud.things.create", org("acme"), ""},
+		"empty principal":            {&identity.Principal{}, "cloud.users.list", access.Scope{}, ""},
+		"organization empty on both": {&identity.Principal{Admin: true}, "cloud.users.list", access.Scope{}, ""},
+		"unknown permission, admin":  {admin, "cloud.things.create", org("acme"), access.ByAdmin},
+		"unknown permission, nobody": {nobody, "cloud.things.create", org("acme"), ""},
 	}
 	policy := access.NewPolicy()
 	for name, tc := range tests {
@@ -124,9 +131,10 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 		t.Fatalf("error = %v, want a *Denial that is ErrDenied", err)
 	}
 	want := "ci@acme.test lacks permission messaging.topics.produce on " +
-		"organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/topic/orders/subscription/s/subject/orders-value"
+		"organization/acme/instance/prod/cluster/c1/tenant/public/namespace/default/domain/persistent/" +
+		"topic/orders/subscription/s/subject/orders-value"
 	if text := err.Error(); !strings.HasPrefix(text, want+": no RoleBinding gives it any permission") {
-		t.Errorf("text of an account without bindings = %q\nwant   %q and what is missing", err, want)
+		t.Errorf("text of an account without bindings = %q\nwant   %q and the reason", err, want)
 	}
 	bound := access.Binding{
 		Organization: "acme", Name: "b", Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "ci"}},
@@ -142,7 +150,7 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 	boundTo := account("ci")
 	boundTo.Instance = "dev"
 	for who, want := range map[*identity.Principal]string{
-		boundTo: "good for instance dev only",
+		boundTo: "limited to instance dev",
 		{Name: "x", Organization: "other", ServiceAccount: "x"}: "belongs to organization other",
 	} {
 		_, err := policy.Authorize(context.Background(), who, "messaging.topics.produce", everything)
@@ -227,9 +235,9 @@ func TestRestrictions(t *testing.T) {
 				t.Errorf("allowed = %v, want %v", got, tc.want)
 			}
 			if allowed(t, policy, account("other"), produce, tc.scope) {
-				t.Error("allowed to another account")
+				t.Error("another account is allowed")
 			}
-			// A list of tuples is the same with one tuple.
+			// A list of restrictions has the same effect.
 			old := binding("old", "topic-producer", nil)
 			old.ResourceNames = []access.Restriction{{Instance: "nowhere"}, tc.restriction}
 			must(t, policy.SetBinding(old))
@@ -248,7 +256,10 @@ func TestConditions(t *testing.T) {
 		scope access.Scope
 		want  bool
 	}{
-		"names":              {"srn.instance == 'prod' && srn.tenant == 'public' && srn.topic_name == 'orders'", everything, true},
+		"names": {
+			"srn.instance == 'prod' && srn.tenant == 'public' && srn.topic_name == 'orders'",
+			everything, true,
+		},
 		"other name":         {"srn.instance == 'dev'", everything, false},
 		"alternatives":       {"srn.topic_name in ['payments', 'orders']", everything, true},
 		"prefix":             {"srn.topic_name.startsWith('ord')", everything, true},
@@ -256,28 +267,29 @@ func TestConditions(t *testing.T) {
 		"true":               {"true", everything, true},
 		"false":              {"false", everything, false},
 		"every variable": {
-			"srn.organization == 'acme' && srn.cluster == 'c1' && srn.namespace == 'default' && srn.topic_domain == 'persistent' && srn.subscription == 's' && srn.subject == 'orders-value'",
+			"srn.organization == 'acme' && srn.cluster == 'c1' && srn.namespace == 'default' && " +
+				"srn.topic_domain == 'persistent' && srn.subscription == 's' && srn.subject == 'orders-value'",
 			everything, true,
 		},
-		"open fields are unknown, not empty": {
+		"empty fields are unknown values": {
 			"srn.tenant != 'secret'",
 			access.Scope{Organization: "acme", Instance: "prod"},
 			false,
 		},
-		"known to be true whatever they are": {
+		"true for all unknown values": {
 			"srn.instance == 'prod' || srn.tenant == 'x'",
 			access.Scope{Organization: "acme", Instance: "prod"},
 			true,
 		},
-		"known to be false whatever they are": {
+		"false for all unknown values": {
 			"srn.instance == 'dev' && srn.tenant == 'x'",
 			access.Scope{Organization: "acme", Instance: "prod"},
 			false,
 		},
-		"size of an open field":             {"size(srn.tenant) == 0", access.Scope{Organization: "acme"}, false},
+		"size of an empty field":            {"size(srn.tenant) == 0", access.Scope{Organization: "acme"}, false},
 		"never a secret":                    {"srn.secret == ''", everything, false},
-		"an error is no match":              {"1 / (size(srn.tenant) - 6) == 1", everything, false},
-		"an error beside the truth":         {"true || 1 / 0 == 1", everything, true},
+		"an error does not match":           {"1 / (size(srn.tenant) - 6) == 1", everything, false},
+		"an error in an alternative":        {"true || 1 / 0 == 1", everything, true},
 		"a regular expression with choices": {"srn.topic_name.matches('(a|o)*r.*s')", everything, true},
 	}
 	for name, tc := range tests {
@@ -296,8 +308,8 @@ func TestConditions(t *testing.T) {
 
 func TestPermissionsInheritDownwards(t *testing.T) {
 	t.Parallel()
-	// What is allowed on a scope is allowed on everything beneath it, whatever
-	// the form of the restriction.
+	// A permission on a scope applies to everything within it, for every form of
+	// restriction.
 	bindings := []access.Binding{
 		binding("ci", "instance-owner", &access.Restriction{Instance: "prod"}),
 		binding("ci", "tenant-owner", &access.Restriction{Tenant: "pub*"}),
@@ -332,7 +344,7 @@ func TestPermissionsInheritDownwards(t *testing.T) {
 			for _, scope := range wider {
 				now := allowed(t, policy, account("ci"), perm, scope)
 				if held && !now {
-					t.Fatalf("binding %d: %s is allowed above %v but not on it", i, perm, scope)
+					t.Fatalf("binding %d: %s is allowed on the scope around %v but not on it", i, perm, scope)
 				}
 				held = now
 			}
@@ -367,14 +379,14 @@ func TestDecisionNamesRoleAndBinding(t *testing.T) {
 		t.Errorf("decision = %+v, %v; want %+v", got, err, want)
 	}
 	if allowed(t, policy, account("ann@acme.com"), "messaging.topics.list", everything) {
-		t.Error("a service account of a user's name has the user's role")
+		t.Error("service account with a user's name has the user's role")
 	}
 	elsewhere := *ann
 	elsewhere.Organization = "other"
 	scope := everything
 	scope.Organization = "other"
 	if allowed(t, policy, &elsewhere, "messaging.topics.list", scope) {
-		t.Error("the same name in another organization has the role")
+		t.Error("user with the same name in another organization has the role")
 	}
 }
 
@@ -418,7 +430,7 @@ func TestBindingsChange(t *testing.T) {
 			p.DeleteBinding("acme", "b", 5)
 			must(t, p.SetBinding(at("topic-producer", 4, "a")))
 		}, false, false, false},
-		"made again": {func(p *access.Policy) {
+		"created again": {func(p *access.Policy) {
 			p.DeleteBinding("acme", "b", 5)
 			must(t, p.SetBinding(at("topic-producer", 6, "a")))
 		}, true, false, false},
@@ -426,17 +438,17 @@ func TestBindingsChange(t *testing.T) {
 			must(t, p.SetBinding(at("topic-producer", 6, "a")))
 			p.DeleteBinding("acme", "b", 5)
 		}, true, false, false},
-		"made again as it was, and a late delete": {func(p *access.Policy) {
+		"created again unchanged, and a late delete": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 3, "a")))
 			must(t, p.SetBinding(at("topic-producer", 6, "a")))
 			p.DeleteBinding("acme", "b", 5)
 		}, true, false, false},
-		"as it was, late": {func(p *access.Policy) {
+		"unchanged, late": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 6, "a")))
 			must(t, p.SetBinding(at("topic-producer", 3, "a")))
 			must(t, p.SetBinding(at("topic-consumer", 5, "a")))
 		}, true, false, false},
-		"conditions come and go": {func(p *access.Policy) {
+		"condition added and removed": {func(p *access.Policy) {
 			must(t, p.SetBinding(at("topic-producer", 1, "a")))
 			condition := at("topic-producer", 2, "a")
 			condition.CEL = "srn.topic_name == 'orders'"
@@ -450,7 +462,10 @@ func TestBindingsChange(t *testing.T) {
 				t.Errorf("error = %v, want one of kind %v", err, errs.Invalid)
 			}
 		}, false, false, false},
-		"deleting what is not there": {func(p *access.Policy) { p.DeleteBinding("acme", "b", 0) }, false, false, false},
+		"delete of a missing binding": {
+			func(p *access.Policy) { p.DeleteBinding("acme", "b", 0) },
+			false, false, false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -494,13 +509,12 @@ func TestInvalidBindingsNameTheField(t *testing.T) {
 			"spec", "at most one",
 		},
 		"other two forms": {
-			edit(
-				func(b *access.Binding) { b.CEL = "true"; b.ResourceNames = []access.Restriction{{}} }), "spec",
-			"at most one",
+			edit(func(b *access.Binding) { b.CEL = "true"; b.ResourceNames = []access.Restriction{{}} }),
+			"spec", "at most one",
 		},
 		"expression":     {edit(func(b *access.Binding) { b.CEL = "srn." }), "spec.cel", "valid"},
-		"misspelt":       {edit(func(b *access.Binding) { b.CEL = "srn.topicname == 'x'" }), "spec.cel", "undeclared"},
-		"not a truth":    {edit(func(b *access.Binding) { b.CEL = "srn.tenant" }), "spec.cel", "true or false"},
+		"misspelled":     {edit(func(b *access.Binding) { b.CEL = "srn.topicname == 'x'" }), "spec.cel", "undeclared"},
+		"not a boolean":  {edit(func(b *access.Binding) { b.CEL = "srn.tenant" }), "spec.cel", "true or false"},
 		"wrong type":     {edit(func(b *access.Binding) { b.CEL = "srn.tenant == 5" }), "spec.cel", "valid"},
 		"bad expression": {edit(func(b *access.Binding) { b.CEL = "srn.tenant.matches('(')" }), "spec.cel", "valid"},
 		"long expression": {
@@ -508,32 +522,26 @@ func TestInvalidBindingsNameTheField(t *testing.T) {
 			"spec.cel", "longer",
 		},
 		"deep expression": {edit(func(b *access.Binding) {
-			b.CEL = strings.Repeat("(", 500) + "true" +
-				strings.Repeat(")", 500)
+			b.CEL = strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500)
 		}), "spec.cel", ""},
 		"function": {
-			edit(
-				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "anyOf('x')"} }),
+			edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "anyOf('x')"} }),
 			"spec.resourceNameRestriction", "topic is not a name",
 		},
 		"partition of tenant": {
-			edit(
-				func(b *access.Binding) { b.Restriction = &access.Restriction{Tenant: "allPartition('x')"} }),
+			edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Tenant: "allPartition('x')"} }),
 			"spec.resourceNameRestriction", "only a topic",
 		},
 		"open parenthesis": {
-			edit(
-				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "allPartition('x'"} }),
+			edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: "allPartition('x'"} }),
 			"spec.resourceNameRestriction", "topic",
 		},
 		"star inside": {
-			edit(
-				func(b *access.Binding) { b.ResourceNames = []access.Restriction{{Topic: "a*b"}} }),
+			edit(func(b *access.Binding) { b.ResourceNames = []access.Restriction{{Topic: "a*b"}} }),
 			"spec.resourceNames", "topic",
 		},
 		"long value": {
-			edit(
-				func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: strings.Repeat("x", 600)} }),
+			edit(func(b *access.Binding) { b.Restriction = &access.Restriction{Topic: strings.Repeat("x", 600)} }),
 			"spec.resourceNameRestriction", "longer",
 		},
 		"many subjects": {
@@ -557,12 +565,12 @@ func TestInvalidBindingsNameTheField(t *testing.T) {
 				t.Errorf("error = %q, want %s and %q", err, tc.field, tc.want)
 			}
 			p := access.NewPolicy()
-			for range 2 { // the second time it is known already
+			for range 2 { // the second time the policy has the binding
 				if err := p.SetBinding(tc.b); err == nil {
 					t.Error("SetBinding succeeds, want an error")
 				}
 				if allowed(t, p, account("ci"), "messaging.topics.produce", everything) {
-					t.Error("the binding is in force, want it to grant nothing")
+					t.Error("invalid binding grants a permission")
 				}
 			}
 		})

@@ -53,8 +53,8 @@ func BenchmarkAuthorize(b *testing.B) {
 	})
 }
 
-// FuzzBinding lets any restriction and condition in: never a panic, and what is
-// accepted can be evaluated, and denies other organizations.
+// FuzzBinding sets bindings with arbitrary restrictions and conditions. They must not
+// panic, permissions must be inherited downwards, and other organizations are denied.
 func FuzzBinding(f *testing.F) {
 	f.Add("orders", "srn.tenant == 'x'")
 	f.Add("allPartition('orders')", "")
@@ -78,7 +78,7 @@ func FuzzBinding(f *testing.F) {
 				access.Scope{Organization: "acme", Instance: "prod"})
 			narrow := allowed(t, policy, account("ci"), "messaging.topics.produce", everything)
 			if wide && !narrow {
-				t.Fatalf("%q %q allows more above than below", topic, cel)
+				t.Fatalf("%q %q allows a scope, but not a scope within it", topic, cel)
 			}
 			foreign := everything
 			foreign.Organization = "other"

@@ -8,16 +8,16 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// ErrInvalidBinding is what every refusal of a binding is.
-var ErrInvalidBinding = errs.New(errs.Invalid, "the role binding is not valid")
+// ErrInvalidBinding matches every FieldError.
+var ErrInvalidBinding = errs.New(errs.Invalid, "role binding is not valid")
 
-// FieldError says which field of a binding is wrong, and why.
+// FieldError reports an invalid field of a binding.
 type FieldError struct {
 	Field  string // a path such as spec.roleRef.name
 	Detail string
 }
 
-// Error names the field.
+// Error returns the field and the detail.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
 
 // Unwrap makes the error an ErrInvalidBinding, of kind Invalid.
@@ -36,15 +36,15 @@ const (
 	maxResourceNames = 1000
 )
 
-// Subject is who gets a role.
+// Subject is a user, service account or identity pool that gets a role.
 type Subject struct {
 	Kind         string
 	Name         string
 	Organization string // "" for the binding's own
 }
 
-// Binding gives a role to subjects of its organization, everywhere or on what
-// at most one of Restriction, CEL and ResourceNames says.
+// Binding gives a role to subjects of its organization. At most one of Restriction, CEL
+// and ResourceNames limits it to some resources; without them it is for all.
 type Binding struct {
 	Organization  string
 	Name          string
@@ -54,21 +54,21 @@ type Binding struct {
 	Restriction   *Restriction
 	CEL           string
 	ResourceNames []Restriction // any of them; deprecated
-	Revision      int64         // of the resource; older ones do not replace newer ones; 0 is not compared
+	Revision      int64         // of the resource; an older one does not replace a newer one; 0 is not compared
 }
 
-// grant is a compiled binding, shared by its subjects.
+// grant is a compiled binding. All subjects of the binding share it.
 type grant struct {
 	binding   string
 	role      *Role
-	any       bool          // no restriction at all
-	restrict  [][]pattern   // one of these has to match
-	condition *expression   // or this
-	source    *Binding      // for reviews
-	set       permissionSet // of the role, here to save a hop
+	any       bool          // no restriction
+	restrict  [][]pattern   // alternatives, one of which must match
+	condition *expression   // the CEL condition, or nil
+	source    *Binding      // for Rules
+	set       permissionSet // copy of role.set, to save an indirection
 }
 
-// same reports whether two bindings of one name say the same.
+// same reports whether two bindings with the same name are equal except for the revision.
 func (b *Binding) same(o *Binding) bool {
 	return b.RoleKind == o.RoleKind && b.Role == o.Role && b.CEL == o.CEL && slices.Equal(b.Subjects, o.Subjects) &&
 		(b.Restriction == nil) == (o.Restriction == nil) &&
@@ -76,15 +76,15 @@ func (b *Binding) same(o *Binding) bool {
 		slices.Equal(b.ResourceNames, o.ResourceNames)
 }
 
-// Validate says what is wrong with a binding, as a FieldError. Whether an
-// organization has a role of its own is for the policy to tell.
+// Validate returns a FieldError if the binding is not valid. It does not check whether a
+// role of an organization exists; Policy.CheckRole does.
 func (b *Binding) Validate() error {
 	_, err := b.compile()
 	return err
 }
 
-// compile makes a grant that grants nothing yet when the role is one of the
-// organization's own.
+// compile returns the grant of the binding. Its role is nil if the binding refers to a
+// role of the organization; such a grant allows nothing yet.
 func (b *Binding) compile() (*grant, error) {
 	role, err := b.predefined()
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *Binding) compile() (*grant, error) {
 	}
 	switch {
 	case forms > 1:
-		return nil, &FieldError{"spec", "at most one of resourceNameRestriction, resourceNames and cel may be given"}
+		return nil, &FieldError{"spec", "at most one of resourceNameRestriction, resourceNames and cel may be set"}
 	case b.CEL != "":
 		if g.condition, err = compileExpression(b.CEL); err != nil {
 			return nil, &FieldError{"spec.cel", err.Error()}
@@ -113,7 +113,7 @@ func (b *Binding) compile() (*grant, error) {
 	case len(b.ResourceNames) > maxResourceNames:
 		return nil, &FieldError{
 			"spec.resourceNames",
-			fmt.Sprintf("must not have more than %d entries", maxResourceNames),
+			fmt.Sprintf("must have at most %d entries", maxResourceNames),
 		}
 	case len(b.ResourceNames) > 0:
 		return g, g.narrow("spec.resourceNames", b.ResourceNames...)
@@ -122,7 +122,7 @@ func (b *Binding) compile() (*grant, error) {
 	return g, nil
 }
 
-// with is the grant of a role, for the same subjects on the same resources.
+// with returns the grant with another role, for the same subjects and resources.
 func (g *grant) with(role *Role) *grant {
 	next := *g
 	next.role, next.set = role, permissionSet{}
@@ -132,8 +132,8 @@ func (g *grant) with(role *Role) *grant {
 	return &next
 }
 
-// predefined is the role of the binding; nil when it is one of the organization's
-// own.
+// predefined returns the predefined role of the binding, or nil if the binding refers to a
+// role of the organization.
 func (b *Binding) predefined() (*Role, error) {
 	if b.RoleKind != "ClusterRole" && b.RoleKind != kindRole {
 		return nil, &FieldError{"spec.roleRef.kind", "must be ClusterRole or Role"}
@@ -145,7 +145,7 @@ func (b *Binding) predefined() (*Role, error) {
 	if !ok {
 		return nil, &FieldError{
 			"spec.roleRef.name",
-			fmt.Sprintf("there is no %s %q; predefined roles are %s", b.RoleKind, b.Role, roleNames()),
+			fmt.Sprintf("%s %q does not exist; predefined roles are %s", b.RoleKind, b.Role, roleNames()),
 		}
 	}
 	return role, nil
@@ -159,11 +159,10 @@ func roleNames() string {
 	return strings.Join(names, ", ")
 }
 
-// checkSubjects keeps bindings inside their organization: naming an account of
-// another one gives it nothing.
+// checkSubjects checks the subjects. They must belong to the organization of the binding.
 func (b *Binding) checkSubjects() error {
 	if len(b.Subjects) > maxSubjects {
-		return &FieldError{"spec.subjects", fmt.Sprintf("must not have more than %d entries", maxSubjects)}
+		return &FieldError{"spec.subjects", fmt.Sprintf("must have at most %d entries", maxSubjects)}
 	}
 	for i, s := range b.Subjects {
 		field := fmt.Sprintf("spec.subjects[%d].", i)
@@ -175,7 +174,7 @@ func (b *Binding) checkSubjects() error {
 		case s.Organization != "" && s.Organization != b.Organization:
 			return &FieldError{
 				field + "namespace",
-				"must be the binding's own namespace: roles are not given to other organizations",
+				"must be the namespace of the binding, because a role cannot be given to other organizations",
 			}
 		}
 	}
@@ -189,15 +188,15 @@ func (g *grant) narrow(field string, restrictions ...Restriction) error {
 			return &FieldError{field, err.Error()}
 		}
 		if len(patterns) == 0 {
-			g.any = true // an empty restriction restricts nothing: unset means any
+			g.any = true // an empty restriction matches everything, because unset fields mean any
 		}
 		g.restrict = append(g.restrict, patterns)
 	}
 	return nil
 }
 
-// allows reports whether the grant reaches a scope; the permission has been
-// looked at already. Without a budget no condition matches.
+// allows reports whether the grant applies to a scope. The caller has checked the
+// permission. Without a budget no condition matches.
 func (g *grant) allows(scope *Scope, spending *budget) bool {
 	if g.any {
 		return true
@@ -210,10 +209,10 @@ func (g *grant) allows(scope *Scope, spending *budget) bool {
 	return g.condition != nil && spending != nil && g.condition.matches(scope, spending)
 }
 
-// mayAllowWithin reports whether the grant could reach something beneath scope.
+// mayAllowWithin reports whether the grant could apply to something within scope.
 func (g *grant) mayAllowWithin(scope *Scope) bool {
 	if g.any || g.condition != nil {
-		return true // a condition is asked item by item
+		return true // a condition is evaluated for each resource
 	}
 	for _, patterns := range g.restrict {
 		if mayMatchWithin(patterns, scope) {

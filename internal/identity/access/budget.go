@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Bounds on what conditions may cost, in the units of cel-go: about one per
-// comparison. A decision on one's own conditions must not be felt by others.
+// Limits on the cost of conditions, in the units of cel-go: about one per comparison. The
+// conditions of one principal must not slow down the requests of others.
 const (
-	// MaxCEL is how many bytes an expression may have.
+	// MaxCEL is the maximum size of an expression in bytes.
 	MaxCEL = 4 << 10
-	// maxExpressionCost is what one evaluation may cost, by estimate when the
-	// binding is made and by count when it is evaluated.
+	// maxExpressionCost is the maximum cost of one evaluation. It is estimated when the
+	// binding is created and measured when the condition is evaluated.
 	maxExpressionCost = 1000
-	// decisionCost is what the conditions of one decision may cost, listCost
-	// those of all decisions of a request that asks for many, in each
-	// budgetWindow; only watches last longer than one.
+	// decisionCost limits the conditions of one decision. listCost limits those of all
+	// decisions of a request with many decisions, in each budgetWindow; only watches last
+	// longer than one window.
 	decisionCost = 20_000
 	listCost     = 200_000
 	budgetWindow = 10 * time.Second
 )
 
-// budget is what is left to spend on conditions.
+// budget limits the cost of conditions in each window of time.
 type budget struct {
-	units int64 // in each window
+	units int64 // per window
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // protects the fields below
 	left  int64
-	until time.Time // the window's end
+	until time.Time // end of the window
 }
 
-// open reports whether there is something left.
+// open reports whether the budget of the current window is not used up.
 func (b *budget) open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,13 +49,13 @@ func (b *budget) spend(cost int64) {
 
 type budgetKey struct{}
 
-// WithBudget gives a request one budget for all decisions that it asks for, as
-// those need that decide item by item. Without it each decision has its own.
+// WithBudget adds one budget for all decisions of a request to the context, for requests
+// that check each item. Without it each decision has its own budget.
 func WithBudget(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, &budget{units: listCost})
 }
 
-// budgetOf finds the request's budget.
+// budgetOf returns the request's budget, or a new one for one decision.
 func budgetOf(ctx context.Context) *budget {
 	if b, ok := ctx.Value(budgetKey{}).(*budget); ok {
 		return b

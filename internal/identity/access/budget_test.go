@@ -11,8 +11,7 @@ import (
 	"freshet/test/tally"
 )
 
-// loopOver is an expression with a loop over n elements that compares with no
-// name at all.
+// loopOver returns an expression with a loop over n elements.
 func loopOver(n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "].all(x, x < 2) && srn.tenant == 'none'"
 }
@@ -26,7 +25,7 @@ func conditional(name, cel string) access.Binding {
 
 var mallory = &identity.Principal{Name: "mallory@acme", Organization: "acme", ServiceAccount: "mallory"}
 
-// TestAttackCostlyConditions makes bindings as costly as they can be made.
+// TestAttackCostlyConditions checks that a binding with a costly condition is rejected.
 func TestAttackCostlyConditions(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
@@ -38,7 +37,7 @@ func TestAttackCostlyConditions(t *testing.T) {
 		b := conditional("costly", cel)
 		if err := b.Validate(); err == nil || !strings.Contains(err.Error(), "units to evaluate") {
 			successes++
-			t.Errorf("an expression of %d bytes: error %v, want that it costs too much", len(cel), err)
+			t.Errorf("expression of %d bytes: error %v, want one about its cost", len(cel), err)
 		}
 	}
 	for _, cel := range []string{
@@ -69,16 +68,16 @@ func TestConditionsPerSubjectAreBounded(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(refused, "50: exceeded quota: ServiceAccount mallory has 50") {
-		t.Errorf("the refusal is %q, want one of the binding after 50, with the figures", refused)
+		t.Errorf("first error is %q, want one for the binding after 50, with the figures", refused)
 	}
 	again := conditional("b0", "srn.tenant == 'y'")
 	if err := policy.MayAdd(&again); err != nil {
-		t.Errorf("changing a binding that is there: %v, want no error", err)
+		t.Errorf("changing an existing binding: %v, want no error", err)
 	}
 }
 
-// TestDecisionsAreBounded stores more conditions than can be made now, as an
-// older version may have, and asks.
+// TestDecisionsAreBounded checks the budget of a decision with more conditions than
+// MayAdd allows, which an older version may have stored.
 func TestDecisionsAreBounded(t *testing.T) {
 	t.Parallel()
 	policy := access.NewPolicy()
@@ -91,24 +90,24 @@ func TestDecisionsAreBounded(t *testing.T) {
 	ask := func(ctx context.Context) string {
 		_, err := policy.Authorize(ctx, mallory, "messaging.topics.consume", scope)
 		if err == nil {
-			t.Fatal("a decision without a matching condition is allowed, want a denial")
+			t.Fatal("Authorize allows a call without a matching condition, want a denial")
 		}
 		return err.Error()
 	}
 	if got := ask(t.Context()); !strings.Contains(got, "cost too much") {
-		t.Errorf("the denial is %q, want that the conditions cost too much", got)
+		t.Errorf("denial is %q, want one about the cost of conditions", got)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if got := ask(ended); !strings.Contains(got, "ended") {
-		t.Errorf("the denial after the request's end is %q, want that it ended", got)
+		t.Errorf("denial of a canceled request is %q, want one that it ended", got)
 	}
-	// What costs nothing is decided first.
+	// Bindings without a condition are checked first.
 	plain := conditional("plain", "")
 	if err := policy.SetBinding(plain); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := policy.Authorize(t.Context(), mallory, "messaging.topics.consume", scope); err != nil {
-		t.Errorf("a binding without a condition: %v, want it to allow", err)
+		t.Errorf("binding without a condition: %v, want the call to be allowed", err)
 	}
 }

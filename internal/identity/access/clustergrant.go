@@ -7,26 +7,26 @@ import (
 	"freshet/internal/identity"
 )
 
-// ClusterGrant is what a cluster grants to an account by itself, beside the role
-// bindings: to administrators of its tenants, and by permissions on namespaces
-// and topics.
+// ClusterGrant is a grant that a cluster itself makes to an account, in addition to role
+// bindings: to administrators of its tenants, and by permissions on namespaces and topics.
 type ClusterGrant struct {
 	Scope       Scope
 	Permissions []Permission
 }
 
-// ClusterGrants tells what the clusters of an organization grant to one of its
-// accounts, or to a person by identity.UserRole. It fails when a cluster cannot be asked.
+// ClusterGrants returns the grants that the clusters of an organization make.
 type ClusterGrants interface {
+	// GrantsOf returns the grants for an account, or for a user by identity.UserRole. It
+	// returns an error if a cluster does not respond.
 	GrantsOf(organization, account string) ([]ClusterGrant, error)
 }
 
-// AskClusters makes the policy weigh what clusters grant. It is called once,
-// before the policy is used; without it clusters grant nothing.
+// AskClusters sets the source of cluster grants. It must be called before the policy is
+// used. Without it clusters grant nothing.
 func (p *Policy) AskClusters(clusters ClusterGrants) { p.clusters = clusters }
 
-// mayHoldClusterGrants reports whether a principal has all that clusters grant
-// to an account, by roles or by what clusters grant to the principal.
+// mayHoldClusterGrants returns nil if a principal has all permissions that clusters grant
+// to an account, by its own roles or cluster grants.
 func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, account string) error {
 	if p.clusters == nil {
 		return nil
@@ -64,7 +64,7 @@ func coveredByCluster(who *identity.Principal, own []ClusterGrant, perm Permissi
 	})
 }
 
-// encloses reports whether other lies in s.
+// encloses reports whether other is within s.
 func (s *Scope) encloses(other *Scope) bool {
 	for i := range fieldCount {
 		if name := s.field(i); name != "" && name != other.field(i) {

@@ -11,14 +11,14 @@ func TestCountFollowsBindings(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
 	set := func(organization, name, role string) {
-		// some are not valid
+		// the error is ignored, because some bindings are not valid
 		_ = p.SetBinding(access.Binding{Organization: organization, Name: name, RoleKind: "ClusterRole", Role: role})
 	}
 	for i := range 5 {
 		set("acme", strconv.Itoa(i), "org-admin")
 	}
 	set("acme", "0", "org-readonly") // replaced
-	set("acme", "broken", "king")    // grants nothing and is there all the same
+	set("acme", "broken", "king")    // grants nothing, but counts
 	set("globex", "0", "org-admin")
 	p.DeleteBinding("acme", "1", 0)
 	p.DeleteBinding("acme", "1", 0)

@@ -6,20 +6,20 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// kindRole is the kind of an organization's own roles in a binding's roleRef, and
-// of the older names of predefined ones.
+// kindRole is the kind in a binding's roleRef of roles of the organization, and of the
+// legacy names of predefined roles.
 const kindRole = "Role"
 
-// CustomRole is a role that an organization made itself.
+// CustomRole is a role that an organization created.
 type CustomRole struct {
 	Organization string
 	Name         string
 	Description  string
 	Permissions  []Permission
-	Revision     int64 // of the resource; older ones do not replace newer ones; 0 is not compared
+	Revision     int64 // of the resource; an older one does not replace a newer one; 0 is not compared
 }
 
-// compile leaves out permissions that there are no more.
+// compile returns the Role. It ignores permissions that do not exist any more.
 func (r *CustomRole) compile() *Role {
 	role := &Role{Name: r.Name, Description: r.Description}
 	for _, permission := range r.Permissions {
@@ -30,8 +30,8 @@ func (r *CustomRole) compile() *Role {
 	return role
 }
 
-// Reserved reports whether a name is that of a predefined role, today's or an
-// older one: no organization can give it to a role of its own.
+// Reserved reports whether a name is the current or legacy name of a predefined role. An
+// organization cannot use it for its own roles.
 func Reserved(name string) bool {
 	_, predefined := roleIndex[name]
 	_, older := legacyRoles[name]
@@ -40,12 +40,12 @@ func Reserved(name string) bool {
 
 type roleKey struct{ organization, name string }
 
-// ownRoles are the roles of organizations, and the bindings that give them,
-// whether or not the role is there. Policy.mu guards them.
+// ownRoles contains the roles of organizations, and the bindings that refer to such roles,
+// also if the role does not exist. Policy.mu protects it.
 type ownRoles struct {
 	roles  *revision.Map[roleKey, *Role]
-	counts map[string]int // roles per organization
-	given  map[roleKey]map[bindingKey]struct{}
+	counts map[string]int                      // roles per organization
+	given  map[roleKey]map[bindingKey]struct{} // bindings by role
 }
 
 func newOwnRoles() ownRoles {
@@ -56,8 +56,8 @@ func newOwnRoles() ownRoles {
 	}
 }
 
-// moved notes that a binding gives another role, or came (old is nil) or went (next
-// is nil).
+// moved updates the bindings by role when a binding changes from old to next. old is nil
+// for a new binding, next is nil for a deleted one.
 func (o *ownRoles) moved(binding bindingKey, old, next *compiled) {
 	if old != nil && old.form != nil {
 		delete(o.given[old.ref], binding)
@@ -73,8 +73,8 @@ func (o *ownRoles) moved(binding bindingKey, old, next *compiled) {
 	}
 }
 
-// SetRole adds or replaces a role of an organization. Every binding that gives it
-// gives what it is now.
+// SetRole adds or replaces a role of an organization. The change takes effect for every
+// binding that refers to the role.
 func (p *Policy) SetRole(r CustomRole) {
 	role, key := r.compile(), roleKey{r.Organization, r.Name}
 	p.mu.Lock()
@@ -91,8 +91,8 @@ func (p *Policy) SetRole(r CustomRole) {
 	}
 }
 
-// DeleteRole ends a role: its bindings grant nothing any more. The revision (0 if
-// not known) keeps a late SetRole from bringing it back.
+// DeleteRole deletes a role; its bindings grant nothing any more. The revision (0 if it is
+// not known) prevents that a late SetRole brings the role back.
 func (p *Policy) DeleteRole(organization, name string, revision int64) {
 	key := roleKey{organization, name}
 	p.mu.Lock()
@@ -107,8 +107,7 @@ func (p *Policy) DeleteRole(organization, name string, revision int64) {
 	p.regiveLocked(key)
 }
 
-// regiveLocked brings the bindings of a role to what the role is now. It is called
-// with mu held.
+// regiveLocked updates the grants of all bindings that refer to a role.
 func (p *Policy) regiveLocked(key roleKey) {
 	for binding := range p.own.given[key] {
 		known, ok := p.bindings.Get(binding)
@@ -116,13 +115,14 @@ func (p *Policy) regiveLocked(key roleKey) {
 			continue
 		}
 		next := *known
-		_ = p.fillLocked(&next) // without the role it grants nothing
+		_ = p.fillLocked(&next) // an error means that the role does not exist; the binding then grants nothing
 		p.replaceLocked(known, &next)
 		*known = next
 	}
 }
 
-// fillLocked gives a binding the role that it names. It is called with mu held.
+// fillLocked sets the grant of a binding that refers to a role of the organization. It
+// returns an error if the role does not exist.
 func (p *Policy) fillLocked(c *compiled) error {
 	c.grant, c.subjects = nil, nil
 	role, ok := p.own.roles.Get(c.ref)
@@ -147,8 +147,7 @@ func noRole(key roleKey) error {
 		"kind ClusterRole", key.organization, key.name)}
 }
 
-// CheckRole says, as a FieldError, that the role of a binding is not there; nil when
-// it is.
+// CheckRole returns a FieldError if the role of a binding does not exist.
 func (p *Policy) CheckRole(b *Binding) error {
 	role, err := b.predefined()
 	if err != nil || role != nil {
@@ -158,7 +157,7 @@ func (p *Policy) CheckRole(b *Binding) error {
 	return err
 }
 
-// CountRoles counts the roles of an organization.
+// CountRoles returns the number of roles of an organization.
 func (p *Policy) CountRoles(organization string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

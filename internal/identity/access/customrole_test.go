@@ -20,7 +20,7 @@ func custom(name string, revision int64, permissions ...access.Permission) acces
 	}
 }
 
-// gives is a binding to a role of the organization.
+// gives returns a binding to a role of the organization.
 func gives(name, role, account string, where *access.Restriction) access.Binding {
 	b := binding(account, role, where)
 	b.Name, b.RoleKind = name, "Role"
@@ -41,32 +41,32 @@ func TestCustomRolesAreInForceAtOnce(t *testing.T) {
 	var missing *access.FieldError
 	if err := p.SetBinding(gives("b", "shop", "ci", nil)); !errors.As(err, &missing) ||
 		missing.Field != "spec.roleRef.name" {
-		t.Errorf("a binding to no role: %v, want a FieldError of spec.roleRef.name", err)
+		t.Errorf("binding to a missing role: %v, want a FieldError of spec.roleRef.name", err)
 	}
 	expect("without the role", false, false)
 	p.SetRole(custom("shop", 5, produce))
-	expect("when the role came", true, false)
+	expect("after the role was created", true, false)
 	p.SetRole(custom("shop", 7, consume, "no.such.permission"))
-	expect("when the role changed", false, true)
+	expect("after the role changed", false, true)
 	p.SetRole(custom("shop", 6, produce))
-	expect("after late news of the role", false, true)
+	expect("after a late report of the role", false, true)
 	must(t, p.SetBinding(gives("b", "shop", "ci", nil)))
-	expect("after the binding was told again", false, true)
+	expect("after the binding was reported again", false, true)
 	p.DeleteRole(everything.Organization, "shop", 8)
-	expect("when the role went", false, false)
+	expect("after the role was deleted", false, false)
 	p.SetRole(custom("shop", 7, consume))
-	expect("after late news of a role that went", false, false)
+	expect("after a late report of the deleted role", false, false)
 	p.SetRole(custom("shop", 9, produce))
-	expect("when it came back", true, false)
+	expect("after the role was created again", true, false)
 	other := custom("shop", 10, consume)
 	other.Organization = "other"
 	p.SetRole(other)
-	expect("with another organization's role of the name", true, false)
+	expect("with a role of the same name in another organization", true, false)
 	p.DeleteBinding(everything.Organization, "b", 0)
 	p.SetRole(custom("shop", 11, consume))
-	expect("when the binding went", false, false)
+	expect("after the binding was deleted", false, false)
 	if n := p.CountRoles(everything.Organization); n != 1 {
-		t.Errorf("the organization has %d roles, want 1", n)
+		t.Errorf("organization has %d roles, want 1", n)
 	}
 }
 
@@ -79,12 +79,12 @@ func TestBindingThatChangesItsRole(t *testing.T) {
 	must(t, p.SetBinding(gives("b", "two", "ci", nil)))
 	p.SetRole(custom("one", 2, produce, "messaging.topics.delete"))
 	if allowed(t, p, account("ci"), produce, everything) || !allowed(t, p, account("ci"), consume, everything) {
-		t.Error("the binding gives the role that it gave before")
+		t.Error("binding still gives its previous role")
 	}
 	must(t, p.SetBinding(binding("ci", "topic-producer", nil)))
 	p.DeleteRole(everything.Organization, "two", 3)
 	if !allowed(t, p, account("ci"), produce, everything) {
-		t.Error("a binding to a predefined role is gone with another role")
+		t.Error("binding to a predefined role grants nothing after another role was deleted")
 	}
 }
 
@@ -106,22 +106,22 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 		permissions []access.Permission
 		want        bool
 	}{
-		"an administrator":             {boss, access.Permissions(), true},
-		"another's administrator":      {foreign, []access.Permission{produce}, false},
-		"nobody":                       {nil, []access.Permission{produce}, false},
-		"who has it":                   {account("whole"), []access.Permission{produce}, true},
-		"who has some of it":           {account("whole"), []access.Permission{produce, consume}, false},
-		"who has it in places":         {account("part"), []access.Permission{produce}, false},
-		"who has it on condition":      {account("condition"), []access.Permission{produce}, false},
-		"who has nothing":              {account("none"), []access.Permission{produce}, false},
-		"who has nothing, of nothing":  {account("none"), nil, true},
-		"a permission that is unknown": {account("none"), []access.Permission{"no.such.thing"}, true},
+		"administrator":                         {boss, access.Permissions(), true},
+		"administrator elsewhere":               {foreign, []access.Permission{produce}, false},
+		"no principal":                          {nil, []access.Permission{produce}, false},
+		"has the permission":                    {account("whole"), []access.Permission{produce}, true},
+		"has one of two permissions":            {account("whole"), []access.Permission{produce, consume}, false},
+		"has it on some resources":              {account("part"), []access.Permission{produce}, false},
+		"has it on a condition":                 {account("condition"), []access.Permission{produce}, false},
+		"has no permission":                     {account("none"), []access.Permission{produce}, false},
+		"has no permission, for a role of none": {account("none"), nil, true},
+		"unknown permission":                    {account("none"), []access.Permission{"no.such.thing"}, true},
 	} {
 		if err := p.MayDefine(tc.who, custom("r", 1, tc.permissions...)); (err == nil) != tc.want {
 			t.Errorf("%s: %v, want allowed %v", name, err, tc.want)
 		}
 	}
-	// Giving a role needs what is in it, over what the binding reaches.
+	// A binding to a role requires its permissions on the resources of the binding.
 	p.SetRole(custom("r", 1, produce))
 	for name, tc := range map[string]struct {
 		who   string
@@ -129,23 +129,23 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 		where *access.Restriction
 		want  bool
 	}{
-		"who has it":                  {"whole", "r", nil, true},
-		"who has it in places":        {"part", "r", nil, false},
-		"who has it there":            {"part", "r", &access.Restriction{Topic: "orders-1"}, true},
-		"who has nothing":             {"none", "r", nil, false},
-		"a role that is not there":    {"whole", "absent", nil, false},
-		"a predefined one by no name": {"whole", "org-admin", nil, false},
+		"has the permission":             {"whole", "r", nil, true},
+		"has it on some resources":       {"part", "r", nil, false},
+		"has it on the resource":         {"part", "r", &access.Restriction{Topic: "orders-1"}, true},
+		"has no permission":              {"none", "r", nil, false},
+		"missing role":                   {"whole", "absent", nil, false},
+		"predefined role with kind Role": {"whole", "org-admin", nil, false},
 	} {
 		if err := p.MayGrant(account(tc.who), gives("b", tc.role, "victim", tc.where)); (err == nil) != tc.want {
-			t.Errorf("giving, %s: %v, want allowed %v", name, err, tc.want)
+			t.Errorf("MayGrant, %s: %v, want allowed %v", name, err, tc.want)
 		}
 	}
-	// Whoever has the role has its permissions, to hand on as well.
+	// A subject of the role has its permissions, and can grant them.
 	must(t, p.SetBinding(gives("b", "r", "heir", nil)))
 	must(t, p.MayDefine(account("heir"), custom("r2", 1, produce)))
 	must(t, p.MayActAs(account("heir"), everything.Organization, "whole2", false))
 	if p.MayActAs(account("none"), everything.Organization, "heir", false) == nil {
-		t.Error("who has nothing may act as one who has a custom role")
+		t.Error("account without permissions may act as an account with a custom role")
 	}
 	if access.Reserved("r") || !access.Reserved("org-admin") || !access.Reserved("admin") ||
 		!access.Reserved("read-only") {
@@ -153,6 +153,6 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 	}
 	p.DeleteRole(everything.Organization, "r", 2)
 	if p.MayDefine(account("heir"), custom("r2", 1, produce)) == nil {
-		t.Error("a role that is gone is still handed on")
+		t.Error("permissions of a deleted role can still be granted")
 	}
 }

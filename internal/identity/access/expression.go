@@ -11,12 +11,12 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// expressionDepth bounds how deep expressions nest.
+// expressionDepth bounds the nesting of expressions.
 const expressionDepth = 64
 
-// expressions is where bindings' conditions are compiled: the srn variables and
-// the standard library. Variables are declared one by one under dotted names,
-// so a misspelt one is an error when the binding is made, not a silent miss.
+// expressions returns the CEL environment for conditions: the srn variables and the
+// standard library. Each variable is declared with its dotted name, so that a misspelled
+// name is an error when the binding is created and not a condition that never matches.
 var expressions = sync.OnceValues(func() (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(MaxCEL),
@@ -45,7 +45,7 @@ func compileExpression(text string) (*expression, error) {
 		return nil, fmt.Errorf("is not a valid expression: %w", err)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, errors.New("must evaluate to true or false, this one is of type " + ast.OutputType().String())
+		return nil, errors.New("must evaluate to true or false, but its type is " + ast.OutputType().String())
 	}
 	estimate, err := env.EstimateCost(ast, nameSizes{})
 	if err != nil {
@@ -53,7 +53,7 @@ func compileExpression(text string) (*expression, error) {
 	}
 	if estimate.Max > maxExpressionCost {
 		return nil, fmt.Errorf(
-			"may cost %d units to evaluate, limited to %d: compare with fewer names, or use prefixes", estimate.Max,
+			"may cost %d units to evaluate, limited to %d; compare with fewer names, or use prefixes", estimate.Max,
 			maxExpressionCost)
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxExpressionCost))
@@ -63,11 +63,11 @@ func compileExpression(text string) (*expression, error) {
 	return &expression{program}, nil
 }
 
-// matches evaluates the condition for a scope. What the scope leaves open is
-// unknown, not empty: a condition holds only if it holds whatever the open
-// fields are, so that permissions inherit downwards and `srn.tenant != 'x'`
-// does not allow a call about all tenants. Errors, and costs over the limit,
-// are no match, and neither is what the budget has no more room for.
+// matches evaluates the condition for a scope. Empty fields of the scope are unknown
+// values, not empty strings: the condition matches only if it is true for all values of
+// these fields. So permissions are inherited downwards, and `srn.tenant != 'x'` does not
+// allow a call about all tenants. The condition does not match if the evaluation fails,
+// exceeds its cost limit, or the budget is used up.
 func (e *expression) matches(scope *Scope, spending *budget) bool {
 	if !spending.open() {
 		return false
@@ -78,13 +78,13 @@ func (e *expression) matches(scope *Scope, spending *budget) bool {
 			unknown = append(unknown, unknownPatterns[i])
 		}
 	}
-	own := *scope // so that only conditions, not every decision, put a scope on the heap
+	own := *scope // a copy, so that the scope escapes to the heap only for conditions
 	vars, err := interpreter.NewPartialActivation(scopeVariables{&own}, unknown...)
 	if err != nil {
 		return false
 	}
 	out, details, err := e.program.Eval(vars)
-	cost := int64(maxExpressionCost) // of an evaluation that was cut off
+	cost := int64(maxExpressionCost) // for an evaluation that exceeded the limit
 	if details != nil && details.ActualCost() != nil {
 		cost = int64(*details.ActualCost()) //nolint:gosec // bounded by the limit
 	}
@@ -92,7 +92,8 @@ func (e *expression) matches(scope *Scope, spending *budget) bool {
 	return err == nil && out == types.True
 }
 
-// nameSizes estimates for names: nothing here is longer than a restriction's.
+// nameSizes estimates the size of variables: no name is longer than a value of a
+// restriction.
 type nameSizes struct{}
 
 // EstimateSize implements checker.CostEstimator.
@@ -108,7 +109,7 @@ func (nameSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.As
 	return nil
 }
 
-// unknownPatterns has one pattern per field, made once.
+// unknownPatterns contains one pattern per field.
 var unknownPatterns = func() (out [fieldCount]*interpreter.AttributePattern) {
 	for i, variable := range fieldVariables {
 		out[i] = cel.AttributePattern(variable)
@@ -116,7 +117,7 @@ var unknownPatterns = func() (out [fieldCount]*interpreter.AttributePattern) {
 	return out
 }()
 
-// scopeVariables lets expressions read a scope without building a map.
+// scopeVariables is the activation for a scope. It avoids building a map.
 type scopeVariables struct{ scope *Scope }
 
 // ResolveName implements interpreter.Activation.

@@ -76,7 +76,7 @@ func TestFilterHidesWhatMayNotBeSeen(t *testing.T) {
 			foreign := at("public", "orders")
 			foreign.Organization = "other"
 			if !tc.all && f.Allows(foreign) {
-				t.Error("allows another organization")
+				t.Error("filter allows another organization")
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestPolicyUnderConcurrentUse(t *testing.T) {
 				default:
 				}
 				if !allowed(t, policy, account("steady"), "messaging.topics.produce", everything) {
-					t.Error("a steady binding had a gap")
+					t.Error("account was denied while its binding was replaced")
 				}
 			}
 		})

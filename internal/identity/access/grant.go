@@ -6,10 +6,10 @@ import (
 	"freshet/internal/identity"
 )
 
-// escalation is part of every refusal to grant.
-const escalation = "nobody can grant what they do not have"
+// escalation is the reason of denials that prevent privilege escalation.
+const escalation = "a principal can grant only permissions that it has"
 
-// NotToGrant words the denial of a permission that a grant would convey.
+// NotToGrant adds the reason escalation to a denial without a reason.
 func NotToGrant(denial error) error {
 	var denied *Denial
 	if !errors.As(denial, &denied) || denied.Reason != "" {
@@ -20,11 +20,10 @@ func NotToGrant(denial error) error {
 	return &known
 }
 
-// MayGrant reports whether a principal may create or change to this binding:
-// only if it has every permission of the role itself, over all that the binding
-// reaches. Otherwise whoever may write bindings would have every permission. A
-// condition in CEL cannot be compared, so a binding with one counts as reaching
-// the whole organization.
+// MayGrant returns nil if a principal may create this binding or update a binding to it.
+// To prevent privilege escalation, the principal must have every permission of the role on
+// all resources of the binding. CEL conditions cannot be compared, so a binding with a
+// condition counts as a binding for the whole organization.
 func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
 	g, err := b.compile()
 	if err != nil {
@@ -40,9 +39,9 @@ func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
 	return p.mayGrant(who, b.Organization, g)
 }
 
-// MayDefine reports whether a principal may create or change to this role: only if
-// it has every permission of it in the whole organization, for a role says nothing
-// about where it will be given, and may be given already.
+// MayDefine returns nil if a principal may create this role or update a role to it. The
+// principal must have every permission of the role in the whole organization, because
+// bindings can give the role on any resource.
 func (p *Policy) MayDefine(who *identity.Principal, r CustomRole) error {
 	role := r.compile()
 	return p.mayGrant(who, r.Organization, &grant{role: role, set: role.set, any: true})
@@ -68,8 +67,8 @@ func (p *Policy) mayGrant(who *identity.Principal, organization string, wanted *
 	return nil
 }
 
-// covered reports whether one permission of a grant lies within what is had:
-// each alternative of the grant within one of the own.
+// covered reports whether the grants have cover one permission of the wanted grant: each
+// alternative of the wanted grant must be within one grant.
 func covered(have []*grant, permission int, wanted *grant) bool {
 	alternatives := wanted.restrict
 	if wanted.any || wanted.condition != nil {
@@ -100,17 +99,17 @@ func coveredByOne(have []*grant, permission int, wanted []pattern) bool {
 	return false
 }
 
-// MayCreateAdmin reports whether a principal may make an administrator of the
-// organization: only one who has everything in it may.
+// MayCreateAdmin returns nil if a principal may create an administrator of the
+// organization. The principal must have all permissions in the organization.
 func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) error {
 	return p.mayGrant(who, organization,
 		&grant{role: roleIndex["org-admin"], set: roleIndex["org-admin"].set, any: true})
 }
 
-// MayActAs reports whether a principal may hold credentials of an account: make
-// an API key for it, or read its client secret. Who can does what the account
-// can, so this is granting by another way: all of its roles, and all that
-// clusters grant to it. admin says that the account is an administrator.
+// MayActAs returns nil if a principal may have credentials of an account: create an API
+// key for it, or read its client secret. Credentials give the principal all permissions of
+// the account, so it must already have all of them: those of the account's roles and those
+// that clusters grant to it. admin reports whether the account is an administrator.
 func (p *Policy) MayActAs(who *identity.Principal, organization, account string, admin bool) error {
 	if who == nil {
 		return ErrNoPrincipal
@@ -136,10 +135,10 @@ func (p *Policy) MayActAs(who *identity.Principal, organization, account string,
 	return p.mayHoldClusterGrants(who, organization, account)
 }
 
-// MayActAsUser reports whether a principal may decide who a user is: make the object
-// that role bindings name, change its address, or invite somebody to set its
-// password. Who can could be that somebody, so it takes every permission that the
-// user has.
+// MayActAsUser returns nil if a principal may control the sign-in of a user: create the
+// User object, change its e-mail address, or send an invitation to set its password. With
+// these the principal could sign in as the user, so it must have every permission of the
+// user.
 func (p *Policy) MayActAsUser(who *identity.Principal, organization, user string) error {
 	if who == nil {
 		return ErrNoPrincipal

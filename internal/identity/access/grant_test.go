@@ -93,8 +93,8 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 			account("patterns"),
 			binding("x", "topic-producer", in(access.Restriction{Tenant: "t"})), false,
 		},
-		"a condition of one's own is no proof": {account("conditional"), binding("x", "topic-producer", nil), false},
-		"nobody":                               {account("nobody"), binding("x", "schema-reader", nil), false},
+		"the principal has it on a condition": {account("conditional"), binding("x", "topic-producer", nil), false},
+		"nobody":                              {account("nobody"), binding("x", "schema-reader", nil), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 	outside.Organization = "other"
 	for name, who := range map[string]*identity.Principal{"administrator": admin, "org-admin": account("boss")} {
 		if policy.MayGrant(who, outside) == nil {
-			t.Errorf("%s grants in another organization", name)
+			t.Errorf("%s may grant in another organization", name)
 		}
 	}
 	if err := policy.MayGrant(nil, outside); errs.KindOf(err) != errs.Unauthenticated {
@@ -121,12 +121,12 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 	bound := *admin
 	bound.Instance = "prod"
 	if policy.MayGrant(&bound, binding("x", "schema-reader", nil)) == nil {
-		t.Error("a credential of one instance grants in the organization")
+		t.Error("credential of one instance may grant in the organization")
 	}
 }
 
-// TestGrantingNeverWidens is the property behind MayGrant: whoever may grant a
-// role has each of its permissions wherever the binding reaches.
+// TestGrantingNeverWidens checks the property of MayGrant: a principal that may grant a role
+// has each of its permissions on all resources of the binding.
 func TestGrantingNeverWidens(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
@@ -168,7 +168,7 @@ func TestGrantingNeverWidens(t *testing.T) {
 					for _, scope := range scopes {
 						if allowed(t, after, account("fresh"), perm, scope) &&
 							!allowed(t, policy, account(name), perm, scope) {
-							t.Fatalf("%s may grant %s on %v, and so %s on %v that it lacks", name, role.Name,
+							t.Fatalf("%s may grant %s on %v, but lacks %s on %v", name, role.Name,
 								r, perm, scope)
 						}
 					}
@@ -258,14 +258,15 @@ func TestRulesListOwnPermissions(t *testing.T) {
 		t.Errorf("bound administrator: %+v, want one rule in instance prod", got)
 	}
 	if got := policy.Rules(account("local"), access.Scope{Organization: "other"}); got != nil {
-		t.Errorf("elsewhere: %+v, want none", got)
+		t.Errorf("in another organization: %+v, want none", got)
 	}
 	if got := policy.Rules(nil, org); got != nil {
 		t.Errorf("without a principal: %+v, want none", got)
 	}
 }
 
-// TestMayActAsUser: whoever decides who a user is has what the user has.
+// TestMayActAsUser checks that only a principal with all permissions of a user may control
+// the user's sign-in.
 func TestMayActAsUser(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
@@ -282,17 +283,20 @@ func TestMayActAsUser(t *testing.T) {
 			Name: "a", Organization: "acme", ServiceAccount: "a",
 			Admin: true,
 		}, "reader", true},
-		"org-admin":             {account("boss"), "reader", true},
-		"who may less":          {account("worker"), "reader", false},
-		"a user without roles":  {account("worker"), "plain", true},
-		"what a cluster grants": {account("worker"), "granted", false},
+		"org-admin":          {account("boss"), "reader", true},
+		"fewer permissions":  {account("worker"), "reader", false},
+		"user without roles": {account("worker"), "plain", true},
+		"grant of a cluster": {account("worker"), "granted", false},
 		"another organization's": {&identity.Principal{
 			Name: "o", Organization: "other", ServiceAccount: "o",
 			Admin: true,
 		}, "plain", false},
-		"the account of the user's name": {account("reader"), "reader", false},
-		"the user itself":                {&identity.Principal{Name: "r", Organization: "acme", User: "reader"}, "reader", true},
-		"nobody":                         {nil, "plain", false},
+		"account with the user's name": {account("reader"), "reader", false},
+		"the user itself": {
+			&identity.Principal{Name: "r", Organization: "acme", User: "reader"},
+			"reader", true,
+		},
+		"no principal": {nil, "plain", false},
 	} {
 		if err := policy.MayActAsUser(tc.who, "acme", tc.user); (err == nil) != tc.want {
 			t.Errorf("%s: got %v, want allowed %v", name, err, tc.want)
@@ -300,7 +304,7 @@ func TestMayActAsUser(t *testing.T) {
 	}
 }
 
-// userGrants is a cluster that grants something to one person.
+// userGrants is a cluster that makes a grant to one user.
 type userGrants struct{}
 
 func (userGrants) GrantsOf(organization, account string) ([]access.ClusterGrant, error) {

@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// Permissions that callers name in code.
+// Permissions that other packages use.
 const (
-	// ReadCredentials lets a caller see status.privateKeyData of service
-	// accounts. It is apart from reading accounts: who may look at an
-	// administrator's account must not thereby become it, and who holds a key of
-	// an account must not thereby keep it for ever.
+	// ReadCredentials allows reading status.privateKeyData of service accounts. It is
+	// separate from reading accounts: a reader of an administrator's account must not be
+	// able to act as it, and an API key with an expiry must not give access to
+	// credentials without one.
 	ReadCredentials Permission = "cloud.credentials.describe"
-	// ReadAudit lets a caller read audit records of the organization.
+	// ReadAudit allows reading the audit records of the organization.
 	ReadAudit Permission = "cloud.auditrecords.list"
-	// ReadMetrics lets a caller read the metrics of the organization.
+	// ReadMetrics allows reading the metrics of the organization.
 	ReadMetrics Permission = "cloud.metrics.describe"
 )
 
-// group is a set of permissions: one resource and its verbs.
+// group is the permissions of one resource: one for each verb.
 type group struct {
 	service  string
 	resource string
 	verbs    string
 }
 
-// catalogue lists every permission there is. What is not in it no role has.
+// catalogue contains every permission.
 var catalogue = []group{
-	// The resource API: one per kind. manage is writing the status.
+	// The resource API: one entry per kind. manage allows writing the status.
 	{"cloud", "serviceaccounts", "create describe list update delete manage"},
 	{"cloud", "serviceaccountbindings", "create describe list update delete manage"},
 	{"cloud", "users", "create describe list update delete manage"},
@@ -43,25 +43,25 @@ var catalogue = []group{
 	{"cloud", "auditrecords", "list"},
 	{"cloud", "metrics", "describe"},
 	{"cloud", "billing", "describe list update"},
-	// Data planes. manage is granting access and other administration.
+	// Data planes. manage allows granting access and other administration.
 	{"messaging", "tenants", "create describe list update delete manage"},
 	{"messaging", "namespaces", "create describe list update delete manage"},
 	{"messaging", "topics", "create describe list update delete manage produce consume"},
 	{"messaging", "subscriptions", "create describe list update delete manage"},
 	{"messaging", "schemas", "create describe list update delete manage"},
-	// The schema registry: describe reads, create registers, update configures.
+	// The schema registry. describe allows reading, create registering, update configuring.
 	{"schema", "subjects", "create describe list update delete"},
 	{"schema", "mode", "update"},
 }
 
-// permissionSet is a set of the permissions of the catalogue.
+// permissionSet is a bit set of the permissions of the catalogue.
 type permissionSet [3]uint64
 
 func (s *permissionSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s *permissionSet) drop(i int)     { s[i/64] &^= 1 << (i % 64) }
 func (s *permissionSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
-// permissions and permissionIndex are the catalogue, spelt out.
+// permissions is the catalogue as a list, permissionIndex maps a permission to its index.
 var permissions, permissionIndex = spellOut(catalogue)
 
 func spellOut(groups []group) ([]Permission, map[Permission]int) {
@@ -80,7 +80,7 @@ func spellOut(groups []group) ([]Permission, map[Permission]int) {
 	return list, index
 }
 
-// Permissions lists every permission there is.
+// Permissions returns all permissions.
 func Permissions() []Permission { return slices.Clone(permissions) }
 
 // Known reports whether p is in the catalogue.
@@ -89,10 +89,10 @@ func (p Permission) Known() bool {
 	return ok
 }
 
-// ForVerb is the permission that a call of the resource API needs: the verb of
-// the machinery (get, list, watch, create, update, patch, delete,
-// deletecollection) on a resource or subresource. Other verbs, impersonation
-// among them, have none, and the call must be refused.
+// ForVerb returns the permission for a call of the resource API: a Kubernetes verb (get,
+// list, watch, create, update, patch, delete, deletecollection) on a resource or
+// subresource. It returns false for other verbs, such as impersonate; the caller must
+// reject the call.
 func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	var v string
 	switch verb {
@@ -110,7 +110,7 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 		return "", false
 	}
 	if resource == "serviceaccounts" && subresource == "token" && verb == "create" {
-		return "cloud.apikeys.create", true // a token is a key with a short life
+		return "cloud.apikeys.create", true // a token is an API key with a short lifetime
 	}
 	if resource == "serviceaccounts" && subresource == "rotate" && verb == "create" {
 		return "cloud.serviceaccounts.update", true
@@ -124,7 +124,8 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	return Permission("cloud." + resource + "." + v), true
 }
 
-// match expands a pattern of the role table, where * stands for one whole part.
+// match returns the permissions that match a pattern of the role table, in which * matches
+// one part.
 func match(pattern string) permissionSet {
 	var set permissionSet
 	want := strings.Split(pattern, ".")
@@ -141,7 +142,7 @@ func match(pattern string) permissionSet {
 		}
 	}
 	if !matched {
-		panic("access: pattern " + pattern + " of the role table matches nothing")
+		panic("access: pattern " + pattern + " of the role table matches no permission")
 	}
 	return set
 }

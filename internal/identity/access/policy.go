@@ -11,53 +11,53 @@ import (
 	"freshet/internal/base/revision"
 )
 
-// policyShards spreads subjects, so that changing one binding copies a small
-// map and reading never waits.
+// policyShards is the number of maps over which subjects are distributed, so that a change
+// of one binding copies only a small map.
 const policyShards = 256
 
-// Policy holds the bindings of all organizations in memory and answers from
-// them. Bindings are fed by the resource store's write path and by informers;
-// both may repeat themselves and arrive late.
+// Policy contains the role bindings of all organizations in memory and authorizes calls by
+// them. The write path of the resource store and informers report bindings; both may
+// repeat reports, and reports may be late.
 type Policy struct {
 	seed   maphash.Seed
-	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without
+	shards [policyShards]atomic.Pointer[map[subjectKey][]*grant] // written under mu, read without it
 
-	clusters ClusterGrants // nil: they grant nothing; set before the policy is used
+	clusters ClusterGrants // nil: clusters grant nothing; set before the policy is used
 	revision atomic.Uint64 // see Revision
 
-	mu       sync.Mutex // one writer
+	mu       sync.Mutex // protects the fields below and writes to shards
 	bindings *revision.Map[bindingKey, *compiled]
 	counts   map[string]int // bindings per organization
 	own      ownRoles
 }
 
-// tombstonesKept bounds the memory of deleted bindings; late events are seconds
-// old.
+// tombstonesKept bounds the number of tombstones of bindings, and of roles. Late reports
+// are seconds old.
 const tombstonesKept = 1 << 14
 
 type bindingKey struct{ organization, name string }
 
-// subjectKey is who a grant is for.
+// subjectKey identifies the subject of a grant.
 type subjectKey struct {
 	organization string
 	kind         string
 	name         string
 }
 
-// compiled is what the policy knows of a binding: its grant and who has it. The
-// grant of a binding that is not valid, or whose role is not there, is nil.
+// compiled is a binding in the policy: its grant and its subjects. The grant is nil if the
+// binding is not valid or its role does not exist.
 type compiled struct {
 	grant    *grant
 	subjects []subjectKey
 
-	// Of a binding to a role of its organization: what it is without the role.
+	// For a binding to a role of its organization: the role, and grant and subjects
+	// without it.
 	ref   roleKey
 	form  *grant
 	whose []subjectKey
 }
 
-// NewPolicy makes a policy without bindings: only administrators may do
-// anything.
+// NewPolicy returns a policy without bindings: it allows only administrators.
 func NewPolicy() *Policy {
 	p := &Policy{
 		seed:     maphash.MakeSeed(),
@@ -71,9 +71,9 @@ func NewPolicy() *Policy {
 	return p
 }
 
-// SetBinding adds or replaces a binding. A binding that is not valid, or whose role
-// is not there (a FieldError), grants nothing, and its predecessor under the name
-// nothing any more. When the role comes, the binding is in force.
+// SetBinding adds or replaces a binding. It returns a FieldError if the binding is not
+// valid or its role does not exist. Such a binding replaces its predecessor, but grants
+// nothing until the role is created.
 func (p *Policy) SetBinding(b Binding) error {
 	if p.confirm(&b) {
 		return nil
@@ -105,8 +105,8 @@ func (p *Policy) SetBinding(b Binding) error {
 	return err
 }
 
-// confirm notes a binding that is in force as it is. Most of what is fed repeats
-// itself, and compiling a condition takes longer than all the rest.
+// confirm reports whether the binding is unchanged, and stores its revision then. Most
+// reports are repeats, and compiling a condition is the most expensive step.
 func (p *Policy) confirm(b *Binding) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,15 +119,15 @@ func (p *Policy) confirm(b *Binding) bool {
 	return true
 }
 
-// DeleteBinding ends a binding. The revision (0 if not known) keeps a late
-// SetBinding from bringing it back.
+// DeleteBinding deletes a binding. The revision (0 if it is not known) prevents that a late
+// SetBinding brings it back.
 func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := bindingKey{organization, name}
 	old, known := p.bindings.Get(key)
 	if !p.bindings.Delete(key, revision) {
-		return // a younger binding of the same name
+		return // a newer binding has the same name
 	}
 	p.own.moved(key, old, nil)
 	p.replaceLocked(old, &compiled{})
@@ -138,8 +138,8 @@ func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 	}
 }
 
-// subjectKeys lists whom a binding is for, each once. Identity pools are
-// accepted in bindings but nobody signs in through one here.
+// subjectKeys returns the distinct subjects of a binding. It skips identity pools:
+// bindings may contain them, but no principal authenticates through one.
 func (b *Binding) subjectKeys() []subjectKey {
 	var out []subjectKey
 	for _, s := range b.Subjects {
@@ -151,9 +151,9 @@ func (b *Binding) subjectKeys() []subjectKey {
 	return out
 }
 
-// replaceLocked moves subjects from one binding's grant to another's. A subject
-// of both changes over in one step: there is no moment without either. It is
-// called with mu held; old is nil for a binding that was not known.
+// replaceLocked replaces the grants of the binding old with those of next. For a subject
+// of both, the change is atomic: it always has one of the grants. old is nil for a new
+// binding.
 func (p *Policy) replaceLocked(old, next *compiled) {
 	edits := make(map[*atomic.Pointer[map[subjectKey][]*grant]][]subjectKey)
 	touch := func(c *compiled) {
@@ -187,40 +187,42 @@ func (p *Policy) replaceLocked(old, next *compiled) {
 	p.revision.Add(1)
 }
 
-// Revision moves when what bindings and roles grant has changed: who keeps a
-// decision asks for it before deciding, and decides again once it has moved.
+// Revision returns a number that changes with every change of bindings and roles. A caller
+// that caches a decision must read it before the decision, and decide again when it has
+// changed.
 func (p *Policy) Revision() uint64 { return p.revision.Load() }
 
 func (p *Policy) shard(s subjectKey) *atomic.Pointer[map[subjectKey][]*grant] {
 	return &p.shards[maphash.String(p.seed, s.name)%policyShards]
 }
 
-// grants returns what a subject was granted.
+// grants returns the grants of a subject.
 func (p *Policy) grants(s subjectKey) []*grant {
 	return (*p.shard(s).Load())[s]
 }
 
-// Count counts the bindings of an organization, in force or not.
+// Count returns the number of bindings of an organization, including those that are not
+// valid.
 func (p *Policy) Count(organization string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts[organization]
 }
 
-// How many bindings may name one subject, and how many of them with a condition:
-// every decision about the subject goes through them.
+// Maximum number of bindings per subject, and of those with a condition. Every decision
+// about the subject checks all of them.
 const (
 	maxPerSubject           = 500
 	maxConditionsPerSubject = 50
 )
 
-// MayAdd reports whether the subjects of a binding can take one more.
+// MayAdd returns an error if a subject of the binding has too many bindings.
 func (p *Policy) MayAdd(b *Binding) error {
 	for _, s := range b.subjectKeys() {
 		total, conditions := 0, 0
 		for _, g := range p.grants(s) {
 			if g.binding == b.Name {
-				continue // it is replaced
+				continue // the binding replaces it
 			}
 			total++
 			if g.condition != nil {

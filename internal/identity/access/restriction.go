@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Restriction narrows a binding to the resources it names; an empty field means
-// any. A value is a name, a prefix followed by *, or, for a topic,
-// allPartition('name'), which is the topic and its partitions.
+// Restriction limits a binding to some resources. An empty field matches any value. A
+// value is a name, a prefix followed by *, or for a topic allPartition('name'), which
+// matches the topic and its partitions.
 type Restriction struct {
 	Organization   string
 	Instance       string
@@ -35,7 +35,7 @@ func (r *Restriction) field(i int) string {
 	return scope.field(i)
 }
 
-// String prints the restriction as a path of patterns.
+// String returns the restriction as a path of patterns.
 func (r Restriction) String() string {
 	var parts []string
 	for i := range fieldCount {
@@ -49,7 +49,7 @@ func (r Restriction) String() string {
 	return strings.Join(parts, "/")
 }
 
-// patternKind is how a value of a restriction is compared.
+// patternKind is the kind of comparison of a pattern.
 type patternKind uint8
 
 const (
@@ -70,7 +70,7 @@ const (
 	partitionSuffix     = "-partition-"
 )
 
-// errNoSuchExpression names what can be written.
+// errNoSuchExpression is the error for a value that is not a valid pattern.
 var errNoSuchExpression = errors.New("is not a name, prefix* or allPartition('topic')")
 
 func compileRestriction(r *Restriction) ([]pattern, error) {
@@ -99,7 +99,7 @@ func parsePattern(field int, value string) (pattern, error) {
 			return pattern{}, errNoSuchExpression
 		}
 		if field != fieldTopic {
-			return pattern{}, errors.New("cannot be an allPartition expression: only a topic has partitions")
+			return pattern{}, errors.New("cannot be an allPartition expression, because only a topic has partitions")
 		}
 		return pattern{field, patternPartitions, name}, nil
 	}
@@ -118,7 +118,7 @@ func parsePattern(field int, value string) (pattern, error) {
 	return pattern{field, patternExact, value}, nil
 }
 
-// unquote takes 'name' or "name" apart.
+// unquote returns the name in 'name' or "name".
 func unquote(s string) (string, bool) {
 	if len(s) < 3 || (s[0] != '\'' && s[0] != '"') || s[len(s)-1] != s[0] {
 		return "", false
@@ -127,8 +127,8 @@ func unquote(s string) (string, bool) {
 	return name, !strings.ContainsAny(name, `'"()*\`)
 }
 
-// matches compares with a name. An empty one is a call about something larger
-// than the restriction allows: no match.
+// matches compares the pattern with a name. An empty name does not match, because the call
+// is then about a larger resource than the pattern.
 func (p *pattern) matches(name string) bool {
 	if name == "" {
 		return false
@@ -144,7 +144,7 @@ func (p *pattern) matches(name string) bool {
 	}
 }
 
-// isPartition accepts -partition-<number>, written as partitions are.
+// isPartition reports whether a suffix is -partition-<number> without leading zeros.
 func isPartition(suffix string) bool {
 	digits, ok := strings.CutPrefix(suffix, partitionSuffix)
 	if !ok || digits == "" || len(digits) > 10 || (digits[0] == '0' && digits != "0") {
@@ -158,7 +158,7 @@ func isPartition(suffix string) bool {
 	return true
 }
 
-// covers reports whether everything that other matches, p matches too.
+// covers reports whether p matches every name that other matches.
 func (p *pattern) covers(other *pattern) bool {
 	switch {
 	case *p == *other:
@@ -171,7 +171,7 @@ func (p *pattern) covers(other *pattern) bool {
 	return false
 }
 
-// matchAll compares a compiled restriction with a scope.
+// matchAll reports whether all patterns of a restriction match a scope.
 func matchAll(patterns []pattern, scope *Scope) bool {
 	for i := range patterns {
 		if !patterns[i].matches(scope.field(patterns[i].field)) {
@@ -181,7 +181,7 @@ func matchAll(patterns []pattern, scope *Scope) bool {
 	return true
 }
 
-// mayMatchWithin reports whether something beneath scope could match.
+// mayMatchWithin reports whether something within scope could match.
 func mayMatchWithin(patterns []pattern, scope *Scope) bool {
 	for i := range patterns {
 		if name := scope.field(patterns[i].field); name != "" && !patterns[i].matches(name) {
@@ -191,7 +191,7 @@ func mayMatchWithin(patterns []pattern, scope *Scope) bool {
 	return true
 }
 
-// coversAll reports whether a narrower restriction lies wholly within p.
+// coversAll reports whether the restriction narrow is within the restriction wide.
 func coversAll(wide, narrow []pattern) bool {
 	for i := range wide {
 		covered := false

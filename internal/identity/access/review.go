@@ -4,18 +4,18 @@ import (
 	"freshet/internal/identity"
 )
 
-// Rule is one line of a self-review: permissions, and where they hold.
+// Rule is one entry of a review: permissions, and the resources to which they apply.
 type Rule struct {
 	By           By
 	Role         string
 	Binding      string
 	Permissions  []Permission
-	Restrictions []Restriction // one of them; none means all of the organization
+	Restrictions []Restriction // alternatives; empty means the whole organization
 	CEL          string
 }
 
-// Rules lists what a principal may do beneath a scope, so that a console can
-// grey out the rest. Rules that cannot reach the scope are left out.
+// Rules returns the permissions of a principal within a scope, so that a console can
+// disable the other actions. It skips rules that cannot apply within the scope.
 func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
 	if who == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
 	return rules
 }
 
-// bound is the restriction that a credential itself brings.
+// bound returns the restriction of a credential that is limited to an instance.
 func bound(who *identity.Principal) []Restriction {
 	if who.Instance == "" {
 		return nil
@@ -66,14 +66,15 @@ func bound(who *identity.Principal) []Restriction {
 	return []Restriction{{Instance: who.Instance}}
 }
 
-// SubjectRule is what somebody may do.
+// SubjectRule is a rule with its subject.
 type SubjectRule struct {
 	Subject Subject
 	Rule
 }
 
-// RulesBeneath lists what the role bindings of an organization grant beneath a scope
-// of it, to whom, at most so many. It is for callers who may see role bindings.
+// RulesBeneath returns the rules that role bindings grant within a scope, with their
+// subjects, up to a limit. complete is false if there are more. Only callers that may read
+// role bindings may see the result.
 func (p *Policy) RulesBeneath(scope Scope, limit int) (rules []SubjectRule, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// TestRevisionMovesWithEveryChange: whoever remembers a decision has to hear of
-// everything that may change it.
+// TestRevisionMovesWithEveryChange checks that every change that may affect a cached
+// decision changes the revision.
 func TestRevisionMovesWithEveryChange(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
@@ -15,7 +15,7 @@ func TestRevisionMovesWithEveryChange(t *testing.T) {
 		Organization: "acme", Name: "b", RoleKind: "Role", Role: "own",
 		Subjects: []access.Subject{{Kind: access.SubjectServiceAccount, Name: "a"}},
 	}
-	_ = p.SetBinding(binding) // its role comes later
+	_ = p.SetBinding(binding) // its role is created later
 	role := access.CustomRole{
 		Organization: "acme", Name: "own",
 		Permissions: []access.Permission{"messaging.topics.produce"},
@@ -24,20 +24,19 @@ func TestRevisionMovesWithEveryChange(t *testing.T) {
 		name   string
 		change func()
 	}{
-		{"a role comes", func() { p.SetRole(role) }},
-		{"a role changes", func() {
+		{"role created", func() { p.SetRole(role) }},
+		{"role changed", func() {
 			role.Permissions = []access.Permission{"messaging.topics.consume"}
-			p.SetRole(
-				role)
+			p.SetRole(role)
 		}},
-		{"a role goes", func() { p.DeleteRole("acme", "own", 0) }},
-		{"a binding goes", func() { p.DeleteBinding("acme", "b", 0) }},
-		{"a binding comes", func() { _ = p.SetBinding(binding) }},
+		{"role deleted", func() { p.DeleteRole("acme", "own", 0) }},
+		{"binding deleted", func() { p.DeleteBinding("acme", "b", 0) }},
+		{"binding created", func() { _ = p.SetBinding(binding) }},
 	} {
 		before := p.Revision()
 		step.change()
 		if got := p.Revision(); got == before {
-			t.Errorf("%s: got revision %d again, want another", step.name, got)
+			t.Errorf("%s: revision is still %d, want another", step.name, got)
 		}
 	}
 }

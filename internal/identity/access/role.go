@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// Level is the size of thing a role is meant for.
+// Level is the type of resource for which a role is intended.
 type Level string
 
-// The levels of the predefined roles.
+// Levels of the predefined roles.
 const (
 	LevelOrganization Level = "organization"
 	LevelInstance     Level = "instance"
@@ -18,8 +18,8 @@ const (
 	LevelSubject      Level = "subject"
 )
 
-// Role is a list of permissions under a name: a predefined one, or one of an
-// organization (customrole.go), which has no level. It is never changed.
+// Role is a named set of permissions: a predefined role, or a role of an organization
+// (customrole.go), which has no level. It is immutable.
 type Role struct {
 	Name        string
 	Level       Level
@@ -27,14 +27,14 @@ type Role struct {
 	set         permissionSet
 }
 
-// Pieces that several roles are made of. Patterns are SERVICE.RESOURCE.VERB,
-// where * is any part and | separates alternatives; a leading - takes away.
+// Patterns that several roles share. A pattern is SERVICE.RESOURCE.VERB, in which *
+// matches any part and | separates alternatives. A leading - removes permissions.
 const (
 	readCloud     = "cloud.*.describe|list -cloud.credentials.* -cloud.auditrecords.* -cloud.billing.*"
 	readInstance  = "cloud.messaginginstances|messagingclusters.describe|list cloud.pools|poolmembers.describe|list"
 	readCluster   = "cloud.messagingclusters.describe|list"
 	readMessaging = "messaging.*.describe|list schema.*.describe|list"
-	// not manage elsewhere: that is granting access
+	// manage only for subscriptions, because on other resources it allows granting access
 	operate      = "messaging.*.update messaging.subscriptions.manage schema.*.update"
 	allMessaging = "messaging.*.* schema.*.*"
 	inTenant     = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.*"
@@ -42,10 +42,9 @@ const (
 	metrics      = "cloud.metrics.describe"
 )
 
-// roleTable is the whole of the predefined roles
-// (docs/spec/resources.md#roles): owner does everything on its level and
-// beneath it, operator reads and changes settings but neither creates, deletes
-// nor touches messages, readonly reads.
+// roleTable contains the predefined roles (docs/spec/resources.md#roles). An owner may do
+// everything on its level and below. An operator may read and change settings, but not
+// create, delete, produce or consume. A readonly role may read.
 var roleTable = []struct {
 	name        string
 	level       Level
@@ -69,7 +68,8 @@ var roleTable = []struct {
 	{
 		"account-admin", LevelOrganization,
 		"Manages service accounts, API keys, users, roles and role bindings; may hand out only what it has itself.",
-		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|roles|rolebindings.create|describe|list|update|delete " +
+		"cloud.serviceaccounts|serviceaccountbindings|users|apikeys|roles|rolebindings." +
+			"create|describe|list|update|delete " +
 			"cloud.credentials.describe cloud.clusterroles|pools|poolmembers.describe|list",
 	},
 	{
@@ -138,7 +138,8 @@ var roleTable = []struct {
 	},
 	{
 		"topic-consumer", LevelTopic, "Consumes from a topic, with subscriptions of its own.",
-		"messaging.topics.describe|list|consume messaging.subscriptions.create|describe|list messaging.schemas.describe|list",
+		"messaging.topics.describe|list|consume messaging.subscriptions.create|describe|list " +
+			"messaging.schemas.describe|list",
 	},
 	{
 		"schema-owner", LevelSubject, "Everything about a subject: registers, configures and deletes.",
@@ -158,8 +159,8 @@ var roleTable = []struct {
 	},
 }
 
-// legacyRoles are names of an older generation that existing tools still bind,
-// with kind Role.
+// legacyRoles maps legacy names to predefined roles. Existing tools use the legacy names
+// in bindings, with kind Role.
 var legacyRoles = map[string]string{
 	"admin":        "org-admin",
 	"read-only":    "org-readonly",
@@ -192,12 +193,12 @@ func buildRoles() ([]*Role, map[string]*Role) {
 	return list, index
 }
 
-// Roles lists the predefined roles, the widest first. They are constants: do
-// not change the slice.
+// Roles returns the predefined roles, from the organization level down. Callers must not
+// change the slice.
 func Roles() []*Role { return roles }
 
-// FindRole finds the predefined role that a binding's roleRef names: by kind
-// ClusterRole, or an older name by kind Role.
+// FindRole returns the predefined role of a binding's roleRef: by its name with kind
+// ClusterRole, or by its legacy name with kind Role.
 func FindRole(kind, name string) (*Role, bool) {
 	switch kind {
 	case "ClusterRole":
@@ -214,7 +215,7 @@ func FindRole(kind, name string) (*Role, bool) {
 	return role, ok
 }
 
-// Permissions lists what the role allows.
+// Permissions returns the permissions of the role.
 func (r *Role) Permissions() []Permission {
 	var out []Permission
 	for i, p := range permissions {

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata instead of comparing with it")
 
-// TestRoleMatrix asks the policy, not the table: every predefined role, bound to
-// an account, against every permission.
+// TestRoleMatrix checks every predefined role, bound to an account, against every
+// permission with Authorize, and compares the matrix with testdata.
 func TestRoleMatrix(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -42,7 +42,7 @@ func TestRoleMatrix(t *testing.T) {
 			_, err := policy.Authorize(context.Background(), account(name), perm, everything)
 			if role, _ := access.FindRole("ClusterRole", name); slices.Contains(role.Permissions(),
 				perm) != (err == nil) {
-				t.Errorf("role %s lists %s: %v, the policy allows it: %v; want the same", name, perm,
+				t.Errorf("role %s contains %s: %v, Authorize allows it: %v; want the same", name, perm,
 					err != nil, err == nil)
 			}
 			if err == nil {
@@ -67,7 +67,7 @@ func golden(t *testing.T, name string, got []byte) {
 	want, err := os.ReadFile(path)
 	must(t, err)
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run with -update and read the difference. Got:\n%s\nWant:\n%s", path, got, want)
+		t.Errorf("%s differs; run with -update and check the difference. Got:\n%s\nWant:\n%s", path, got, want)
 	}
 }
 
@@ -96,7 +96,7 @@ func binding(subject, role string, restriction *access.Restriction) access.Bindi
 	}
 }
 
-// TestRoleSanity states in words what must be so, whatever the table says.
+// TestRoleSanity checks rules that every version of the role table must follow.
 func TestRoleSanity(t *testing.T) {
 	t.Parallel()
 	writes := func(p access.Permission) bool {
@@ -129,9 +129,9 @@ func TestRoleSanity(t *testing.T) {
 				t.Errorf("%s may %s", role.Name, p)
 			case strings.HasSuffix(role.Name, "-operator") && strings.HasSuffix(string(p), ".manage") &&
 				p != "messaging.subscriptions.manage":
-				t.Errorf("%s may %s, and so grant itself messages", role.Name, p)
+				t.Errorf("%s may %s, so it could grant itself access to messages", role.Name, p)
 			case accounts(p) && writes(p) && !wide && role.Name != "account-admin":
-				t.Errorf("%s may %s: only org-admin and account-admin manage accounts and bindings", role.Name, p)
+				t.Errorf("%s may %s, but only org-admin and account-admin manage accounts and bindings", role.Name, p)
 			case p == access.ReadCredentials && !wide && role.Name != "account-admin":
 				t.Errorf("%s may read credentials", role.Name)
 			case p == access.ReadAudit && !wide:
@@ -141,7 +141,7 @@ func TestRoleSanity(t *testing.T) {
 			case strings.HasPrefix(string(p), "cloud.") &&
 				(role.Level == access.LevelTenant || role.Level == access.LevelTopic ||
 					role.Level == access.LevelSubject || role.Level == access.LevelNamespace):
-				t.Errorf("%s may %s, far above its level", role.Name, p)
+				t.Errorf("%s may %s, which is above its level", role.Name, p)
 			case role.Level == access.LevelSubject && !strings.HasPrefix(string(p), "schema."):
 				t.Errorf("%s may %s", role.Name, p)
 			case p == "messaging.tenants.create" && role.Level == access.LevelTenant:
@@ -150,7 +150,7 @@ func TestRoleSanity(t *testing.T) {
 		}
 	}
 	if n := len(access.Permissions()); n != len(slices.Compact(access.Permissions())) {
-		t.Errorf("%d permissions, %d without repeats; want as many", n, len(slices.Compact(access.Permissions())))
+		t.Errorf("%d permissions, %d distinct; want no duplicates", n, len(slices.Compact(access.Permissions())))
 	}
 }
 
@@ -179,7 +179,7 @@ func TestFindRole(t *testing.T) {
 		{"Role", ""},
 	} {
 		if _, ok := access.FindRole(bad[0], bad[1]); ok {
-			t.Errorf("FindRole%q found a role, want none", bad)
+			t.Errorf("FindRole%q returns a role, want none", bad)
 		}
 	}
 }

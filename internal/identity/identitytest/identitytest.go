@@ -1,6 +1,6 @@
-// Package identitytest gives tests of the surfaces a working identity system in
-// one call: real keys, real tokens, everything in memory but the key file. It
-// is imported by tests only.
+// Package identitytest creates a working identity system for tests of the surfaces, with
+// real keys and real tokens. Everything is in memory except for the key file. Only tests
+// import it.
 package identitytest
 
 import (
@@ -13,8 +13,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// IssuerURL is the address of every World's issuer, and the audience of its
-// resource API.
+// IssuerURL is the URL of every World's issuer, and the audience of its resource API.
 const IssuerURL = "http://127.0.0.1:8080"
 
 // World is an identity system.
@@ -29,7 +28,7 @@ type World struct {
 	t     testing.TB
 }
 
-// New makes a World that ends with the test.
+// New returns a World that exists until the end of the test.
 func New(t testing.TB) *World {
 	t.Helper()
 	sealer, err := identity.OpenSealer(filepath.Join(t.TempDir(), "seal.key"))
@@ -77,7 +76,7 @@ func (w *World) Account(organization, name string,
 	return &account, credentials
 }
 
-// Token issues an access token for an hour.
+// Token issues an access token with a lifetime of one hour.
 func (w *World) Token(account *identity.Account, audience string) string {
 	w.t.Helper()
 	token, _, err := w.Issuer.AccessToken(account, time.Hour, audience)
@@ -87,8 +86,8 @@ func (w *World) Token(account *identity.Account, audience string) string {
 	return token.Reveal()
 }
 
-// Key issues an API key without expiry; an empty instance makes it good for the
-// whole organization.
+// Key issues an API key without expiry. Without an instance, the key is for the whole
+// organization.
 func (w *World) Key(account *identity.Account, instance string) (identity.Key, string) {
 	w.t.Helper()
 	key, token, err := w.Issuer.APIKey(identity.KeyRequest{
@@ -102,8 +101,7 @@ func (w *World) Key(account *identity.Account, instance string) (identity.Key, s
 	return key, token.Reveal()
 }
 
-// RotateKeys rotates the signing keys as another replica does whose keys are due,
-// and lets this one know.
+// RotateKeys rotates the signing keys as another replica and refreshes w.Keys.
 func (w *World) RotateKeys() {
 	w.t.Helper()
 	ctx := context.Background()
@@ -119,8 +117,8 @@ func (w *World) RotateKeys() {
 	}
 }
 
-// Store is an identity.KeyStore in memory. Several keyrings may share one, as
-// replicas share etcd.
+// Store is an identity.KeyStore in memory. Several keyrings may share one, in the same way
+// as replicas share etcd.
 type Store struct {
 	mu       sync.Mutex
 	data     []byte

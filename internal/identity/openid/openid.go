@@ -1,9 +1,13 @@
-// Package openid asks an OpenID provider elsewhere who somebody is: authorization
-// code with state, nonce and PKCE, and an address that the provider has verified
-// (docs/spec/signin.md#provider).
+// Package openid signs people in at an external OpenID provider: authorization code flow
+// with state, nonce and PKCE (docs/spec/signin.md#provider).
 //
-// It knows nothing of users and sessions: what it returns is an e-mail address that
-// the provider vouches for, and signinapi decides whose that is.
+// It returns an e-mail address that the provider has verified. It does not know users and
+// sessions; internal/surfaces/signinapi finds the user of the address.
+//
+// # Locks
+//
+// Provider.mu protects the discovered endpoints and keys. It is held during the discovery
+// request, so that only one such request runs.
 package openid
 
 import (
@@ -24,22 +28,22 @@ import (
 	"freshet/internal/identity"
 )
 
-// Options says where the provider is and who we are to it.
+// Options configures the provider and this server's registration there.
 type Options struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret identity.Secret
 	RedirectURL  string
-	Domains      []string // of addresses that it may vouch for; none: of all
+	Domains      []string // e-mail domains that are accepted; empty accepts all
 	Client       *http.Client
 }
 
-// Provider is a provider elsewhere. It is asked where its endpoints are when it is
-// first needed: one that is down does not keep the server from starting.
+// Provider is an external OpenID provider. It discovers the endpoints at the first use, so
+// that the server starts even if the provider is down.
 type Provider struct {
 	opts Options
 
-	mu    sync.Mutex // guards known; held over the discovery
+	mu    sync.Mutex // protects the field below; held during discovery
 	known *known
 }
 
@@ -48,17 +52,18 @@ type known struct {
 	verifier *oidc.IDTokenVerifier
 }
 
-// The refusals of a sign-in.
+// Errors of a sign-in.
 var (
-	ErrUnavailable = errs.New(errs.Unavailable, "the OpenID provider does not answer: try again later")
-	ErrNotProven   = errs.New(errs.Unauthenticated, "the OpenID provider did not confirm who you are: begin again")
+	ErrUnavailable = errs.New(errs.Unavailable, "OpenID provider does not respond; try again later")
+	ErrNotProven   = errs.New(errs.Unauthenticated, "OpenID provider did not confirm your identity; start again")
 	ErrNoEmail     = errs.New(errs.Denied,
-		"the OpenID provider does not vouch for an e-mail address of yours that this server accepts")
+		"OpenID provider did not return a verified e-mail address that this server accepts")
 )
 
+// patience is the timeout of requests to the provider.
 const patience = 10 * time.Second
 
-// New makes a provider; nothing is asked yet.
+// New returns a provider. It sends no request.
 func New(opts Options) *Provider {
 	if opts.Client == nil {
 		opts.Client = &http.Client{Timeout: patience}
@@ -66,7 +71,7 @@ func New(opts Options) *Provider {
 	return &Provider{opts: opts}
 }
 
-// Trusts says whether the provider may vouch for an address.
+// Trusts reports whether the domain of an e-mail address is accepted from the provider.
 func (p *Provider) Trusts(email string) bool {
 	_, domain, ok := strings.Cut(email, "@")
 	if !ok {
@@ -76,14 +81,15 @@ func (p *Provider) Trusts(email string) bool {
 		slices.ContainsFunc(p.opts.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
 }
 
-// Login is what the browser keeps between going to the provider and coming back.
+// Login is the state that the browser keeps while it is at the provider.
 type Login struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Begin returns where to send a browser, and what it has to bring back.
+// Begin returns the URL of the provider to which to redirect the browser, and the state for
+// Finish.
 func (p *Provider) Begin(ctx context.Context) (string, Login, error) {
 	k, err := p.discover(ctx)
 	if err != nil {
@@ -97,8 +103,8 @@ func (p *Provider) Begin(ctx context.Context) (string, Login, error) {
 		nil
 }
 
-// Finish exchanges the code that a browser has brought, and returns the address that
-// the provider vouches for.
+// Finish exchanges the authorization code and returns the e-mail address that the provider
+// has verified.
 func (p *Provider) Finish(ctx context.Context, login Login, state, code string) (email string, err error) {
 	if login.State == "" || subtle.ConstantTimeCompare([]byte(login.State), []byte(state)) != 1 || code == "" {
 		return "", ErrNotProven
@@ -142,7 +148,7 @@ func (p *Provider) Finish(ctx context.Context, login Login, state, code string) 
 	return claims.Email, nil
 }
 
-// verified is true, also as text: some providers write it so.
+// verified is a JSON boolean that may also be a string, because some providers send one.
 type verified bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -152,15 +158,15 @@ func (v *verified) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// discover finds the provider's endpoints and keys, once.
+// discover returns the provider's endpoints and keys. It requests them once.
 func (p *Provider) discover(ctx context.Context) (*known, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known != nil {
 		return p.known, nil
 	}
-	// The provider keeps the context for fetching keys later, so it must not end
-	// with this request; the client has a timeout of its own.
+	// The provider uses the context later for fetching keys, so it must not be canceled
+	// with this request. The HTTP client has a timeout.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.opts.Client), p.opts.Issuer)
 	if err != nil {
 		return nil, errs.Newf(errs.Unavailable, "%w: %v", ErrUnavailable, err)

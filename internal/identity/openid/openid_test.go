@@ -18,14 +18,14 @@ import (
 	"freshet/test/tally"
 )
 
-// provider says whatever a test wants it to; a real one is in test/clients/dex.
+// provider is a fake OpenID provider; test/clients/dex tests a real one.
 type provider struct {
 	t      *testing.T
 	url    string
 	key    *rsa.PrivateKey
-	signs  *rsa.PrivateKey // what it signs with; key unless it lies
+	signs  *rsa.PrivateKey // the signing key; key unless the test forges tokens
 	claims map[string]any
-	form   url.Values // of the last exchange
+	form   url.Values // of the last token request
 }
 
 func newProvider(t *testing.T) *provider {
@@ -103,8 +103,7 @@ func (p *provider) client() *openid.Provider {
 	})
 }
 
-// TestAttackVouching has a provider, or somebody between, say what must not be
-// believed.
+// TestAttackVouching checks that Finish rejects forged and invalid responses of a provider.
 func TestAttackVouching(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -112,12 +111,15 @@ func TestAttackVouching(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(c map[string]any, p *provider)
 		state  string // "" for the right one
-		want   error  // nil: it is to be believed
+		want   error  // nil: Finish must accept it
 	}{
-		"as it should be":   {func(map[string]any, *provider) {}, "", nil},
-		"verified, as text": {func(c map[string]any, _ *provider) { c["email_verified"] = "true" }, "", nil},
-		"not verified":      {func(c map[string]any, _ *provider) { c["email_verified"] = false }, "", openid.ErrNoEmail},
-		"verified is not said": {
+		"valid":               {func(map[string]any, *provider) {}, "", nil},
+		"verified, as string": {func(c map[string]any, _ *provider) { c["email_verified"] = "true" }, "", nil},
+		"not verified": {
+			func(c map[string]any, _ *provider) { c["email_verified"] = false }, "",
+			openid.ErrNoEmail,
+		},
+		"email_verified is missing": {
 			func(c map[string]any, _ *provider) { delete(c, "email_verified") }, "",
 			openid.ErrNoEmail,
 		},
@@ -126,7 +128,7 @@ func TestAttackVouching(t *testing.T) {
 			func(c map[string]any, _ *provider) { c["email"] = "ann@evil.example" }, "",
 			openid.ErrNoEmail,
 		},
-		"a domain that ends so": {
+		"a domain with the same end": {
 			func(c map[string]any, _ *provider) { c["email"] = "ann@evil-example.com" }, "",
 			openid.ErrNoEmail,
 		},
@@ -144,11 +146,10 @@ func TestAttackVouching(t *testing.T) {
 			func(c map[string]any, _ *provider) { c["iss"] = "https://evil.example" }, "",
 			openid.ErrNotProven,
 		},
-		"too old": {func(c map[string]any,
-			_ *provider,
-		) {
-			c["exp"] = time.Now().Add(-time.Hour).Unix()
-		}, "", openid.ErrNotProven},
+		"expired": {
+			func(c map[string]any, _ *provider) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, "",
+			openid.ErrNotProven,
+		},
 		"another key": {func(_ map[string]any, p *provider) {
 			other, err := rsa.GenerateKey(rand.Reader, 2048)
 			if err != nil {
@@ -167,7 +168,7 @@ func TestAttackVouching(t *testing.T) {
 		at, err := url.Parse(address)
 		if err != nil || at.Query().Get("code_challenge_method") != "S256" || at.Query().Get("state") != login.State ||
 			at.Query().Get("nonce") != login.Nonce {
-			t.Fatalf("%s: the browser is sent to %s, want state, nonce and S256", name, address)
+			t.Fatalf("%s: browser is redirected to %s, want state, nonce and S256", name, address)
 		}
 		p.signs = p.key
 		p.claims = map[string]any{
@@ -183,7 +184,7 @@ func TestAttackVouching(t *testing.T) {
 		email, err := client.Finish(t.Context(), login, state, "code")
 		if tc.want == nil {
 			if err != nil || email != "Ann@example.com" || p.form.Get("code_verifier") != login.Verifier {
-				t.Errorf("%s: got %q, %v, want the address", name, email, err)
+				t.Errorf("%s: got %q, %v, want the e-mail address", name, email, err)
 			}
 			continue
 		}
@@ -193,7 +194,7 @@ func TestAttackVouching(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %v", name, email, err, tc.want)
 		}
 	}
-	tally.Attack(t, "be vouched for as somebody else", attempts, successes)
+	tally.Attack(t, "sign in as another user with a forged provider response", attempts, successes)
 }
 
 func TestProviderThatIsDown(t *testing.T) {
@@ -204,6 +205,6 @@ func TestProviderThatIsDown(t *testing.T) {
 		t.Errorf("got %v, want %v", err, openid.ErrUnavailable)
 	}
 	if !client.Trusts("a@b.c") || client.Trusts("nobody") {
-		t.Error("without domains every address is trusted, and nothing else")
+		t.Error("without domains Trusts must accept every e-mail address, and only those")
 	}
 }

@@ -1,9 +1,10 @@
-// Package passkey speaks WebAuthn: what a browser is asked for so that a device makes
-// or uses a passkey, and whether its answer is good (docs/spec/signin.md#passkeys).
+// Package passkey implements the server side of WebAuthn: it creates the options for a
+// browser to create or use a passkey, and verifies the browser's response
+// (docs/spec/signin.md#passkeys).
 //
-// It keeps nothing: who has which passkeys is signin's, and what a browser takes along
-// from the question to the answer is sealed by signinapi. The checks are those of
-// github.com/go-webauthn/webauthn; what they are held to is decided here.
+// It stores nothing: package signin stores the passkeys of users, and
+// internal/surfaces/signinapi encrypts the state between request and response. The library
+// github.com/go-webauthn/webauthn does the checks; this package configures it.
 package passkey
 
 import (
@@ -21,39 +22,40 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// patience is how long a browser waits for a person.
+// patience is the timeout of a WebAuthn ceremony in the browser.
 const patience = 10 * time.Minute
 
-// errAnswer says that a browser has sent something that is not an answer to the
-// question. What exactly is in what it wraps, for the log.
-var errAnswer = errs.New(errs.Invalid, "what the browser sent is not a passkey of this page: try again")
+// errAnswer is the error for a malformed or wrong response of a browser. A refusal adds the
+// cause for the log.
+var errAnswer = errs.New(errs.Invalid, "browser did not send a valid passkey for this page; try again")
 
-// Party is the server at one of its addresses: passkeys are made for its host name,
-// and used at this address only.
+// Party is the WebAuthn relying party at one origin of the server. Passkeys are created for
+// its host name, and used only at its origin.
 type Party struct {
 	web  *webauthn.WebAuthn
 	host string
 }
 
-// New makes the party of an origin; nil where browsers have no passkeys: at numeric
-// addresses, and without TLS at any name but localhost.
+// New returns the relying party of an origin. It returns nil for origins at which browsers
+// do not support passkeys: IP addresses, and names other than localhost without TLS.
 func New(origin string) (*Party, error) {
 	u, err := url.Parse(origin)
 	if err != nil {
-		return nil, fmt.Errorf("the address %q: %w", origin, err)
+		return nil, fmt.Errorf("parsing the origin %q: %w", origin, err)
 	}
 	host := strings.ToLower(u.Hostname())
 	local := host == "localhost" || strings.HasSuffix(host, ".localhost")
 	if protocol.ValidateRPID(host) != nil || u.Scheme != "https" && !local {
-		return nil, nil //nolint:nilnil,nilerr // such an address is no mistake
+		return nil, nil //nolint:nilnil,nilerr // such an origin is valid, but without passkeys
 	}
 	required := protocol.VerificationRequired
 	web, err := webauthn.New(&webauthn.Config{
 		RPID: host, RPDisplayName: "Freshet", RPOrigins: []string{origin},
 		AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
-			UserVerification: required,
+			ResidentKey:        protocol.ResidentKeyRequirementRequired,
+			RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification:   required,
 		},
 		Timeouts: webauthn.TimeoutsConfig{
 			Login:        webauthn.TimeoutConfig{Enforce: true, Timeout: patience, TimeoutUVD: patience},
@@ -61,27 +63,27 @@ func New(origin string) (*Party, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("passkeys at %s: %w", origin, err)
+		return nil, fmt.Errorf("configuring passkeys for %s: %w", origin, err)
 	}
 	return &Party{web: web, host: host}, nil
 }
 
-// Host is the name that passkeys are made for.
+// Host returns the host name for which passkeys are created.
 func (p *Party) Host() string { return p.host }
 
-// Question is what is asked of a browser, and what is needed to check the answer.
+// Question is a WebAuthn request to a browser, with the state to verify the response.
 type Question struct {
-	Options []byte               `json:"-"` // for the browser, as its JSON
+	Options []byte               `json:"-"` // JSON for the browser
 	Asked   webauthn.SessionData `json:"asked"`
 }
 
-// Challenge is what makes the question the only one of its kind.
+// Challenge returns the random challenge of the request.
 func (q *Question) Challenge() string { return q.Asked.Challenge }
 
-// Ends is until when it may be answered.
+// Ends returns when the request expires.
 func (q *Question) Ends() time.Time { return q.Asked.Expires }
 
-// owner is a person as WebAuthn sees them.
+// owner implements webauthn.User for a user.
 type owner struct {
 	of      signin.Subject
 	display string
@@ -93,14 +95,16 @@ func (o *owner) WebAuthnID() []byte          { return []byte(o.of.UID) }
 func (o *owner) WebAuthnName() string        { return o.of.Email }
 func (o *owner) WebAuthnDisplayName() string { return o.display }
 
-// WebAuthnCredentials are those that are good at this host.
+// WebAuthnCredentials returns the passkeys of the user for this host.
 func (o *owner) WebAuthnCredentials() []webauthn.Credential {
 	var list []webauthn.Credential
 	for _, k := range o.keys {
 		if k.Host == o.host {
 			list = append(list, webauthn.Credential{
 				ID: k.ID, PublicKey: k.Public,
-				Flags:         webauthn.CredentialFlags{UserPresent: true, UserVerified: true, BackupEligible: k.Synced},
+				Flags: webauthn.CredentialFlags{
+					UserPresent: true, UserVerified: true, BackupEligible: k.Synced,
+				},
 				Authenticator: webauthn.Authenticator{SignCount: k.Count},
 			})
 		}
@@ -108,18 +112,19 @@ func (o *owner) WebAuthnCredentials() []webauthn.Credential {
 	return list
 }
 
-// AskNew asks for a new passkey of a person, from a device that has none of them yet.
+// AskNew creates the request for a new passkey of a user. It excludes devices that already
+// have one of the passkeys in has.
 func (p *Party) AskNew(of signin.Subject, display string, has []signin.Passkey) (*Question, error) {
 	who := &owner{of, display, has, p.host}
 	creation, asked, err := p.web.BeginRegistration(who,
 		webauthn.WithExclusions(webauthn.Credentials(who.WebAuthnCredentials()).CredentialDescriptors()))
 	if err != nil {
-		return nil, fmt.Errorf("asking for a new passkey: %w", err)
+		return nil, fmt.Errorf("creating a passkey registration request: %w", err)
 	}
 	return question(creation.Response, asked)
 }
 
-// New checks the answer to AskNew, which was of the same person.
+// New verifies the response to AskNew for the same user, and returns the new passkey.
 func (p *Party) New(q *Question, of signin.Subject, answer string) (signin.Passkey, error) {
 	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(answer))
 	if err != nil {
@@ -135,25 +140,26 @@ func (p *Party) New(q *Question, of signin.Subject, answer string) (signin.Passk
 	}, nil
 }
 
-// Ask asks for any passkey that the browser has for this host. The question is the
-// same for everybody.
+// Ask creates the request for any passkey that the browser has for this host. It reveals no
+// user or passkey.
 func (p *Party) Ask() (*Question, error) {
 	assertion, asked, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err != nil {
-		return nil, fmt.Errorf("asking for a passkey: %w", err)
+		return nil, fmt.Errorf("creating a passkey sign-in request: %w", err)
 	}
 	return question(assertion.Response, asked)
 }
 
-// Used is a passkey that has signed.
+// Used is a verified use of a passkey.
 type Used struct {
 	Of    signin.Subject
 	ID    []byte
-	Count uint32 // how often it has, as its device counts
+	Count uint32 // signature counter of the device
 }
 
-// Check checks the answer to Ask. find looks up the person whom the passkey names as
-// its owner. Whatever is wrong is signin.ErrWrongPasskey, but for trouble of find.
+// Check verifies the response to a sign-in request. find returns the user with the uid in
+// the response and the user's passkeys. The error is signin.ErrWrongPasskey if the passkey
+// does not match. An error of find is returned unchanged.
 func (p *Party) Check(q *Question, answer string,
 	find func(uid string) (signin.Subject, []signin.Passkey, error),
 ) (Used, error) {
@@ -185,12 +191,12 @@ func (p *Party) Check(q *Question, answer string,
 func question(options any, asked *webauthn.SessionData) (*Question, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
-		return nil, fmt.Errorf("writing what is asked of the browser: %w", err)
+		return nil, fmt.Errorf("encoding the WebAuthn options: %w", err)
 	}
 	return &Question{Options: text, Asked: *asked}, nil
 }
 
-// refusal says what to do, and for the log what was wrong.
+// refusal is an error with a text for the user and a cause for the log.
 type refusal struct {
 	says error
 	why  error

@@ -31,7 +31,8 @@ func TestWhereBrowsersHavePasskeys(t *testing.T) {
 	}
 }
 
-// A question is answered by a passkey of the host that it was asked at, and names nobody.
+// TestQuestions checks that only a passkey of the request's host can respond to it, and that a
+// request reveals no user.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	of := signin.Subject{Organization: "acme", User: "ann", UID: "uid-ann", Email: "ann@example.com"}
@@ -50,15 +51,15 @@ func TestQuestions(t *testing.T) {
 	}
 	key, err := here.New(asked, of, device.Make(string(asked.Options)))
 	if err != nil || key.Host != "one.example.com" || key.Synced {
-		t.Fatalf("the new passkey: %+v %v", key, err)
+		t.Fatalf("new passkey: got %+v, %v, want one for one.example.com", key, err)
 	}
 	again, err := here.AskNew(of, "Ann", []signin.Passkey{key})
 	if err != nil || !strings.Contains(string(again.Options), "excludeCredentials") {
-		t.Errorf("a device that has one is not left out: %s %v", again.Options, err)
+		t.Errorf("request does not exclude the existing passkey: %s %v", again.Options, err)
 	}
 	if _, err := here.New(again, signin.Subject{UID: "uid-eve"},
 		device.Make(string(again.Options))); errs.KindOf(err) != errs.Invalid {
-		t.Errorf("the answer for somebody else: got %v, want it refused", err)
+		t.Errorf("response for another user: got %v, want an error of kind Invalid", err)
 	}
 	find := func(uid string) (signin.Subject, []signin.Passkey, error) {
 		if uid != of.UID {
@@ -72,11 +73,11 @@ func TestQuestions(t *testing.T) {
 	}
 	if text := string(question.Options); strings.Contains(text, "allowCredentials") ||
 		!strings.Contains(text, `"userVerification":"required"`) {
-		t.Errorf("the question %s names passkeys, or does not have the person verified", text)
+		t.Errorf("request %s lists passkeys, or does not require user verification", text)
 	}
 	used, err := here.Check(question, device.Use(string(question.Options)), find)
 	if err != nil || used.Of != of || used.Count <= key.Count {
-		t.Errorf("the true answer: got %+v %v", used, err)
+		t.Errorf("valid response: got %+v, %v, want %+v with a higher count", used, err, of)
 	}
 	elsewhere, err := there.Ask()
 	if err != nil {
@@ -85,6 +86,6 @@ func TestQuestions(t *testing.T) {
 	device.Origin, device.Host = "https://two.example.com", "two.example.com"
 	if _, err := there.Check(elsewhere, device.Use(string(elsewhere.Options)), find); !errors.Is(err,
 		signin.ErrWrongPasskey) {
-		t.Errorf("a passkey of another host: got %v, want %v", err, signin.ErrWrongPasskey)
+		t.Errorf("passkey of another host: got %v, want %v", err, signin.ErrWrongPasskey)
 	}
 }

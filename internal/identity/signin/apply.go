@@ -11,11 +11,11 @@ import (
 	"freshet/internal/identity"
 )
 
-// apply brings a record into force as it is stored, nil for one that is gone. Late
-// and repeated news change nothing.
+// apply updates the index and the directory with a stored record; value is nil for a
+// deleted one. Late and repeated reports have no effect.
 func (s *Service) apply(key string, value []byte, revision int64) {
 	if !strings.HasPrefix(key, people) && !strings.HasPrefix(key, sessions) && !strings.HasPrefix(key, grants) {
-		return // found by who holds its secret, and by nobody else
+		return // records of this kind are only read by their secret
 	}
 	if value == nil {
 		s.forget(key, revision)
@@ -53,7 +53,7 @@ func (s *Service) apply(key string, value []byte, revision int64) {
 
 func (s *Service) decode(key string, value []byte, into any) bool {
 	if err := json.Unmarshal(value, into); err != nil {
-		s.opts.Log.Error("a stored record of sign-ins is damaged and is left out", slog.String("sort", sort(key)))
+		s.opts.Log.Error("stored sign-in record is damaged; skipping it", slog.String("sort", sort(key)))
 		return false
 	}
 	return true
@@ -94,20 +94,21 @@ func (s *Service) forget(key string, revision int64) {
 	}
 }
 
-// end makes the tokens of a grant worthless, here and now.
+// end ends the session of a grant in the directory of this process, so that its tokens
+// stop working.
 func (s *Service) end(key string) {
 	if id, ok := strings.CutPrefix(key, grants); ok {
 		s.opts.Directory.EndSession(id)
 	}
 }
 
-// over says whether a record is of no use any more: its time is up, or whose it is
-// has gone.
+// over reports whether a record can be removed: it has expired, or its user, account or
+// session does not exist any more.
 func (s *Service) over(key string, value []byte, now time.Time) bool {
 	if strings.HasPrefix(key, people) {
 		var p person
 		if json.Unmarshal(value, &p) != nil {
-			return false // somebody may want to look at it
+			return false // kept, so that an operator can inspect the damaged record
 		}
 		return s.orphan(p.Subject, p.Begun, now) || p.Password == "" && len(p.Passkeys) == 0 &&
 			!now.Before(p.Invitation.Ends)
@@ -131,11 +132,11 @@ func (s *Service) over(key string, value []byte, now time.Time) bool {
 		!s.known(sessions+of.Session)
 }
 
-// newsTake is longer than news of another replica take.
+// newsTake is longer than a change of another replica takes to reach this one.
 const newsTake = 10 * time.Minute
 
-// orphan says that a record is nobody's any more, and not of somebody of whom this
-// replica has not heard yet.
+// orphan reports whether the subject of a record does not exist any more. A recent record
+// is not an orphan, because its subject may not have reached this replica yet.
 func (s *Service) orphan(of Subject, begun, now time.Time) bool {
 	_, alive := s.Alive(of)
 	return !alive && now.Sub(begun) > newsTake
@@ -148,14 +149,15 @@ func (s *Service) known(key string) bool {
 	return ok
 }
 
-// keysOf lists the sessions and grants of somebody, or the grants of a session.
+// keysOf returns the keys of the records of a uid, or of the grants of a session.
 func (s *Service) keysOf(of string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.index.belongs[of]))
 }
 
-// Alive says whether somebody is still who they were, and what to call them.
+// Alive reports whether a subject still exists with the same uid, address and credentials,
+// and returns its display name.
 func (s *Service) Alive(of Subject) (display string, ok bool) {
 	if of.Account != "" {
 		account, ok := s.opts.Directory.Account(of.Organization, of.Account)
@@ -177,15 +179,15 @@ func (s *Service) Alive(of Subject) (display string, ok bool) {
 	return user.Email, true
 }
 
-// State is what a person can sign in with.
+// State describes how a user can sign in.
 type State struct {
 	Password bool
 	Passkeys int
-	Provider bool      // one elsewhere may vouch for them
-	Invited  time.Time // until when a link is good; zero when there is none
+	Provider bool      // the OpenID provider is trusted for the e-mail address
+	Invited  time.Time // expiry of the invitation link; zero without one
 }
 
-// StateOf tells it of a user.
+// StateOf returns the state of a user.
 func (s *Service) StateOf(uid, email string) State {
 	state := State{Provider: s.trusts(email)}
 	s.mu.Lock()

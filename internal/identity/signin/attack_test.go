@@ -17,7 +17,7 @@ import (
 
 func prefixed() clientv3.OpOption { return clientv3.WithPrefix() }
 
-// race does the same in several places at once, and counts how often it worked.
+// race calls try n times concurrently and returns the number of successes.
 func race(n int, try func() error) (successes int) {
 	var ok atomic.Int32
 	var all sync.WaitGroup
@@ -35,8 +35,8 @@ func race(n int, try func() error) (successes int) {
 	return int(ok.Load())
 }
 
-// TestAttackCodeReplay uses stolen codes: again, at the same moment, with another
-// verifier, without one, for another address, as another client.
+// TestAttackCodeReplay uses stolen codes: twice, concurrently, with another verifier,
+// without one, with another redirect URI, as another client.
 func TestAttackCodeReplay(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -57,7 +57,7 @@ func TestAttackCodeReplay(t *testing.T) {
 		if use(token, signin.ClientConsole, redirect, verifier) == nil {
 			successes++
 		}
-		want(t, w.Verifier, bearer, identity.ErrSessionEnded) // one of the two is a thief
+		want(t, w.Verifier, bearer, identity.ErrSessionEnded) // one of the two clients stole the code
 	}
 	for range 10 {
 		_, token := code(t, w, ann)
@@ -77,19 +77,19 @@ func TestAttackCodeReplay(t *testing.T) {
 		attempts += 2
 		if use(token, bad[0], bad[1], bad[2]) == nil {
 			successes++
-			t.Errorf("%s: the code was taken", name)
+			t.Errorf("%s: the code was accepted", name)
 		}
-		// Whoever tried has spoilt it, also for themselves.
+		// The failed attempt deleted the code.
 		if use(token, signin.ClientConsole, redirect, verifier) == nil {
 			successes++
-			t.Errorf("%s: the code was good afterwards", name)
+			t.Errorf("%s: the code was accepted afterwards", name)
 		}
 	}
 	tally.Attack(t, "use a stolen authorization code", attempts, successes)
 }
 
-// TestAttackRefreshReuse steals refresh tokens: whoever comes second ends the session
-// for both, when the token that followed was used or some time has passed.
+// TestAttackRefreshReuse uses stolen refresh tokens: the second use ends the grant for both
+// clients, if the successor was used or the grace period has passed.
 func TestAttackRefreshReuse(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -113,18 +113,18 @@ func TestAttackRefreshReuse(t *testing.T) {
 		var reused *signin.Reused
 		if !errors.As(err, &reused) || reused.Subject != of {
 			successes++
-			t.Errorf("the stolen token: got %v, want that it is told whose", err)
+			t.Errorf("stolen token: got %v, want a Reused error of %v", err, of)
 		}
 		want(t, w.Verifier, bearer, identity.ErrSessionEnded)
 		if _, err := w.People.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI); err == nil {
-			t.Error("the next token is still good, want the session ended")
+			t.Error("next token is still valid, want the session ended")
 		}
 	}
 	for range 10 {
 		steal(w, ann, true)
 		steal(later, bob, false)
 	}
-	// All at once: never more than one token follows.
+	// Concurrent uses: a token has only one successor.
 	for range 10 {
 		g, _ := device(t, w, ann)
 		attempts += 7
@@ -141,20 +141,20 @@ func TestAttackRefreshReuse(t *testing.T) {
 		})
 		if len(followed) != 1 {
 			successes += len(followed)
-			t.Errorf("got %d tokens for one, want 1", len(followed))
+			t.Errorf("got %d successors of one token, want 1", len(followed))
 		}
 	}
 	g, _ := device(t, w, ann)
 	attempts++
 	if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err == nil {
 		successes++
-		t.Error("another client has refreshed")
+		t.Error("another client used the refresh token")
 	}
 	tally.Attack(t, "use a refresh token twice", attempts, successes)
 }
 
-// TestAttackLinkReplay uses links more than once, in a race, after their time, of
-// people who are gone, and one sort for the other.
+// TestAttackLinkReplay uses links twice, concurrently, after they expired, of deleted users,
+// and one kind of link as the other kind.
 func TestAttackLinkReplay(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -190,7 +190,7 @@ func TestAttackLinkReplay(t *testing.T) {
 		t.Errorf("%d have used one invitation, want 1", n)
 	}
 	refused("a used invitation", accept(token))
-	refused("one whose time is up", accept(invite(-time.Second)))
+	refused("an expired invitation", accept(invite(-time.Second)))
 	refused("an invitation for the administrator's link", follow(invite(time.Hour)))
 	link, _, err := w.People.AdminLink(t.Context(), time.Hour)
 	if err != nil {
@@ -206,20 +206,19 @@ func TestAttackLinkReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused("a link whose time is up", follow(late.Reveal()))
+	refused("an expired link", follow(late.Reveal()))
 	for _, guess := range []string{"", "x", "../people/x", string(make([]byte, 1<<16))} {
 		refused("a guess", follow(guess))
 		refused("a guess", accept(guess))
 	}
 	token = invite(time.Hour)
-	w.User("acme", "ann", "mallory@example.com") // made again, with another address
-	refused("an invitation of somebody who is gone", accept(token))
+	w.User("acme", "ann", "mallory@example.com") // created again, with another address
+	refused("an invitation of a deleted user", accept(token))
 	tally.Attack(t, "use a one-time link that is not good", attempts, successes)
 }
 
-// TestAttackGuessWhoThereIs looks for differences between people who exist and who
-// do not: in the answer, and in how many hashes are computed, which is all the work
-// there is.
+// TestAttackGuessWhoThereIs checks that existing and missing users cannot be distinguished:
+// neither by the error nor by the number of computed hashes, which dominates the time.
 func TestAttackGuessWhoThereIs(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)

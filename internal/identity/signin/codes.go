@@ -14,7 +14,7 @@ import (
 // codeLifetime is how long a client may take to use an authorization code.
 const codeLifetime = time.Minute
 
-// CodeRequest is what a client asks for on behalf of who has signed in.
+// CodeRequest contains the parameters of an authorization request.
 type CodeRequest struct {
 	Client    string
 	Redirect  string
@@ -22,7 +22,7 @@ type CodeRequest struct {
 	Nonce     string
 }
 
-// NewCode makes an authorization code of a session.
+// NewCode issues an authorization code for a session.
 func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (identity.Secret, error) {
 	token := identity.GenerateSecret()
 	record := code{
@@ -33,8 +33,8 @@ func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (iden
 	return token, s.write(ctx, codes+hashOf(token.Reveal()), record, 0)
 }
 
-// UseCode exchanges an authorization code for a grant. A code that is used twice
-// has been stolen: what came of it ends (RFC 6749 §4.1.2).
+// UseCode exchanges an authorization code for a grant. A code that is used twice was
+// stolen, so the second use ends the grant of the first one (RFC 6749 §4.1.2).
 func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier string) (*Grant, error) {
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
@@ -50,7 +50,7 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	case record.Grant != "":
 		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key), s.drop(ctx, grants+record.Grant))
 	case record.Client != client || record.Redirect != redirect || !proves(verifier, record.Challenge):
-		// Whoever has the code and not the rest is not who asked for it.
+		// The caller is not the client that requested the code, so the code is deleted.
 		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key))
 	}
 	in, _, there, err := read[session](ctx, s.opts.Store, sessions+record.Session)
@@ -63,7 +63,7 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	record.Grant = newID()
 	err = s.write(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
-		return s.UseCode(ctx, token, client, redirect, verifier) // it was used meanwhile
+		return s.UseCode(ctx, token, client, redirect, verifier) // another request used the code
 	}
 	if err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	return g, nil
 }
 
-// stillUsedOnce ends a grant whose code was used again while it was being made: who
-// did that has removed the code.
+// stillUsedOnce ends a grant whose code was used again while the grant was being created.
+// The second use deleted the code.
 func (s *Service) stillUsedOnce(ctx context.Context, key string, g *Grant) error {
 	record, _, there, err := read[code](ctx, s.opts.Store, key)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Service) stillUsedOnce(ctx context.Context, key string, g *Grant) error
 	return nil
 }
 
-// proves says whether a verifier is that of a challenge (RFC 7636 §4.6).
+// proves reports whether a verifier matches a challenge (RFC 7636 §4.6).
 func proves(verifier, challenge string) bool {
 	if !IsVerifier(verifier) {
 		return false
@@ -101,7 +101,7 @@ func proves(verifier, challenge string) bool {
 	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
-// IsVerifier says whether text has the form of a code verifier (RFC 7636 §4.1).
+// IsVerifier reports whether text has the form of a code verifier (RFC 7636 §4.1).
 func IsVerifier(text string) bool {
 	if len(text) < 43 || len(text) > 128 {
 		return false
@@ -116,7 +116,7 @@ func IsVerifier(text string) bool {
 	return true
 }
 
-// IsChallenge says whether text is a SHA-256 as code challenges have it.
+// IsChallenge reports whether text has the form of a code challenge: a SHA-256 in base64url.
 func IsChallenge(text string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	return err == nil && len(raw) == sha256.Size

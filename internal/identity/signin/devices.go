@@ -11,40 +11,40 @@ import (
 	"freshet/internal/identity"
 )
 
-// How devices wait (RFC 8628).
+// Lifetime of device codes and polling interval of devices (RFC 8628).
 const (
 	DeviceLifetime = 10 * time.Minute
 	DeviceInterval = 5 * time.Second
 )
 
-// What a device that asks is told.
+// Errors for a device that polls.
 var (
-	ErrPending  = errs.New(errs.Precondition, "nobody has said yet whose device it is")
-	ErrSlowDown = errs.New(errs.Precondition, "the device asks too often")
-	ErrRefused  = errs.New(errs.Denied, "the sign-in was refused")
-	ErrTimeUp   = errs.New(errs.Unauthenticated, "nobody has said in time whose device it is: begin again")
+	ErrPending  = errs.New(errs.Precondition, "sign-in of the device is not confirmed yet")
+	ErrSlowDown = errs.New(errs.Precondition, "device polls too often")
+	ErrRefused  = errs.New(errs.Denied, "sign-in of the device was rejected")
+	ErrTimeUp   = errs.New(errs.Unauthenticated, "sign-in of the device was not confirmed in time; start again")
 )
 
-// ErrNoDevice says that no device waits for what somebody has typed.
-var ErrNoDevice = errs.New(errs.NotFound, "no device waits for this code: it was mistyped, used, or its time is up")
+// ErrNoDevice is the error for a user code that no waiting device has.
+var ErrNoDevice = errs.New(errs.NotFound, "no device waits for this code: it is mistyped, was used, or has expired")
 
-// wordLetters make no words and look like no others (RFC 8628 §6.1).
+// wordLetters form no words and cannot be confused with other characters (RFC 8628 §6.1).
 const (
 	wordLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	wordLength  = 8
 )
 
-// Device is a device that waits.
+// Device is a device that waits for the confirmation of its sign-in.
 type Device struct {
-	Code    identity.Secret // what it asks with
-	Word    string          // what a person types: XXXX-XXXX
+	Code    identity.Secret // the device code, with which it polls
+	Word    string          // the user code that a person types: XXXX-XXXX
 	Client  string
 	Address string
 	Begun   time.Time
 	Ends    time.Time
 }
 
-// BeginDevice lets a device wait for somebody to say whose it is.
+// BeginDevice starts the sign-in of a device.
 func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Device, error) {
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
@@ -56,7 +56,7 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrChanged) { // else another device has the word
+		if !errors.Is(err, ErrChanged) { // ErrChanged: another device has the word
 			return nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 	}, nil
 }
 
-// DeviceOf finds the device that somebody has typed the code of.
+// DeviceOf returns the waiting device of a user code.
 func (s *Service) DeviceOf(ctx context.Context, typed string) (*Device, error) {
 	_, record, _, err := s.waiting(ctx, typed)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Service) waiting(ctx context.Context, typed string) (key string, record
 	return w.Device, record, revision, nil
 }
 
-// DecideDevice is somebody's word on whose device it is: theirs, or nobody's. It is
-// said once.
+// DecideDevice confirms (theirs) or rejects the sign-in of a device as the user of a
+// session. It can be called once per device.
 func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, theirs bool) error {
 	key, record, revision, err := s.waiting(ctx, typed)
 	if err != nil {
@@ -125,7 +125,8 @@ func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, t
 	return s.drop(ctx, words+record.Word)
 }
 
-// PollDevice answers a device that asks: with a grant, once, or why not.
+// PollDevice returns the grant of a device after the confirmation, once. Before that it
+// returns ErrPending, or the reason why the device cannot get a grant.
 func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant, error) {
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
@@ -151,7 +152,7 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 	record.Grant = newID()
 	err = s.write(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
-		return nil, ErrInvalidGrant // another call has it
+		return nil, ErrInvalidGrant // another request got the grant
 	}
 	if err != nil {
 		return nil, err
@@ -159,12 +160,12 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 	return s.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
 }
 
-// newWord makes what a person types.
+// newWord returns a random user code without the dash.
 func newWord() string {
 	var b strings.Builder
 	for b.Len() < wordLength {
 		for _, r := range random(wordLength) {
-			// Those beyond the last whole multiple would make some letters likelier.
+			// Larger values would make some letters more likely (modulo bias).
 			if limit := 256 / len(wordLetters) * len(wordLetters); int(r) < limit && b.Len() < wordLength {
 				b.WriteByte(wordLetters[int(r)%len(wordLetters)])
 			}
@@ -175,7 +176,7 @@ func newWord() string {
 
 func dashed(word string) string { return word[:wordLength/2] + "-" + word[wordLength/2:] }
 
-// wordOf is what somebody meant, whatever they put between the letters.
+// wordOf normalizes a typed user code: upper case, without separators.
 func wordOf(typed string) (string, bool) {
 	if len(typed) > 4*wordLength {
 		return "", false
@@ -193,9 +194,9 @@ func wordOf(typed string) (string, bool) {
 	return b.String(), b.Len() == wordLength
 }
 
-// pollClock remembers when devices asked last, for a bounded number of them.
+// pollClock contains the times of the last polls of a bounded number of devices.
 type pollClock struct {
-	mu   sync.Mutex // guards last
+	mu   sync.Mutex // protects last
 	last map[string]time.Time
 }
 
@@ -203,8 +204,8 @@ const maxPolls = 10_000
 
 func newPollClock() *pollClock { return &pollClock{last: make(map[string]time.Time)} }
 
-// tooSoon says whether a device asks sooner than it was told to, with a second of
-// leeway.
+// tooSoon reports whether a device polls more often than DeviceInterval, with a tolerance
+// of one second.
 func (c *pollClock) tooSoon(key string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

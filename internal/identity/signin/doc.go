@@ -1,26 +1,37 @@
-// Package signin is how people prove who they are, and what they have then:
-// passwords, invitations, one-time links, sessions of browsers, authorization
-// codes, device codes, and grants with their refresh tokens
-// (docs/spec/signin.md).
+// Package signin signs people in: passwords, passkeys, invitations, one-time links,
+// browser sessions, authorization codes, device codes, and grants with their refresh
+// tokens (docs/spec/signin.md).
 //
-// It owns what is stored about all that (Store) and decides from it. It knows no
-// HTTP (tokenapi and signinapi speak it), no resources (internal/controlplane/kinds/user tells
-// the directory who there is) and no OpenID provider (internal/identity/openid). Tokens are
-// made and verified by identity; a grant is a session there, so that whatever ends
-// the grant ends its tokens at once.
+// It owns the stored records (Store) and all decisions about them. It does not serve HTTP
+// (internal/surfaces/tokenapi and signinapi do), does not know resources
+// (internal/controlplane/kinds/user reports users to the identity.Directory), does not
+// check WebAuthn signatures (internal/identity/passkey) and does not call OpenID providers
+// (internal/identity/openid). Package identity issues and verifies tokens. A grant is an
+// identity.Session there, so the end of the grant ends its tokens immediately.
 //
 // # Records
 //
-// Everything is a small record under a key of its own, replaced by compare and
-// swap. Secrets that somebody else holds (links, codes, refresh tokens, the value
-// of a cookie) are stored as hashes, and the key of a record that is found by such
-// a secret is its hash. A record has an end, is not used after it, and is removed
-// by a sweep.
+// Everything is a small record under its own key, replaced by compare and swap. Secrets of
+// clients (links, codes, refresh tokens, cookies) are stored as hashes. The key of a record
+// that is looked up by such a secret is its hash. A record has an end time; it is not used
+// after it, and Sweep removes it.
 //
 // # Locks
 //
-// Service.mu guards index, which is fed by the own writes and by what the store
-// tells of other replicas; it is not held over calls of the store. Nothing else is
-// locked: what must happen once (a code, a link, a refresh token) is decided by the
-// store.
+//	lock                     protects
+//	Service.mu               index, changed, after and leaving
+//	pollClock.mu             the times of the last polls of devices
+//	hasher.waiting, working  semaphores: how many password hashes may wait and run
+//
+// Order: hasher.waiting before hasher.working. No other two are held at the same time.
+// Service.mu is not held during calls of the store or the directory.
+//
+// # Invariants
+//
+//   - The index contains the records of people, sessions and grants. The own writes and
+//     the watch of the store update it, in any order; the newest revision wins.
+//   - Codes, links, refresh tokens and challenges can be used once. The compare and swap
+//     of the store decides which request uses them, not a lock.
+//   - When a call returns that ends a grant, its tokens do not work in this process any
+//     more, even if the store failed.
 package signin

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Forget ends every session and grant of somebody for good, because they are gone or
-// have another address. Tokens are dead when it returns; the records are removed
-// soon after, and at the next start if this one ends first.
+// Forget ends every session and grant of a user that was deleted or has another address.
+// The tokens do not work any more when it returns. Run removes the records soon after; if
+// the process ends first, Load does so at the next start.
 func (s *Service) Forget(uid string) {
 	for _, key := range s.keysOf(uid) {
 		s.end(key)
@@ -19,13 +19,14 @@ func (s *Service) Forget(uid string) {
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
-	default: // it is awake
+	default: // Run is already notified
 	}
 }
 
+// forgetPatience is the timeout for removing the records of one user.
 const forgetPatience = 10 * time.Second
 
-// forgetAll removes the records of those who are to be forgotten.
+// forgetAll removes the records of the users for which Forget was called.
 func (s *Service) forgetAll(ctx context.Context) {
 	s.mu.Lock()
 	leaving := s.leaving
@@ -36,14 +37,14 @@ func (s *Service) forgetAll(ctx context.Context) {
 		err := s.EndAll(ctx, uid)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now",
-				slog.String("error", err.Error()))
+			s.opts.Log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
+				slog.Any("error", err))
 		}
 	}
 }
 
-// forgetStrangers ends what was stored of people who are not who they were when the
-// service stopped.
+// forgetStrangers ends the stored sessions and grants of users that were deleted or changed
+// while the service was not running.
 func (s *Service) forgetStrangers() {
 	s.mu.Lock()
 	var subjects []Subject

@@ -13,24 +13,24 @@ import (
 	"freshet/internal/identity"
 )
 
-// The clients there are. Both are public: they have no secret.
+// Known clients. Both are public clients without a secret.
 const (
 	ClientConsole = "freshet-console"
 	ClientCLI     = "freshet-cli"
 )
 
-// Refusals of what clients bring. None tells a wrong one from one that was used.
+// Errors for codes and refresh tokens. They do not distinguish a wrong one from a used one.
 var (
 	ErrInvalidGrant = errs.New(errs.Unauthenticated,
-		"the code or refresh token is wrong, was used, or its time is up: sign in again")
-	ErrWrongClient = errs.New(errs.Denied, "the client may not use this grant")
+		"code or refresh token is wrong, was used, or has expired; sign in again")
+	ErrWrongClient = errs.New(errs.Denied, "client may not use this grant")
 )
 
-// maxDeviceGrant is how long a device stays signed in at most, however often it
-// renews its tokens.
+// maxDeviceGrant is the maximum lifetime of a device's grant, even if the device renews its
+// tokens.
 const maxDeviceGrant = 90 * 24 * time.Hour
 
-// Grant is what a client has for somebody.
+// Grant is the permission of a client to get tokens of a user.
 type Grant struct {
 	ID      string
 	Client  string
@@ -38,15 +38,15 @@ type Grant struct {
 	Display string
 	Refresh identity.Secret // shown once
 	Nonce   string          // of the authorization request
-	Begun   time.Time       // when the person proved who they are
+	Begun   time.Time       // when the user authenticated
 
 	session identity.Session
 }
 
-// Ends is when the grant is over unless it is renewed before.
+// Ends returns when the grant expires if the client does not renew it.
 func (g *Grant) Ends() time.Time { return g.session.Ends }
 
-// newGrant stores a grant. With a session it ends with that.
+// newGrant stores a grant. The grant of a session expires with the session.
 func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string,
 	begun time.Time,
 ) (*Grant, error) {
@@ -81,10 +81,10 @@ func deviceEnd(begun time.Time, lifetime time.Duration) time.Time {
 	return end
 }
 
-// Refresh exchanges a refresh token for the next one. One that was exchanged before
-// has been stolen, from one side or the other, and the grant ends; unless that was a
-// moment ago and nobody has used the next one: then the answer was lost on its way, and
-// is given again.
+// Refresh exchanges a refresh token for the next one. A token that was exchanged before is
+// known to two clients, so it was stolen and Refresh ends the grant. The exception is a
+// token that was exchanged less than RefreshGrace ago and whose successor was not used:
+// then the response was probably lost, and Refresh returns the same successor again.
 func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
@@ -95,7 +95,7 @@ func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, er
 		if !errors.Is(err, ErrChanged) {
 			return g, err
 		}
-		// Somebody else was faster: with this token, or to end the grant.
+		// Another request changed the grant: it used the token, or ended the grant.
 	}
 }
 
@@ -138,21 +138,22 @@ func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Gran
 	}, nil
 }
 
-// successor is the secret of the refresh token that follows one. Who has only the one,
-// or only what is stored, cannot tell it.
+// successor returns the secret of the next refresh token. It cannot be computed from the
+// previous secret alone or from the stored record alone.
 func successor(secret, salt string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte("refresh token after\x00" + salt)) // never fails
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Reused is the refusal of a refresh token that was used before, and says whose.
+// Reused is the error for a refresh token that was used before, with its subject for the
+// audit log.
 type Reused struct{ Subject Subject }
 
-// Error does not tell it from other refusals.
+// Error returns the text of ErrInvalidGrant, so that the client cannot distinguish it.
 func (*Reused) Error() string { return ErrInvalidGrant.Error() }
 
-// Unwrap makes it an ErrInvalidGrant.
+// Unwrap makes the error an ErrInvalidGrant.
 func (*Reused) Unwrap() error { return ErrInvalidGrant }
 
 func (s *Service) reused(ctx context.Context, id string, of Subject) error {
@@ -162,9 +163,8 @@ func (s *Service) reused(ctx context.Context, id string, of Subject) error {
 	return &Reused{of}
 }
 
-// Revoke ends what a refresh token belongs to: of a browser's client the whole
-// session, so that nobody comes back without signing in. What is not good is ended
-// already.
+// Revoke ends the grant of a refresh token. For the grant of a browser it ends the whole
+// session, so that the browser must sign in again. It ignores a token that is not valid.
 func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
@@ -177,7 +177,7 @@ func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, er
 	return record.Subject, s.EndGrant(ctx, id)
 }
 
-// EndGrant ends a grant, and of a browser's client the session.
+// EndGrant ends a grant, and for the grant of a browser also the session.
 func (s *Service) EndGrant(ctx context.Context, id string) error {
 	record, _, ok, err := read[grant](ctx, s.opts.Store, grants+id)
 	if err != nil {
@@ -189,8 +189,8 @@ func (s *Service) EndGrant(ctx context.Context, id string) error {
 	return s.drop(ctx, grants+id)
 }
 
-// Scopes are what a person's tokens say about them; decisions are made from
-// bindings.
+// scopes returns the scopes in the tokens of a subject. They are information for clients;
+// package access decides by role bindings.
 func (s *Service) scopes(of Subject) []string {
 	if account, ok := s.opts.Directory.Account(of.Organization, of.Account); of.Account != "" && ok {
 		return account.Scopes()
@@ -198,8 +198,8 @@ func (s *Service) scopes(of Subject) []string {
 	return []string{"access"}
 }
 
-// Tokens makes the access token of a grant. It is good for the resource API and for
-// the data planes of the organization.
+// Tokens issues the access token of a grant. It is for the resource API and for all data
+// planes of the organization.
 func (s *Service) Tokens(g *Grant) (access identity.Secret, scope string, expires time.Time, err error) {
 	scopes := s.scopes(g.Subject)
 	access, expires, err = s.opts.Issuer.SessionToken(&g.session, scopes, s.opts.TokenLifetime,
@@ -207,7 +207,7 @@ func (s *Service) Tokens(g *Grant) (access identity.Secret, scope string, expire
 	return access, strings.Join(scopes, " "), expires, err
 }
 
-// IDToken tells the client of a grant who has signed in.
+// IDToken issues the OpenID Connect ID token of a grant.
 func (s *Service) IDToken(g *Grant) (identity.Secret, error) {
 	return s.opts.Issuer.IDToken(identity.IDToken{
 		Subject: g.session.Subject(), Client: g.Client, Nonce: g.Nonce, Name: g.Display, Email: g.Subject.Email,
@@ -215,7 +215,7 @@ func (s *Service) IDToken(g *Grant) (identity.Secret, error) {
 	}, s.opts.TokenLifetime)
 }
 
-// Principal is what somebody is called in audit records.
+// Principal returns the name of a subject in audit records.
 func (s *Service) Principal(of Subject) string {
 	return s.opts.Issuer.SessionPrincipal(&identity.Session{
 		Organization: of.Organization, User: of.User,

@@ -13,44 +13,44 @@ import (
 	"freshet/internal/identity"
 )
 
-// The bounds of passkeys.
+// Limits of passkeys.
 const (
-	maxPasskeys    = 10   // of a person
+	maxPasskeys    = 10   // per user
 	maxPasskeyName = 64   // characters
-	maxPasskeyPart = 1023 // bytes of an id or public key; browsers make none longer
+	maxPasskeyPart = 1023 // bytes of an id or public key; browsers create no longer ones
 )
 
-// Passkey is a key of a person that a device of theirs keeps: what is needed to
-// check that it was used. The rest of it never leaves the device.
+// Passkey is the public part of a user's passkey, with which signatures are checked. The
+// private key never leaves the device.
 type Passkey struct {
 	ID     []byte    `json:"id"`
 	Public []byte    `json:"public"` // COSE key
-	Host   string    `json:"host"`   // the name of the server that it is good at
+	Host   string    `json:"host"`   // the relying party ID: the host name of the server
 	Name   string    `json:"name"`
-	Count  uint32    `json:"count"`            // signatures, as the device counts; 0: it does not
-	Synced bool      `json:"synced,omitempty"` // the device may hand it on to others of the same owner
+	Count  uint32    `json:"count"`            // signature counter of the device; 0: it has none
+	Synced bool      `json:"synced,omitempty"` // the device may sync it to other devices of the user
 	Added  time.Time `json:"added"`
 	Used   time.Time `json:"used,omitzero"`
 }
 
-// Refusals. They do not tell what there is from what there is not.
+// Errors of passkeys. Those for signing in do not reveal which users and passkeys exist.
 var (
-	ErrWrongPasskey  = errs.New(errs.Unauthenticated, "the passkey is not known here, or is somebody else's")
-	ErrPasskeyCopied = errs.New(errs.Unauthenticated,
-		"the passkey has been used elsewhere since, as a copy of it would: sign in otherwise and remove it")
+	ErrWrongPasskey  = errs.New(errs.Unauthenticated, "passkey is unknown, or belongs to another user")
+	ErrPasskeyCopied = errs.New(errs.Unauthenticated, "signature counter of the passkey did not increase, so the "+
+		"passkey may have been cloned; sign in another way and remove it")
 	ErrChallengeUsed = errs.New(errs.Unauthenticated,
-		"the answer of the passkey was used before, or took too long: try again")
-	ErrPasskeyKnown = errs.New(errs.Conflict, "the passkey is there already")
-	ErrPasskeyGone  = errs.New(errs.NotFound, "the passkey is not there any more")
+		"response of the passkey was used before, or took too long; try again")
+	ErrPasskeyKnown = errs.New(errs.Conflict, "passkey already exists")
+	ErrPasskeyGone  = errs.New(errs.NotFound, "passkey does not exist any more")
 	ErrLastWay      = errs.New(errs.Conflict,
-		"this is your only way to sign in: add another passkey first, or ask for an invitation to set a password")
-	ErrManyPasskeys = errs.Newf(errs.Exhausted, "you have %d passkeys, and more are not kept: remove one first",
+		"this is your only way to sign in; add another passkey first, or ask for an invitation to set a password")
+	ErrManyPasskeys = errs.Newf(errs.Exhausted, "you have %d passkeys, which is the maximum; remove one first",
 		maxPasskeys)
 	ErrPasskeyInvalid = errs.Newf(errs.Invalid,
-		"the passkey is not one that can be kept: its name has at most %d characters", maxPasskeyName)
+		"passkey is not valid; its name may have at most %d characters", maxPasskeyName)
 )
 
-// checkPasskey says what is wrong with a new passkey, and names one without a name.
+// checkPasskey validates a new passkey, and sets a default name.
 func checkPasskey(key *Passkey) error {
 	key.Name = strings.TrimSpace(key.Name)
 	if key.Name == "" {
@@ -63,8 +63,8 @@ func checkPasskey(key *Passkey) error {
 	return nil
 }
 
-// AcceptPasskey uses an invitation up and gives whose it is the passkey, instead of
-// every password and passkey that they had. Every session that they had ends.
+// AcceptPasskey consumes an invitation and sets the passkey of its user. The passkey
+// replaces the password and all other passkeys, and all sessions of the user end.
 func (s *Service) AcceptPasskey(ctx context.Context, token string, key Passkey) (Subject, error) {
 	key.Added = time.Now().UTC()
 	if err := checkPasskey(&key); err != nil {
@@ -77,7 +77,7 @@ func (s *Service) AcceptPasskey(ctx context.Context, token string, key Passkey) 
 	return of, s.accept(ctx, of, token, revision, func(p *person) { p.Passkeys = []Passkey{key} })
 }
 
-// accept replaces all ways to sign in by the one that an invitation was used for.
+// accept consumes an invitation and replaces all credentials of the user with those of set.
 func (s *Service) accept(ctx context.Context, of Subject, token string, revision int64, set func(*person)) error {
 	if err := s.use(ctx, token, revision); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Service) accept(ctx context.Context, of Subject, token string, revision
 	return s.EndAll(ctx, of.UID)
 }
 
-// AddPasskey gives a person one more.
+// AddPasskey adds a passkey to a user.
 func (s *Service) AddPasskey(ctx context.Context, of Subject, key Passkey) error {
 	key.Added = time.Now().UTC()
 	if err := checkPasskey(&key); err != nil {
@@ -114,8 +114,8 @@ func (s *Service) AddPasskey(ctx context.Context, of Subject, key Passkey) error
 	})
 }
 
-// RemovePasskey takes one away, unless nothing else lets the person in, and ends all
-// other sessions: whoever has the device may be signed in.
+// RemovePasskey removes a passkey, unless it is the only way to sign in. It ends all other
+// sessions of the user, because the holder of the device may be signed in.
 func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) error {
 	err := s.changePerson(ctx, in.Subject, func(p *person) error {
 		at := p.passkey(id)
@@ -134,7 +134,7 @@ func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) err
 	return s.endOthers(ctx, in)
 }
 
-// endOthers signs somebody out everywhere but in one browser.
+// endOthers ends all sessions and grants of a user except for one browser session.
 func (s *Service) endOthers(ctx context.Context, in *Session) error {
 	kept := s.keysOf(sessions + in.ID)
 	var problems []error
@@ -146,13 +146,13 @@ func (s *Service) endOthers(ctx context.Context, in *Session) error {
 	return errors.Join(problems...)
 }
 
-// Ways are what a person has to sign in with.
+// Ways are the credentials of a user.
 type Ways struct {
 	Password bool
 	Passkeys []Passkey
 }
 
-// WaysOf tells it of a person.
+// WaysOf returns the credentials of a user.
 func (s *Service) WaysOf(ctx context.Context, of Subject) (Ways, error) {
 	p, _, ok, err := read[person](ctx, s.opts.Store, people+of.UID)
 	if err != nil || !ok || !identity.SameEmail(p.Subject.Email, of.Email) {
@@ -161,8 +161,8 @@ func (s *Service) WaysOf(ctx context.Context, of Subject) (Ways, error) {
 	return Ways{Password: p.Password != "", Passkeys: p.Passkeys}, nil
 }
 
-// PasskeysOf finds the person whom a passkey names as its owner, with what they have.
-// Nothing is proved by that.
+// PasskeysOf returns the user with a uid and the user's passkeys. The uid comes from the
+// browser and proves nothing.
 func (s *Service) PasskeysOf(ctx context.Context, uid string) (Subject, []Passkey, error) {
 	if uid == "" || len(uid) > maxToken || strings.Contains(uid, "/") {
 		return Subject{}, nil, ErrWrongPasskey
@@ -177,14 +177,14 @@ func (s *Service) PasskeysOf(ctx context.Context, uid string) (Subject, []Passke
 	return p.Subject, p.Passkeys, nil
 }
 
-// Is says whether a person is who somebody types: organization, and name or address.
+// Is reports whether a user has the typed organization, and name or e-mail address.
 func (s *Service) Is(of Subject, organization, who string) bool {
 	found, ok := s.find(organization, who)
 	return ok && found.UID == of.UID
 }
 
-// UsePasskey notes that a passkey has signed, and how often it has by its own count.
-// One whose count does not grow may be a copy.
+// UsePasskey records a use of a passkey with its signature counter. If the counter does not
+// increase, the passkey may have been cloned.
 func (s *Service) UsePasskey(ctx context.Context, of Subject, id []byte, count uint32) error {
 	return s.changePerson(ctx, of, func(p *person) error {
 		at := p.passkey(id)
@@ -200,8 +200,8 @@ func (s *Service) UsePasskey(ctx context.Context, of Subject, id []byte, count u
 	})
 }
 
-// UseChallenge uses a challenge up that a passkey has answered; of several who try,
-// one succeeds. It is kept until it would have ended by itself.
+// UseChallenge consumes a challenge that a passkey has signed. Only one of several
+// concurrent calls succeeds. The record is kept until the challenge expires.
 func (s *Service) UseChallenge(ctx context.Context, challenge string, until time.Time) error {
 	if challenge == "" || !time.Now().Before(until) {
 		return ErrChallengeUsed
@@ -213,10 +213,10 @@ func (s *Service) UseChallenge(ctx context.Context, challenge string, until time
 	return err
 }
 
-// passkey is where a person has one; -1: they have not.
+// passkey returns the index of a passkey, or -1.
 func (p *person) passkey(id []byte) int {
 	return slices.IndexFunc(p.Passkeys, func(k Passkey) bool { return bytes.Equal(k.ID, id) })
 }
 
-// trusts says whether a provider elsewhere may vouch for an address.
+// trusts reports whether the OpenID provider is trusted for an e-mail address.
 func (s *Service) trusts(email string) bool { return s.opts.Trusts != nil && s.opts.Trusts(email) }

@@ -29,11 +29,11 @@ func TestPasskeysOfAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	if state := w.People.StateOf(of.UID, of.Email); state.Passkeys != 1 || state.Password || !state.Invited.IsZero() {
-		t.Errorf("what she has: got %+v, want one passkey", state)
+		t.Errorf("state: got %+v, want one passkey", state)
 	}
 	if _, err := w.People.AcceptPasskey(t.Context(), token.Reveal(), key("thief")); !errors.Is(err,
 		signin.ErrLinkUsed) {
-		t.Errorf("the link once more: got %v, want %v", err, signin.ErrLinkUsed)
+		t.Errorf("second use of the link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	if _, err := w.People.Authenticate(t.Context(), "acme", "ada", ""); !errors.Is(err, signin.ErrWrongPassword) {
 		t.Errorf("no password: got %v, want %v", err, signin.ErrWrongPassword)
@@ -43,7 +43,7 @@ func TestPasskeysOfAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.People.RemovePasskey(t.Context(), here, []byte("first")); !errors.Is(err, signin.ErrLastWay) {
-		t.Errorf("removing the last way in: got %v, want %v", err, signin.ErrLastWay)
+		t.Errorf("removing the last credential: got %v, want %v", err, signin.ErrLastWay)
 	}
 	for n := range 9 {
 		if err := w.People.AddPasskey(t.Context(), of, key(fmt.Sprint(n))); err != nil {
@@ -51,15 +51,15 @@ func TestPasskeysOfAPerson(t *testing.T) {
 		}
 	}
 	if err := w.People.AddPasskey(t.Context(), of, key("tenth")); !errors.Is(err, signin.ErrManyPasskeys) {
-		t.Errorf("an eleventh passkey: got %v, want %v", err, signin.ErrManyPasskeys)
+		t.Errorf("eleventh passkey: got %v, want %v", err, signin.ErrManyPasskeys)
 	}
 	if err := w.People.AddPasskey(t.Context(), of, key("3")); !errors.Is(err, signin.ErrPasskeyKnown) {
-		t.Errorf("the same passkey: got %v, want %v", err, signin.ErrPasskeyKnown)
+		t.Errorf("existing passkey: got %v, want %v", err, signin.ErrPasskeyKnown)
 	}
 	long := key("long")
 	long.Name = strings.Repeat("n", 65)
 	if err := w.People.AddPasskey(t.Context(), of, long); !errors.Is(err, signin.ErrPasskeyInvalid) {
-		t.Errorf("a long name: got %v, want %v", err, signin.ErrPasskeyInvalid)
+		t.Errorf("long name: got %v, want %v", err, signin.ErrPasskeyInvalid)
 	}
 	there, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPasskey)
 	if err != nil {
@@ -69,19 +69,21 @@ func TestPasskeysOfAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	if keysWith(w, "sessions/") != 1 || keysWith(w, "sessions/"+there.ID) != 0 {
-		t.Error("removing a passkey left the other session open, or ended this one")
+		t.Error("RemovePasskey did not end the other session, or ended this one")
 	}
 	ways, err := w.People.WaysOf(t.Context(), of)
 	if err != nil || len(ways.Passkeys) != 9 || !strings.HasPrefix(ways.Passkeys[0].Name, "Passkey of ") {
-		t.Errorf("after removing one: got %d %v, the first called %q", len(ways.Passkeys), err, ways.Passkeys[0].Name)
+		t.Errorf("after removing one: got %d passkeys, %v, the first named %q", len(ways.Passkeys), err,
+			ways.Passkeys[0].Name)
 	}
-	w.Invite(of) // a password replaces them all
+	w.Invite(of) // a password replaces all passkeys
 	if state := w.People.StateOf(of.UID, of.Email); state.Passkeys != 0 || !state.Password {
-		t.Errorf("after another invitation: got %+v, want a password alone", state)
+		t.Errorf("after another invitation: got %+v, want only a password", state)
 	}
 }
 
-// A passkey goes on working for who it was made for, under the address that they had.
+// TestPasskeyBelongsToAnAddress checks that a passkey does not work after the e-mail address
+// of its user has changed.
 func TestPasskeyBelongsToAnAddress(t *testing.T) {
 	w := signintest.New(t)
 	of := w.User("acme", "ada", "ada@example.com")
@@ -89,17 +91,17 @@ func TestPasskeyBelongsToAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, keys, err := w.People.PasskeysOf(t.Context(), of.UID); err != nil || len(keys) != 1 {
-		t.Fatalf("her passkeys: %v %v", keys, err)
+		t.Fatalf("PasskeysOf = %v, %v, want one passkey", keys, err)
 	}
 	if !w.People.Is(of, "acme", "ADA@example.com") || w.People.Is(of, "globex", "ada") {
-		t.Error("who is typed is not compared by organization, and name or address in any case")
+		t.Error("Is does not compare the organization, and the name or address without regard to case")
 	}
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ada", Email: "new@example.com", UID: of.UID})
 	if _, _, err := w.People.PasskeysOf(t.Context(), of.UID); !errors.Is(err, signin.ErrWrongPasskey) {
 		t.Errorf("under another address: got %v, want %v", err, signin.ErrWrongPasskey)
 	}
 	if err := w.People.AddPasskey(t.Context(), of, key("k2")); !errors.Is(err, signin.ErrNoSession) {
-		t.Errorf("adding one under the old address: got %v, want %v", err, signin.ErrNoSession)
+		t.Errorf("adding a passkey under the old address: got %v, want %v", err, signin.ErrNoSession)
 	}
 }
 
@@ -133,7 +135,7 @@ func TestPasskeyCount(t *testing.T) {
 	}
 }
 
-// A challenge is used once, also on another replica.
+// TestChallengeOnce checks that a challenge can be used only once by all replicas.
 func TestChallengeOnce(t *testing.T) {
 	w := signintest.New(t)
 	ends := time.Now().Add(time.Minute)
@@ -141,7 +143,7 @@ func TestChallengeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Replica(w.Directory).UseChallenge(t.Context(), "c", ends); !errors.Is(err, signin.ErrChallengeUsed) {
-		t.Errorf("a second time: got %v, want %v", err, signin.ErrChallengeUsed)
+		t.Errorf("second use: got %v, want %v", err, signin.ErrChallengeUsed)
 	}
 	if err := w.People.UseChallenge(t.Context(), "d", time.Now()); !errors.Is(err, signin.ErrChallengeUsed) {
 		t.Errorf("after its end: got %v, want %v", err, signin.ErrChallengeUsed)

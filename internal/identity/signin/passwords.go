@@ -15,15 +15,15 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// The bounds of a password. There are no rules on what is in it: length is what
-// makes it hard to guess.
+// Limits of the length of a password. There are no rules about its characters, because the
+// length makes it hard to guess.
 const (
 	MinPassword = 10 // characters
 	maxPassword = 256
 )
 
-// What argon2id costs: about 20 ms and 19 MiB, the least that is recommended for
-// servers, since everybody who can reach the server can have it computed.
+// Parameters of argon2id: about 20 ms and 19 MiB per hash. This is the recommended minimum,
+// because every client that can reach the server can make it compute hashes.
 const (
 	argonTime    = 2
 	argonMemory  = 19 << 10 // KiB
@@ -32,14 +32,14 @@ const (
 	argonKey     = 32
 )
 
-// What can be wrong with a password that somebody sets.
+// Errors for a new password.
 var (
-	ErrPasswordShort = errs.Newf(errs.Invalid, "the password is too short: use at least %d characters", MinPassword)
-	ErrPasswordLong  = errs.Newf(errs.Invalid, "the password is too long: use at most %d characters", maxPassword)
-	ErrPasswordKnown = errs.New(errs.Invalid, "the password is your e-mail address or name: use another")
+	ErrPasswordShort = errs.Newf(errs.Invalid, "password is too short; use at least %d characters", MinPassword)
+	ErrPasswordLong  = errs.Newf(errs.Invalid, "password is too long; use at most %d characters", maxPassword)
+	ErrPasswordKnown = errs.New(errs.Invalid, "password is your e-mail address or name; use another one")
 )
 
-// CheckPassword says what is wrong with a new password of somebody.
+// CheckPassword validates a new password of a user.
 func CheckPassword(password string, of Subject) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < MinPassword:
@@ -52,19 +52,19 @@ func CheckPassword(password string, of Subject) error {
 	return nil
 }
 
-// ErrBusy is what callers get when too many passwords are looked at already.
-var ErrBusy = errs.New(errs.Unavailable, "too many people are signing in at the moment: try again in a few seconds")
+// ErrBusy is the error when too many password checks are waiting.
+var ErrBusy = errs.New(errs.Unavailable, "too many people are signing in at the moment; try again in a few seconds")
 
-// hasher makes and checks hashes of passwords, a few at a time: each takes a core
-// and memory.
+// hasher computes and checks password hashes. It limits their concurrency, because each
+// needs a core and memory.
 type hasher struct {
-	working chan struct{}
-	waiting chan struct{}
-	decoy   string // of no password, for people who have none
+	working chan struct{} // semaphore of running hashes
+	waiting chan struct{} // semaphore of callers that wait for working
+	decoy   string        // hash of an unknown password, for users without one
 	hashed  atomic.Int64
 }
 
-// waitingPerCore is how many may wait for each that is at work: about two seconds.
+// waitingPerCore is how many callers may wait per running hash: about two seconds.
 const waitingPerCore = 64
 
 func newHasher(cores int) *hasher {
@@ -74,7 +74,7 @@ func newHasher(cores int) *hasher {
 	return h
 }
 
-// enter waits for a place.
+// enter acquires working. The caller must call leave.
 func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case h.waiting <- struct{}{}:
@@ -87,11 +87,11 @@ func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 		h.hashed.Add(1)
 		return func() { <-h.working }, nil
 	case <-ctx.Done():
-		return nil, errs.Newf(errs.Unavailable, "waiting to look at a password: %w", context.Cause(ctx))
+		return nil, errs.Newf(errs.Unavailable, "waiting to check a password: %w", context.Cause(ctx))
 	}
 }
 
-// hash makes the form in which a password is stored.
+// hash returns the stored form of a password.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	leave, err := h.enter(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	return format(salt, argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)), nil
 }
 
-// check compares a password with a stored form. Without one it does the same work
-// and says no.
+// check compares a password with its stored form. If stored is empty, it does the same work
+// and returns false.
 func (h *hasher) check(ctx context.Context, stored, password string) (bool, error) {
 	leave, err := h.enter(ctx)
 	if err != nil {
@@ -120,24 +120,24 @@ func (h *hasher) check(ctx context.Context, stored, password string) (bool, erro
 	form := strings.NewReplacer("$", " ").Replace(stored)
 	if _, err := fmt.Sscanf(form, " argon2id v=19 m=%d,t=%d,p=%d %s %s", &memory, &time, &threads, &salt,
 		&want); err != nil {
-		return false, errs.New(errs.Internal, "a stored password is damaged")
+		return false, errs.New(errs.Internal, "stored password hash is damaged")
 	}
 	rawSalt, err := base64.RawStdEncoding.DecodeString(salt)
 	if err != nil {
-		return false, errs.New(errs.Internal, "a stored password is damaged")
+		return false, errs.New(errs.Internal, "stored password hash is damaged")
 	}
 	rawWant, err := base64.RawStdEncoding.DecodeString(want)
 	if err != nil || len(rawWant) == 0 || memory > 1<<20 || time > 16 {
-		return false, errs.New(errs.Internal, "a stored password is damaged")
+		return false, errs.New(errs.Internal, "stored password hash is damaged")
 	}
 	if len(password) > 4*maxPassword {
-		password = "" // nobody has one so long; as much work as any other
+		password = "" // too long to be a valid password; the hash takes as long as any other
 	}
 	got := argon2.IDKey([]byte(password), rawSalt, time, memory, threads, uint32(len(rawWant)))
 	return subtle.ConstantTimeCompare(got, rawWant) == 1 && known && password != "", nil
 }
 
-// format is the common form of argon2 hashes, which says what they cost.
+// format returns the standard encoding of argon2 hashes, which contains the parameters.
 func format(salt, key []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
@@ -145,6 +145,6 @@ func format(salt, key []byte) string {
 
 func random(n int) []byte {
 	raw := make([]byte, n)
-	_, _ = rand.Read(raw) // never fails: crypto/rand aborts the process instead
+	_, _ = rand.Read(raw) // never returns an error; crypto/rand aborts the process instead
 	return raw
 }

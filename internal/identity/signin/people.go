@@ -9,7 +9,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// How somebody has proved who they are; in records and metrics.
+// Methods of authentication, in records and metrics.
 const (
 	MethodPassword   = "password"
 	MethodPasskey    = "passkey"
@@ -18,31 +18,31 @@ const (
 	MethodProvider   = "openid"
 )
 
-// How long links are good.
+// Lifetimes of links.
 const (
 	DefaultInvitation = 7 * 24 * time.Hour
 	MaxInvitation     = 30 * 24 * time.Hour
 	AdminLinkLifetime = 15 * time.Minute
 )
 
-// maxToken bounds what is taken for one of our tokens.
+// maxToken bounds the size of tokens from clients, in bytes.
 const maxToken = 256
 
-// Refusals. They do not tell what there is from what there is not.
+// Errors of authentication. They do not reveal which users exist.
 var (
 	ErrWrongPassword = errs.New(errs.Unauthenticated, "organization, name or password is wrong")
 	ErrLinkUsed      = errs.New(errs.Unauthenticated,
-		"the link is not good any more: it was used, replaced by a newer one, or its time is up")
-	ErrNobody = errs.New(errs.NotFound, "there is no such user")
+		"link is not valid any more: it was used, replaced by a newer one, or has expired")
+	ErrNobody = errs.New(errs.NotFound, "user does not exist")
 )
 
-// subjectOf is a user as the owner of records.
+// subjectOf returns a user as the subject of records.
 func subjectOf(u *identity.User) Subject {
 	return Subject{Organization: u.Organization, User: u.Name, UID: u.UID, Email: u.Email}
 }
 
-// find looks for a person of an organization by name, or by an address that only
-// one of them has.
+// find returns the user of an organization with a name, or with an e-mail address that only
+// one user of the organization has.
 func (s *Service) find(organization, who string) (Subject, bool) {
 	if user, ok := s.opts.Directory.User(organization, who); ok {
 		return subjectOf(user), true
@@ -59,14 +59,15 @@ func (s *Service) find(organization, who string) (Subject, bool) {
 	return subjectOf(found[0]), true
 }
 
-// Authenticate finds who has a password. Whoever is unknown, has none, or may not
-// sign in costs as much as a wrong one.
+// Authenticate returns the user with a password. For an unknown user, or one without a
+// password, it does the same work as for a wrong password, so that the response time does
+// not reveal which users exist.
 func (s *Service) Authenticate(ctx context.Context, organization, who, password string) (Subject, error) {
 	of, known := s.find(organization, who)
 	stored := ""
 	key := people + of.UID
 	if !known {
-		key = people + "none" // as many calls of the store
+		key = people + "none" // for the same number of calls of the store
 	}
 	p, _, ok, err := read[person](ctx, s.opts.Store, key)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Service) Authenticate(ctx context.Context, organization, who, password 
 	return of, nil
 }
 
-// Vouched lists the people for whose address a provider has vouched.
+// Vouched returns the users with an e-mail address that the OpenID provider has verified.
 func (s *Service) Vouched(email string) []Subject {
 	if !s.trusts(email) {
 		return nil
@@ -99,9 +100,8 @@ func (s *Service) Vouched(email string) []Subject {
 	return list
 }
 
-// Invite makes the one link with which a person sets a password or a passkey. An
-// earlier one is not good any more; what the person has goes on working until the
-// link is used.
+// Invite creates the link with which a user sets a password or a passkey. It replaces an
+// earlier link. The current credentials of the user work until the link is used.
 func (s *Service) Invite(ctx context.Context, organization, user, by string,
 	lifetime time.Duration,
 ) (identity.Secret, time.Time, error) {
@@ -124,7 +124,7 @@ func (s *Service) Invite(ctx context.Context, organization, user, by string,
 	return token, l.Ends, err
 }
 
-// changePerson rewrites what is known of a person until nobody was faster.
+// changePerson changes the record of a user by compare and swap, and retries on conflicts.
 func (s *Service) changePerson(ctx context.Context, of Subject, change func(*person) error) error {
 	for {
 		p, revision, ok, err := read[person](ctx, s.opts.Store, people+of.UID)
@@ -144,7 +144,7 @@ func (s *Service) changePerson(ctx context.Context, of Subject, change func(*per
 	}
 }
 
-// Invited tells whose invitation a link is.
+// Invited returns the user of an invitation link.
 func (s *Service) Invited(ctx context.Context, token string) (Subject, error) {
 	of, _, err := s.invited(ctx, token)
 	return of, err
@@ -179,9 +179,9 @@ func (s *Service) link(ctx context.Context, token string) (link, int64, error) {
 	return l, revision, nil
 }
 
-// Accept uses an invitation up and sets the password of whose it is, instead of every
-// password and passkey that they had. Every session that they had ends: an invitation
-// is also how something is replaced that others know or have.
+// Accept consumes an invitation and sets the password of its user. The password replaces
+// the old one and all passkeys, and all sessions of the user end, because an invitation is
+// also the way to replace leaked credentials.
 func (s *Service) Accept(ctx context.Context, token, password string) (Subject, error) {
 	of, revision, err := s.invited(ctx, token)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Service) Accept(ctx context.Context, token, password string) (Subject, 
 	return of, s.accept(ctx, of, token, revision, func(p *person) { p.Password = hash })
 }
 
-// use removes a link; of several who try, one succeeds.
+// use deletes a link. Only one of several concurrent calls succeeds.
 func (s *Service) use(ctx context.Context, token string, revision int64) error {
 	_, err := s.remove(ctx, links+hashOf(token), revision)
 	if errors.Is(err, ErrChanged) {
@@ -206,14 +206,14 @@ func (s *Service) use(ctx context.Context, token string, revision int64) error {
 	return err
 }
 
-// AdminLink makes a one-time link for the owner of the server, who signs in with it
-// as the system administrator's account.
+// AdminLink creates a one-time link with which the operator of the server signs in as the
+// system administrator's account.
 func (s *Service) AdminLink(ctx context.Context, lifetime time.Duration) (identity.Secret, time.Time, error) {
 	account, ok := s.opts.Directory.Account(s.opts.AdminOrganization, s.opts.AdminAccount)
 	if !ok || account.ClientID == "" {
 		return identity.Secret{}, time.Time{}, errs.Newf(errs.NotFound,
-			"there is no system administrator's account %s/%s to sign in as: bring it back with freshet admin "+
-				"reset-credentials", s.opts.AdminOrganization, s.opts.AdminAccount)
+			"system administrator's account %s/%s does not exist; restore it with freshet admin reset-credentials",
+			s.opts.AdminOrganization, s.opts.AdminAccount)
 	}
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
@@ -227,7 +227,7 @@ func (s *Service) AdminLink(ctx context.Context, lifetime time.Duration) (identi
 	return token, l.Ends, s.write(ctx, links+hashOf(token.Reveal()), l, 0)
 }
 
-// FollowLink uses a link of an account up.
+// FollowLink consumes the link of an account and returns the account.
 func (s *Service) FollowLink(ctx context.Context, token string) (Subject, error) {
 	l, revision, err := s.link(ctx, token)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Service) FollowLink(ctx context.Context, token string) (Subject, error)
 	return l.Subject, s.use(ctx, token, revision)
 }
 
-// LinkGood says whether a link of an account can still be followed.
+// LinkGood returns nil if the link of an account is still valid.
 func (s *Service) LinkGood(ctx context.Context, token string) error {
 	l, _, err := s.link(ctx, token)
 	if err == nil && l.Subject.Account == "" {

@@ -6,68 +6,67 @@ import (
 	"freshet/internal/identity"
 )
 
-// Subject is whose something is: a person, or with Account an account whose owner
-// came by a one-time link.
+// Subject is the owner of a record: a user, or, if Account is set, a service account whose
+// owner signed in with a one-time link.
 type Subject struct {
 	Organization string `json:"organization"`
 	User         string `json:"user,omitempty"`
 	Account      string `json:"account,omitempty"`
 	UID          string `json:"uid"`
-	Email        string `json:"email,omitempty"`    // of the person, when they proved who they are
-	ClientID     string `json:"clientID,omitempty"` // of the account then
+	Email        string `json:"email,omitempty"`    // of the user, at the time of authentication
+	ClientID     string `json:"clientID,omitempty"` // of the account, at the time of authentication
 }
 
-// person is what is known about how somebody can sign in. It is good for one
-// address: whoever has another is not the one who set the password.
+// person contains the credentials of a user. They are valid for one e-mail address, because
+// a user with another address is not the one who set them.
 type person struct {
 	Subject    Subject    `json:"subject"`
-	Password   string     `json:"password,omitempty"` // as hasher makes it
+	Password   string     `json:"password,omitempty"` // from hasher.hash
 	Passkeys   []Passkey  `json:"passkeys,omitempty"`
 	Invitation invitation `json:"invitation,omitzero"`
-	Begun      time.Time  `json:"begun"` // when it was written
+	Begun      time.Time  `json:"begun"` // time of the last write
 }
 
-// invitation is the one link that is good for a person.
+// invitation is the valid invitation link of a user.
 type invitation struct {
 	Hash string    `json:"hash"` // of the link's token
 	By   string    `json:"by"`   // principal
 	Ends time.Time `json:"ends"`
 }
 
-// link is a one-time link: an invitation, or of an account.
+// link is a one-time link: an invitation of a user, or a sign-in link of an account.
 type link struct {
 	Subject Subject   `json:"subject"`
 	Begun   time.Time `json:"begun"`
 	Ends    time.Time `json:"ends"`
 }
 
-// session is a browser in which somebody has signed in.
+// session is a browser session.
 type session struct {
 	Subject Subject   `json:"subject"`
-	Hash    string    `json:"hash"` // of the secret half of the cookie
+	Hash    string    `json:"hash"` // of the secret part of the cookie
 	Method  string    `json:"method"`
 	Begun   time.Time `json:"begun"`
 	Ends    time.Time `json:"ends"`
 }
 
-// grant is what a client got for somebody: refresh tokens, one after the other, and
-// the access tokens that are made of them.
+// grant is a grant of a client, with its current refresh token.
 type grant struct {
 	Subject Subject   `json:"subject"`
 	Client  string    `json:"client"`
-	Session string    `json:"session,omitempty"` // the browser's, with which it ends; "" for devices
-	Hash    string    `json:"hash"`              // of the refresh token that is good now
+	Session string    `json:"session,omitempty"` // browser session with which the grant ends; "" for devices
+	Hash    string    `json:"hash"`              // of the current refresh token
 	Begun   time.Time `json:"begun"`
 	Ends    time.Time `json:"ends"`
-	// Before is the hash of the refresh token that was exchanged for this one, at
-	// Renewed. With Salt the one follows from the other (successor).
+	// Before is the hash of the previous refresh token, which was exchanged at Renewed.
+	// successor computes the current token from the previous one and Salt.
 	Before  string    `json:"before,omitempty"`
 	Salt    string    `json:"salt,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
 }
 
-// code is an authorization code. One that was used is kept until its end, so that
-// a second use ends what came of the first.
+// code is an authorization code. A used code is kept until it expires, so that a second use
+// is detected.
 type code struct {
 	Subject   Subject   `json:"subject"`
 	Client    string    `json:"client"`
@@ -75,34 +74,35 @@ type code struct {
 	Redirect  string    `json:"redirect"`
 	Challenge string    `json:"challenge"`
 	Nonce     string    `json:"nonce,omitempty"`
-	Begun     time.Time `json:"begun"` // when the person proved who they are
+	Begun     time.Time `json:"begun"` // when the user authenticated
 	Ends      time.Time `json:"ends"`
-	Grant     string    `json:"grant,omitempty"` // what it was used for
+	Grant     string    `json:"grant,omitempty"` // the grant for which it was used
 }
 
-// device is a device that waits for somebody to say whose it is.
+// device is a device that waits for the confirmation of its sign-in.
 type device struct {
 	Client  string    `json:"client"`
 	Word    string    `json:"word"`
 	Address string    `json:"address"` // of the device
 	Begun   time.Time `json:"begun"`
 	Ends    time.Time `json:"ends"`
-	Subject Subject   `json:"subject,omitzero"` // who said so
+	Subject Subject   `json:"subject,omitzero"` // the user who confirmed the sign-in
 	Denied  bool      `json:"denied,omitempty"`
-	Grant   string    `json:"grant,omitempty"` // what it was used for
+	Grant   string    `json:"grant,omitempty"` // the grant that the device got
 }
 
-// word leads from what a person types to the device.
+// word maps a user code to its device.
 type word struct {
 	Device string    `json:"device"` // the key of its record
 	Ends   time.Time `json:"ends"`
 }
 
-// ends is for the sweep: every record but those of people has it.
+// ends is the part of a record that Sweep needs; all records except for those of people
+// have it.
 type ends struct {
 	Ends time.Time `json:"ends"`
 }
 
-// hashOf is how a secret that somebody else holds is stored. They have 32 random
-// bytes, so a plain hash is enough.
+// hashOf returns the stored form of a client's secret. Such secrets have 32 random bytes,
+// so a plain hash is enough.
 func hashOf(token string) string { return identity.HashToken(identity.NewSecret(token)) }

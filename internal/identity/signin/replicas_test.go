@@ -8,8 +8,8 @@ import (
 	"freshet/internal/identity/signin/signintest"
 )
 
-// TestReplicasAreToldOfEnds: a replica that follows nothing has ended a session when
-// the call returns that ended it elsewhere.
+// TestReplicasAreToldOfEnds checks that a replica that does not watch the store has ended a
+// session when the call returns that ended it in another replica.
 func TestReplicasAreToldOfEnds(t *testing.T) {
 	t.Parallel()
 	var other *signin.Service
@@ -34,7 +34,7 @@ func TestReplicasAreToldOfEnds(t *testing.T) {
 	}
 	want(t, v, token, identity.ErrSessionEnded)
 	if who.Live() {
-		t.Error("a call that had begun goes on at the other replica")
+		t.Error("principal of a running call is live at the other replica, want not live")
 	}
 	_, _, token = console(t, w, ann)
 	want(t, v, token, nil)

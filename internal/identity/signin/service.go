@@ -18,44 +18,43 @@ type Options struct {
 	Store     Store
 	Directory *identity.Directory
 	Issuer    *identity.Issuer
-	// Audience is that of the resource API: its base URL.
+	// Audience is the audience of the resource API: its base URL.
 	Audience string
-	// TokenLifetime is how long access tokens live; SessionLifetime how long
-	// somebody stays signed in in a browser; DeviceLifetime how long a device may
-	// go without a sign of life.
+	// TokenLifetime is the lifetime of access tokens, SessionLifetime that of browser
+	// sessions. DeviceLifetime is how long a device stays signed in without a refresh.
 	TokenLifetime   time.Duration
 	SessionLifetime time.Duration
 	DeviceLifetime  time.Duration
-	// RefreshGrace is how long a refresh token that was exchanged gets the same answer
-	// again, while nobody has used the one that followed.
+	// RefreshGrace is how long Refresh returns the same successor for a refresh token that
+	// was exchanged, if the successor was not used.
 	RefreshGrace time.Duration
-	// Trusts says whether a provider elsewhere may vouch for an address; nil: there
-	// is none.
+	// Trusts reports whether the OpenID provider is trusted for an e-mail address; nil
+	// without a provider.
 	Trusts func(email string) bool
-	// AdminOrganization and AdminAccount are whose links AdminLink makes.
+	// AdminOrganization and AdminAccount are the account of AdminLink.
 	AdminOrganization string
 	AdminAccount      string
-	// Ended is told of every session and grant that has ended here, by its key, and
-	// returns when other replicas know; nil when there are none.
+	// Ended is called with the key of every session and grant that has ended in this
+	// process, and returns when the other replicas have ended it; nil without replicas.
 	Ended func(key string, revision int64)
 	Log   *slog.Logger
 }
 
-// Service knows how people sign in and who has.
+// Service signs people in and manages their sessions and grants.
 type Service struct {
 	opts   Options
 	hasher *hasher
 	polls  *pollClock
+	wake   chan struct{} // notifies Run of leaving
 
-	mu      sync.Mutex
-	changed func(organization, user string) // a person can or cannot sign in now
+	mu      sync.Mutex                      // protects the fields below
+	changed func(organization, user string) // called when the credentials of a user have changed
 	index   index
-	after   int64         // what the store is watched from
-	leaving []string      // uids of people whose sessions are to be removed
-	wake    chan struct{} // there are some
+	after   int64    // revision after which to watch the store
+	leaving []string // uids of users whose sessions Run has to remove
 }
 
-// New makes the service. It knows nothing before Load.
+// New returns the service. Call Load before using it.
 func New(opts Options) *Service {
 	return &Service{
 		opts: opts, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)), polls: newPollClock(),
@@ -63,7 +62,7 @@ func New(opts Options) *Service {
 	}
 }
 
-// OnChange calls f when what a person can sign in with has changed.
+// OnChange registers f, which is called when the credentials of a user have changed.
 func (s *Service) OnChange(f func(organization, user string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +76,8 @@ func (s *Service) tellChange(of Subject) {
 	changed(of.Organization, of.User)
 }
 
-// Load reads what is stored: when it returns, every session that is stored is in
-// force. The directory knows all people and accounts by then.
+// Load reads all stored records. When it returns, the directory has every stored session.
+// The directory must already contain all users and accounts.
 func (s *Service) Load(ctx context.Context) error {
 	revision, err := s.opts.Store.List(ctx, s.apply)
 	if err != nil {
@@ -96,8 +95,8 @@ const (
 	watchAgain = time.Second
 )
 
-// Run follows what other replicas do, and removes what has ended, until the context
-// ends.
+// Run watches the store for changes of other replicas and removes ended records, until the
+// context is canceled.
 func (s *Service) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { s.follow(ctx) })
@@ -110,8 +109,8 @@ func (s *Service) Run(ctx context.Context) {
 			s.forgetAll(ctx)
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.opts.Log.Warn("sessions that have ended cannot be removed from the store for now",
-					slog.String("error", err.Error()))
+				s.opts.Log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
+					slog.Any("error", err))
 			}
 		case <-ctx.Done():
 			return
@@ -119,7 +118,7 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// follow watches the store, and reads all of it again when the watch is lost.
+// follow watches the store. When the watch fails it reads all records again.
 func (s *Service) follow(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -130,7 +129,7 @@ func (s *Service) follow(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.opts.Log.Warn("sign-ins of other replicas cannot be followed for now", slog.String("error", err.Error()))
+			s.opts.Log.Warn("watch of sign-in records failed; retrying", slog.Any("error", err))
 		}
 		select {
 		case <-time.After(watchAgain):
@@ -138,16 +137,16 @@ func (s *Service) follow(ctx context.Context) {
 			return
 		}
 		if err := s.Reload(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn("stored sign-ins cannot be read for now", slog.String("error", err.Error()))
+			s.opts.Log.Warn("sign-in records cannot be read; retrying", slog.Any("error", err))
 		}
 	}
 }
 
-// HearEnd ends a session or grant that has ended at another replica, before the store
-// tells of it.
+// HearEnd ends a session or grant that has ended in another replica, before the watch of
+// the store reports it.
 func (s *Service) HearEnd(key string, revision int64) { s.apply(key, nil, revision) }
 
-// Reload reads everything again and ends what is gone.
+// Reload reads all records again and ends those that do not exist any more.
 func (s *Service) Reload(ctx context.Context) error {
 	seen := map[string]bool{}
 	revision, err := s.opts.Store.List(ctx, func(key string, value []byte, revision int64) {
@@ -172,7 +171,7 @@ func (s *Service) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Sweep removes records that have ended, and those of people who are gone.
+// Sweep removes expired records, and records of users that do not exist any more.
 func (s *Service) Sweep(ctx context.Context) error {
 	type old struct {
 		key      string
@@ -209,21 +208,21 @@ func (s *Service) LoadSession(ctx context.Context, id string) (identity.Session,
 	return g.identity(id), true, nil
 }
 
-// index is what of the records has to be at hand: those of people, sessions and
-// grants, and what belongs to what.
+// index contains the records of people, sessions and grants in memory, and which of them
+// belong to a user or a session.
 type index struct {
 	held    *revision.Map[string, held]
-	belongs map[string]map[string]struct{} // uid, or key of a session → keys
+	belongs map[string]map[string]struct{} // keys of records by uid, or by key of a session
 }
 
 // held is the part of a record that is kept in memory.
 type held struct {
 	subject Subject
-	session string // of a grant: the key of its session
+	session string // for a grant: the key of its session
 	begun   time.Time
 	ends    time.Time
 
-	password bool // of people
+	password bool // the last three are for people
 	passkeys int
 	invited  time.Time
 }

@@ -12,23 +12,23 @@ import (
 	"freshet/internal/identity"
 )
 
-// maxSessions is how many browsers, and how many clients of each sort, somebody
-// may be signed in with; the oldest one goes.
+// maxSessions is the maximum number of browser sessions, and of grants, per user. A new one
+// ends the oldest.
 const maxSessions = 50
 
-// Session is a browser in which somebody has signed in.
+// Session is a browser session.
 type Session struct {
 	ID      string
 	Subject Subject
-	Display string // what to call them
+	Display string // display name of the user
 	Begun   time.Time
 	Ends    time.Time
 }
 
-// ErrNoSession says that nobody has signed in, or not lately.
-var ErrNoSession = errs.New(errs.Unauthenticated, "nobody has signed in")
+// ErrNoSession is the error for a missing or expired browser session.
+var ErrNoSession = errs.New(errs.Unauthenticated, "browser is not signed in")
 
-// BeginSession signs somebody in in a browser, which keeps the secret as a cookie.
+// BeginSession starts a browser session and returns its cookie.
 func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (*Session, identity.Secret, error) {
 	display, alive := s.Alive(of)
 	if !alive {
@@ -50,7 +50,7 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 	return &Session{ID: id, Subject: of, Display: display, Begun: now, Ends: record.Ends}, cookie, nil
 }
 
-// makeRoom ends the oldest of what somebody has too much of.
+// makeRoom ends the oldest sessions or grants of a user if there are too many.
 func (s *Service) makeRoom(ctx context.Context, uid, sort string) error {
 	type old struct {
 		key   string
@@ -77,7 +77,7 @@ func (s *Service) makeRoom(ctx context.Context, uid, sort string) error {
 	return nil
 }
 
-// SessionOf finds the session that a cookie is of.
+// SessionOf returns the session of a cookie.
 func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error) {
 	id, secret, ok := strings.Cut(cookie, ".")
 	if !ok || len(cookie) > maxToken || !isID(id) {
@@ -97,13 +97,12 @@ func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error
 	return &Session{ID: id, Subject: record.Subject, Display: display, Begun: record.Begun, Ends: record.Ends}, nil
 }
 
-// EndSession signs somebody out of a browser, and of everything that was opened
-// from it.
+// EndSession ends a browser session and all its grants.
 func (s *Service) EndSession(ctx context.Context, id string) error {
 	return s.endTree(ctx, sessions+id)
 }
 
-// EndAll signs somebody out everywhere.
+// EndAll ends all sessions and grants of a user.
 func (s *Service) EndAll(ctx context.Context, uid string) error {
 	var problems []error
 	for _, key := range s.keysOf(uid) {
@@ -114,8 +113,8 @@ func (s *Service) EndAll(ctx context.Context, uid string) error {
 	return errors.Join(problems...)
 }
 
-// endTree ends a session with its grants, the grants first: what is left over when
-// the store fails is a session without them.
+// endTree ends a session with its grants. It ends the grants first, so that a failure of
+// the store leaves a session without grants and not the reverse.
 func (s *Service) endTree(ctx context.Context, key string) error {
 	var problems []error
 	for _, child := range s.keysOf(key) {
@@ -124,10 +123,10 @@ func (s *Service) endTree(ctx context.Context, key string) error {
 	return errors.Join(append(problems, s.drop(ctx, key))...)
 }
 
-// newID names a record that its owner may know.
+// newID returns a random id of a session or grant. It is not a secret.
 func newID() string { return identity.GenerateSecret().Reveal()[:22] }
 
-// isID keeps what is not one of ours out of the keys of the store.
+// isID reports whether text has the form of newID, so that it can be part of a key.
 func isID(text string) bool {
 	return len(text) == 22 && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'

@@ -42,12 +42,12 @@ func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
 	}
 	if _, err := w.Verifier.Authenticate(t.Context(), id.Reveal(), identitytest.IssuerURL,
 		signin.ClientConsole); err == nil {
-		t.Error("an id token was taken for an access token, want it refused")
+		t.Error("ID token was accepted as an access token")
 	}
 }
 
-// TestALostAnswerIsGivenAgain: a program that never saw the answer asks once more with
-// the token that it has.
+// TestALostAnswerIsGivenAgain checks that a client that lost the response to a refresh can
+// repeat the refresh with the old token.
 func TestALostAnswerIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -56,23 +56,23 @@ func TestALostAnswerIsGivenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another replica has the same answer.
+	// Another replica returns the same response.
 	again, err := w.Replica(w.Directory).Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil {
-		t.Fatalf("the second time: %v, want the same answer", err)
+		t.Fatalf("second refresh: %v, want the same response", err)
 	}
 	if got, want := again.Refresh.Reveal(), lost.Refresh.Reveal(); got != want || got == g.Refresh.Reveal() {
-		t.Error("the second answer has another refresh token, want the same next one")
+		t.Error("second response has another refresh token, want the same")
 	}
 	want(t, w.Verifier, access(t, w, again), nil)
 	next, err := w.People.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil || next.Refresh.Reveal() == again.Refresh.Reveal() {
-		t.Errorf("going on with it: got %v, want another token", err)
+		t.Errorf("refresh with the next token: got %v, want another token", err)
 	}
 	for _, key := range w.Records() {
 		if value, _, err := w.Store().Get(t.Context(), key); err != nil ||
 			strings.Contains(string(value), strings.Split(next.Refresh.Reveal(), ".")[1]) {
-			t.Errorf("%s: %v, or a refresh token in clear", key, err)
+			t.Errorf("%s: %v, or a refresh token in clear text", key, err)
 		}
 	}
 }
@@ -85,23 +85,23 @@ func TestTheSystemAdministratorComesByALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.People.LinkGood(t.Context(), link.Reveal()); err != nil {
-		t.Errorf("a new link: got %v, want it good", err)
+		t.Errorf("new link: got %v, want it valid", err)
 	}
 	of, err := w.People.FollowLink(t.Context(), link.Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.People.FollowLink(t.Context(), link.Reveal()); !errors.Is(err, signin.ErrLinkUsed) {
-		t.Errorf("the link again: got %v, want %v", err, signin.ErrLinkUsed)
+		t.Errorf("second use of the link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	_, _, token := console(t, w, of)
 	if who := want(t, w.Verifier, token, nil); who == nil || !who.System || who.ServiceAccount != "admin" {
 		t.Errorf("got principal %+v, want the system administrator", who)
 	}
 	if _, err := w.Verifier.Authenticate(t.Context(), token, "urn:vendor:messaging:any:where"); err != nil {
-		t.Errorf("at a data plane of another organization: got %v, want it good", err)
+		t.Errorf("at a data plane of another organization: got %v, want it accepted", err)
 	}
-	// New credentials of the account end what came before.
+	// New credentials of the account end its sessions.
 	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System, a.UID = true, true, of.UID })
 	want(t, w.Verifier, token, identity.ErrClientEnded)
 }
@@ -138,7 +138,7 @@ func TestWhatEndsASession(t *testing.T) {
 				t.Fatal(err)
 			}
 			if keysWith(w, "sessions/"+s.ID) != 0 {
-				t.Error("the session of the browser is still there, want it ended")
+				t.Error("browser session still exists, want it ended")
 			}
 		}, identity.ErrSessionEnded},
 		"a new password": {func(_ *testing.T, ann signin.Subject, _ *signin.Session, _ *signin.Grant) {
@@ -158,11 +158,11 @@ func TestWhatEndsASession(t *testing.T) {
 				t.Errorf("refreshing: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
 			if strings.HasPrefix(name, "signing out") {
-				return // of one browser; the code is another's
+				return // the code is of another browser session
 			}
 			if _, err := w.People.UseCode(t.Context(), unused, signin.ClientConsole, redirect,
 				verifier); !errors.Is(err, signin.ErrInvalidGrant) {
-				t.Errorf("a code from before: got %v, want %v", err, signin.ErrInvalidGrant)
+				t.Errorf("earlier code: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	g, token := device(t, w, ann)
 	_, _, out := console(t, w, ann)
 	if _, err := w.People.Revoke(t.Context(), out, signin.ClientConsole); err != nil {
-		t.Fatal(err) // an access token is none of its business
+		t.Fatal(err) // Revoke ignores access tokens
 	}
 
 	fresh := identity.NewDirectory()
@@ -189,7 +189,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 		t.Fatalf("refreshing after a restart: %v", err)
 	}
 	if _, err := restarted.Authenticate(t.Context(), "acme", "ANN@example.com", signintest.Password); err != nil {
-		t.Errorf("the password after a restart: got %v, want it good", err)
+		t.Errorf("password after a restart: got %v, want it accepted", err)
 	}
 	if state := restarted.StateOf(ann.UID, ann.Email); !state.Password {
 		t.Errorf("after a restart: got %+v, want a password", state)
@@ -200,7 +200,8 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	want(t, v, token, identity.ErrSessionEnded)
 }
 
-// TestReplicasFollowEachOther has one replica sign in and out what another verifies.
+// TestReplicasFollowEachOther checks that a replica gets the sign-ins and sign-outs of
+// another one.
 func TestReplicasFollowEachOther(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -222,19 +223,19 @@ func TestReplicasFollowEachOther(t *testing.T) {
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatal("the other replica has not heard of the password")
+			t.Fatal("other replica has not got the password")
 		}
 	}
 	v := identity.NewVerifier(w.Issuer, there, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
-	who := want(t, v, token, nil) // whether or not it has heard of it yet
+	who := want(t, v, token, nil) // also if the watch has not reported it yet
 	if err := w.People.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
 	for who.Live() {
 		select {
 		case <-deadline:
-			t.Fatal("the session is still good at the other replica")
+			t.Fatal("session is still live at the other replica")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -258,7 +259,7 @@ func TestInvitations(t *testing.T) {
 	}
 	if _, err := w.People.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err,
 		signin.ErrLinkUsed) {
-		t.Errorf("a link that was replaced: got %v, want %v", err, signin.ErrLinkUsed)
+		t.Errorf("replaced link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	for password, want := range map[string]error{
 		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong,
@@ -269,28 +270,28 @@ func TestInvitations(t *testing.T) {
 		}
 	}
 	if _, err := w.People.Accept(t.Context(), second.Reveal(), "zehn Zeichen, ü"); err != nil {
-		t.Fatalf("a good password after bad ones: %v", err)
+		t.Fatalf("valid password after invalid ones: %v", err)
 	}
 	if of, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
 		t.Errorf("signing in: got %+v, %v, want %+v", of, err, ann)
 	}
 	if _, _, err := w.People.Invite(t.Context(), "acme", "nobody", "boss",
 		time.Hour); errs.KindOf(err) != errs.NotFound {
-		t.Errorf("inviting nobody: got %v, want not found", err)
+		t.Errorf("inviting a missing user: got %v, want not found", err)
 	}
-	// Under another address nobody has set a password yet.
+	// The password is not valid for another e-mail address.
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ann", UID: ann.UID, Email: "new@example.com"})
 	if _, err := w.People.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
 		signin.ErrWrongPassword) {
-		t.Errorf("the password under another address: got %v, want %v", err, signin.ErrWrongPassword)
+		t.Errorf("password under another address: got %v, want %v", err, signin.ErrWrongPassword)
 	}
 	if state := w.People.StateOf(ann.UID, "new@example.com"); state.Password {
 		t.Errorf("under another address: got %+v, want no password", state)
 	}
 }
 
-// TestWhatHasEndedStaysEnded gives somebody another address and then the old one
-// back: their sessions do not come back with it, here and after a restart.
+// TestWhatHasEndedStaysEnded changes the address of a user and restores the old one: the
+// sessions stay ended, in this process and after a restart.
 func TestWhatHasEndedStaysEnded(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
@@ -304,7 +305,7 @@ func TestWhatHasEndedStaysEnded(t *testing.T) {
 	fresh := identity.NewDirectory()
 	as(fresh, "new@example.com")
 	fresh.PutUser(identity.User{Organization: stays.Organization, Name: stays.User, UID: stays.UID, Email: stays.Email})
-	w.Replica(fresh) // a start that finds another address
+	w.Replica(fresh) // a restart with another address
 	as(fresh, ann.Email)
 	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
 	want(t, v, token, identity.ErrSessionEnded)
@@ -321,7 +322,7 @@ func TestWhatHasEndedStaysEnded(t *testing.T) {
 	for deadline := time.After(20 * time.Second); keysWith(w, "grants/"+g.ID) != 0; {
 		select {
 		case <-deadline:
-			t.Fatal("the grant is still stored, want it removed")
+			t.Fatal("grant is still stored, want it removed")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -354,14 +355,14 @@ func TestDevices(t *testing.T) {
 	poll(d, signin.ErrSlowDown)
 	found, err := w.People.DeviceOf(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.Word, "-", ""))+" ")
 	if err != nil || found.Address != "192.0.2.7" || found.Word != d.Word {
-		t.Fatalf("the code as people type it: got %+v, %v, want the device", found, err)
+		t.Fatalf("lower-case user code without a dash: got %+v, %v, want the device", found, err)
 	}
 	if err := w.People.DecideDevice(t.Context(), d.Word, s, false); err != nil {
 		t.Fatal(err)
 	}
 	poll(d, signin.ErrRefused)
 	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); !errors.Is(err, signin.ErrNoDevice) {
-		t.Errorf("changing one's mind: got %v, want %v", err, signin.ErrNoDevice)
+		t.Errorf("second decision: got %v, want %v", err, signin.ErrNoDevice)
 	}
 
 	d = begin()
@@ -376,12 +377,12 @@ func TestDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll(d, signin.ErrInvalidGrant) // tokens come once
+	poll(d, signin.ErrInvalidGrant) // a device gets its grant once
 	token := access(t, w, g)
 	if err := w.People.EndSession(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.Verifier, token, nil) // a device outlives the browser
+	want(t, w.Verifier, token, nil) // a device stays signed in after the browser session
 }
 
 func TestOldSessionsMakeRoom(t *testing.T) {
@@ -398,7 +399,7 @@ func TestOldSessionsMakeRoom(t *testing.T) {
 		t.Errorf("got %d sessions, want 50", n)
 	}
 	if keysWith(w, "sessions/"+s.ID) != 0 {
-		t.Error("the oldest session is still there, want it ended")
+		t.Error("oldest session still exists, want it ended")
 	}
 	want(t, w.Verifier, token, identity.ErrSessionEnded)
 }
@@ -408,7 +409,7 @@ func TestSweepRemovesWhatIsOver(t *testing.T) {
 	w := signintest.New(t, func(o *signin.Options) { o.SessionLifetime = time.Nanosecond })
 	ann, bob := w.User("acme", "ann", "ann@example.com"), w.User("acme", "bob", "bob@example.com")
 	if _, _, err := w.People.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
-		t.Fatal(err) // it is over already
+		t.Fatal(err) // the session has expired already
 	}
 	if _, _, err := w.People.AdminLink(t.Context(), -time.Second); err != nil {
 		t.Fatal(err)
@@ -442,16 +443,16 @@ func TestRecordsAreSealed(t *testing.T) {
 	for _, kv := range res.Kvs {
 		for _, secret := range []string{"ann@example.com", "argon2", g.Refresh.Reveal()} {
 			if strings.Contains(string(kv.Value), secret) {
-				t.Errorf("the record %.20s has %.10s in clear", kv.Key, secret)
+				t.Errorf("record %.20s contains %.10s in clear text", kv.Key, secret)
 			}
 		}
-		// A record that was moved to another place lets nobody in.
+		// A record that was moved to another key cannot be decrypted.
 		if _, err := w.Etcd.Put(t.Context(), string(kv.Key)+"x", string(kv.Value)); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := w.Store().Get(t.Context(), strings.TrimPrefix(string(kv.Key), signintest.Prefix)+
 			"x"); err == nil {
-			t.Error("a record that was moved was read, want it refused")
+			t.Error("moved record was decrypted, want an error")
 		}
 	}
 }

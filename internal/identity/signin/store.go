@@ -10,41 +10,41 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Store keeps records for all replicas, encrypted.
+// Store stores the records of all replicas, encrypted.
 type Store interface {
-	// Get returns a record and its revision; nil and 0 when there is none.
+	// Get returns a record and its revision, or nil and 0 if it does not exist.
 	Get(ctx context.Context, key string) (value []byte, revision int64, err error)
-	// Put stores a record if the revision is still the stored one (0: there is
-	// none), else fails with ErrChanged. It returns the new revision.
+	// Put stores a record if revision is the stored revision (0: the record does not
+	// exist). Otherwise it returns ErrChanged. It returns the new revision.
 	Put(ctx context.Context, key string, value []byte, revision int64) (int64, error)
-	// Delete removes a record if the revision is still the stored one, else fails
-	// with ErrChanged. It returns the revision of the deletion.
+	// Delete removes a record if revision is the stored revision. Otherwise it returns
+	// ErrChanged. It returns the revision of the deletion.
 	Delete(ctx context.Context, key string, revision int64) (int64, error)
-	// List visits every record, and returns the revision that it saw. What cannot
-	// be read is left out.
+	// List calls visit for every record of one revision, and returns that revision. It
+	// skips records that cannot be decrypted.
 	List(ctx context.Context, visit func(key string, value []byte, revision int64)) (int64, error)
-	// Watch tells of every change after a revision, nil for a deletion, until the
-	// context ends or the store cannot tell any more.
+	// Watch calls visit for every change after a revision, with a nil value for a
+	// deletion, until the context is canceled or the watch fails.
 	Watch(ctx context.Context, after int64, visit func(key string, value []byte, revision int64)) error
 }
 
-// ErrChanged says that somebody else was faster.
-var ErrChanged = errs.New(errs.Conflict, "the record was changed by another request")
+// ErrChanged is the error of a compare and swap that failed.
+var ErrChanged = errs.New(errs.Conflict, "record was changed by another request")
 
-// The sorts of records: the beginnings of their keys.
+// Prefixes of the keys, one for each kind of record.
 const (
 	people   = "people/"
 	sessions = "sessions/"
 	grants   = "grants/"
 	codes    = "codes/"
 	devices  = "devices/"
-	words    = "words/" // what people type for a device
+	words    = "words/" // user codes of devices
 	links    = "links/"
-	// challenges that passkeys have answered
+	// challenges that passkeys have signed
 	challenges = "challenges/"
 )
 
-// read decodes the record under a key; ok is false when there is none.
+// read returns the decoded record of a key; ok is false if it does not exist.
 func read[T any](ctx context.Context, s Store, key string) (record T, revision int64, ok bool, err error) {
 	data, revision, err := s.Get(ctx, key)
 	if err != nil {
@@ -54,12 +54,12 @@ func read[T any](ctx context.Context, s Store, key string) (record T, revision i
 		return record, 0, false, nil
 	}
 	if err := json.Unmarshal(data, &record); err != nil {
-		return record, 0, false, fmt.Errorf("a record of %s is damaged", sort(key))
+		return record, 0, false, fmt.Errorf("record of %s is damaged", sort(key))
 	}
 	return record, revision, true, nil
 }
 
-// write stores a record and has it in force when it returns.
+// write stores a record and applies it to the index.
 func (s *Service) write(ctx context.Context, key string, record any, revision int64) error {
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Service) write(ctx context.Context, key string, record any, revision in
 	return nil
 }
 
-// remove deletes a record, and has what it stood for ended when it returns.
+// remove deletes a record and applies the deletion to the index.
 func (s *Service) remove(ctx context.Context, key string, revision int64) (now int64, err error) {
 	now, err = s.opts.Store.Delete(ctx, key, revision)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) remove(ctx context.Context, key string, revision int64) (now i
 	return now, nil
 }
 
-// drop deletes a record whatever it says by now. What it stood for is over in this
+// drop deletes a record regardless of its revision. It ends the tokens of a grant in this
 // process even if the store fails.
 func (s *Service) drop(ctx context.Context, key string) error {
 	s.end(key)
@@ -92,7 +92,7 @@ func (s *Service) drop(ctx context.Context, key string) error {
 		if err != nil {
 			return fmt.Errorf("reading a record of %s: %w", sort(key), err)
 		}
-		if revision == 0 { // another replica may not have heard
+		if revision == 0 { // deleted already, but other replicas may not know it yet
 			s.tellEnd(key, 0)
 			return nil
 		}
@@ -106,14 +106,14 @@ func (s *Service) drop(ctx context.Context, key string) error {
 	}
 }
 
-// tellEnd has other replicas end what a record stood for.
+// tellEnd notifies the other replicas of the end of a session or grant.
 func (s *Service) tellEnd(key string, revision int64) {
 	if s.opts.Ended != nil && (strings.HasPrefix(key, sessions) || strings.HasPrefix(key, grants)) {
 		s.opts.Ended(key, revision)
 	}
 }
 
-// sort is what sort of record a key names, for messages: the rest of it may be the
+// sort returns the kind of record of a key, for messages. The rest of the key may be the
 // hash of a secret.
 func sort(key string) string {
 	name, _, _ := strings.Cut(key, "/")

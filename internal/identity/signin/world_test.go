@@ -23,7 +23,7 @@ func challenge(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// code has a person sign in and the console ask for a code.
+// code signs a user in in a browser and issues an authorization code for the console.
 func code(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session, string) {
 	t.Helper()
 	s, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPassword)
@@ -39,7 +39,7 @@ func code(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session
 	return s, token.Reveal()
 }
 
-// console signs a person in in the console.
+// console signs a user in in the console.
 func console(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session, *signin.Grant, string) {
 	t.Helper()
 	s, token := code(t, w, of)
@@ -50,7 +50,7 @@ func console(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Sess
 	return s, g, access(t, w, g)
 }
 
-// device signs a person in on a device.
+// device signs a user in on a device.
 func device(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Grant, string) {
 	t.Helper()
 	s, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPassword)
@@ -80,12 +80,12 @@ func access(t *testing.T, w *signintest.World, g *signin.Grant) string {
 	return token.Reveal()
 }
 
-// want says whether a token is good at the resource API.
+// want checks the error of a token at the resource API and returns its principal.
 func want(t *testing.T, v *identity.Verifier, token string, err error) *identity.Principal {
 	t.Helper()
 	who, got := v.Authenticate(t.Context(), token, identitytest.IssuerURL)
 	if !errors.Is(got, err) {
-		t.Errorf("the token: got %v, want %v", got, err)
+		t.Errorf("token: got %v, want %v", got, err)
 	}
 	return who
 }

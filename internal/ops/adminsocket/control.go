@@ -1,11 +1,12 @@
-// Package adminsocket is how commands on the same machine speak to a running server:
-// a unix socket in the data directory, in a folder that only the server's user can
-// enter. Whoever reaches it could read the data directory anyway, so it asks for
-// nothing more.
+// Package adminsocket lets commands on the same machine talk to a running server: a
+// Unix socket in the data directory, in a directory that only the server's user can
+// enter. A process that can open the socket can also read the data directory, so the
+// socket needs no further authentication.
 //
-// A caller sends one request as a line of JSON and reads replies, one a line; the
-// connection is the life of what it asked for. What can be asked for is the
-// business of server.
+// A client sends one request as a line of JSON and reads responses, one per line. The
+// result of the request, such as a staged copy, exists until the client closes the
+// connection. The package has the transport only; server implements the requests. It has
+// no locks.
 package adminsocket
 
 import (
@@ -26,50 +27,50 @@ import (
 const (
 	folder = "control"
 	name   = "socket"
-	// maxPath is what every system takes as the path of a socket.
+	// maxPath is a length of a socket's path that every system supports.
 	maxPath = 100
-	// maxRequest bounds what a caller may send.
+	// maxRequest limits a request, in bytes.
 	maxRequest = 4 << 10
 )
 
-// Request is what a caller asks for.
+// Request is the request of a client.
 type Request struct {
 	Do string `json:"do"`
 }
 
-// DoBackup asks for a staged copy: the reply names a folder in the data directory,
-// which is there until the caller hangs up.
+// DoBackup requests a staged copy: the response names a directory in the data directory,
+// which exists until the client closes the connection.
 const DoBackup = "backup"
 
-// DoLink asks for a one-time link to sign in with as the system administrator.
+// DoLink requests a one-time link to sign in as the system administrator.
 const DoLink = "link"
 
-// Reply is one of perhaps several answers.
+// Reply is a response; a request can have several.
 type Reply struct {
 	Progress string    `json:"progress,omitempty"`
 	Staged   string    `json:"staged,omitempty"` // relative to the data directory
 	Link     string    `json:"link,omitempty"`
-	Ends     time.Time `json:"ends,omitzero"` // of the link
+	Ends     time.Time `json:"ends,omitzero"` // expiry of the link
 	Error    string    `json:"error,omitempty"`
 	Kind     errs.Kind `json:"kind,omitempty"`
 }
 
-// Listener accepts callers.
+// Listener accepts clients.
 type Listener struct {
 	*net.UnixListener
 	path  string
 	close func() error
 }
 
-// Listen opens the socket of a data directory, in place of one that an earlier
-// process left.
+// Listen opens the socket of a data directory. It replaces a socket that an earlier
+// process left behind.
 func Listen(dataDir string) (*Listener, error) {
 	dir := filepath.Join(dataDir, folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the control socket: %w", err)
+		return nil, fmt.Errorf("creating the directory of the control socket: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder has to be entered
-		return nil, fmt.Errorf("closing the folder of the control socket to others: %w", err)
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory needs the x bit
+		return nil, fmt.Errorf("restricting the directory of the control socket to its owner: %w", err)
 	}
 	path := filepath.Join(dir, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -83,9 +84,9 @@ func Listen(dataDir string) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the control socket %s: %w", path, err), done())
 	}
-	l.SetUnlinkOnClose(false) // it knows the short path only
+	l.SetUnlinkOnClose(false) // it only has the shortened path; Close removes the socket
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("closing the control socket to others: %w", err), l.Close(), done())
+		return nil, errors.Join(fmt.Errorf("restricting the control socket to its owner: %w", err), l.Close(), done())
 	}
 	return &Listener{l, path, done}, nil
 }
@@ -95,41 +96,41 @@ func (l *Listener) Close() error {
 	return errors.Join(l.UnixListener.Close(), os.Remove(l.path), l.close())
 }
 
-// shorten is a path of the socket that is short enough for the system, good until
-// done is called.
+// shorten returns a path of the socket that is short enough for the system. The path is
+// valid until done is called.
 func shorten(dir string) (address string, done func() error, err error) {
 	if address = filepath.Join(dir, name); len(address) <= maxPath {
 		return address, func() error { return nil }, nil
 	}
 	opened, err := os.Open(dir)
 	if err != nil {
-		return "", nil, fmt.Errorf("opening the folder of the control socket: %w", err)
+		return "", nil, fmt.Errorf("opening the directory of the control socket: %w", err)
 	}
 	return filepath.Join("/proc/self/fd", strconv.Itoa(int(opened.Fd())), name), opened.Close, nil
 }
 
-// Conn is one end of a conversation.
+// Conn is a connection, of the client or of the server.
 type Conn struct {
 	net.Conn
 	in  *json.Decoder
 	out *json.Encoder
 }
 
-// NewConn is the server's end.
+// NewConn returns the server's side of a connection.
 func NewConn(c net.Conn) *Conn {
 	return &Conn{c, json.NewDecoder(io.LimitReader(c, maxRequest)), json.NewEncoder(c)}
 }
 
-// Request reads what the caller asks for.
+// Request reads the request of the client.
 func (c *Conn) Request() (r Request, err error) { return r, c.in.Decode(&r) }
 
-// Reply answers.
+// Reply sends a response.
 func (c *Conn) Reply(r Reply) error { return c.out.Encode(r) }
 
-// HungUp returns when the caller has hung up.
+// HungUp waits until the client has closed the connection.
 func (c *Conn) HungUp() { _, _ = io.Copy(io.Discard, c.Conn) }
 
-// Dial connects to the server that runs on a data directory, and asks.
+// Dial connects to the server that uses a data directory, and sends a request.
 func Dial(ctx context.Context, dataDir string, r Request) (*Conn, error) {
 	dir := filepath.Join(dataDir, folder)
 	if _, err := os.Stat(dir); err != nil {
@@ -141,21 +142,21 @@ func Dial(ctx context.Context, dataDir string, r Request) (*Conn, error) {
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", address)
 	if err = errors.Join(err, done()); err != nil {
-		return nil, errs.Newf(errs.Unavailable, "no server runs on %s, and one has to for this command: %w", dataDir,
-			err)
+		return nil, errs.Newf(errs.Unavailable, "no server is running with data directory %s; "+
+			"this command needs a running server: %w", dataDir, err)
 	}
 	c := &Conn{conn, json.NewDecoder(conn), json.NewEncoder(conn)}
 	if err := c.out.Encode(r); err != nil {
-		return nil, errors.Join(fmt.Errorf("asking the server: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("sending a request to the server: %w", err), conn.Close())
 	}
 	return c, nil
 }
 
-// Next reads the next reply; one that is an error is returned as such.
+// Next reads the next response. It returns the error of a response as an error.
 func (c *Conn) Next() (Reply, error) {
 	var r Reply
 	if err := c.in.Decode(&r); err != nil {
-		return r, errs.Newf(errs.Unavailable, "the server hung up; it has ended, and its log says why: %w", err)
+		return r, errs.Newf(errs.Unavailable, "server closed the connection; see its log for the reason: %w", err)
 	}
 	if r.Error != "" {
 		return r, errs.New(r.Kind, r.Error)

@@ -10,21 +10,21 @@ import (
 	"freshet/internal/ops/adminsocket"
 )
 
-// TestConversation speaks through the socket of a data directory, also of one whose
-// path is longer than that of a socket may be, and one that was left behind.
+// TestConversation sends a request over the socket of a data directory, also if the path
+// is too long for a socket and if an earlier socket was left behind.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	for name, sub := range map[string]string{"short": "d", "long": strings.Repeat("long/", 40)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := os.MkdirTemp("", "control-") //nolint:usetesting // its path is too long for the short one
+			dir, err := os.MkdirTemp("", "control-") //nolint:usetesting // the path of t.TempDir is too long
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			data := filepath.Join(dir, sub)
 			if _, err := adminsocket.Dial(t.Context(), data, adminsocket.Request{}); errs.KindOf(err) != errs.NotFound {
-				t.Errorf("no data directory: got %v, want not found", err)
+				t.Errorf("without a data directory: got %v, want not found", err)
 			}
 			if err := os.MkdirAll(filepath.Join(data, "control"), 0o755); err != nil {
 				t.Fatal(err)
@@ -34,7 +34,7 @@ func TestConversation(t *testing.T) {
 			}
 			if _, err := adminsocket.Dial(t.Context(), data,
 				adminsocket.Request{}); errs.KindOf(err) != errs.Unavailable {
-				t.Errorf("nobody listens: got %v, want unavailable", err)
+				t.Errorf("without a listener: got %v, want unavailable", err)
 			}
 			converse(t, data)
 		})
@@ -78,10 +78,10 @@ func converse(t *testing.T, data string) {
 		t.Fatal(err)
 	}
 	if reply, err := server.Next(); err != nil || reply.Staged != "there" {
-		t.Errorf("got %v, %v, want the reply", reply, err)
+		t.Errorf("first response: got %v, %v, want Staged there", reply, err)
 	}
 	if _, err := server.Next(); errs.KindOf(err) != errs.Conflict || err.Error() != "no" {
-		t.Errorf("got %v, want the conflict", err)
+		t.Errorf("second response: got %v, want the conflict", err)
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
@@ -91,6 +91,6 @@ func converse(t *testing.T, data string) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(data, "control", "socket")); !os.IsNotExist(err) {
-		t.Errorf("after Close the socket is there: %v", err)
+		t.Errorf("socket still exists after Close: %v", err)
 	}
 }

@@ -60,18 +60,20 @@ func TestRecordIsOneLineOfJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"time":"2026-05-04T02:02:01Z","surface":"resources","principal":"ci@acme.test","organization":"acme","keyId":"k1","verb":"create","resource":"apikeys",` +
-		`"scope":"organization/acme/apikey/x","permission":"cloud.apikeys.create","decision":"allow","by":"role binding","role":"account-admin","binding":"b",` +
+	want := `{"time":"2026-05-04T02:02:01Z","surface":"resources","principal":"ci@acme.test",` +
+		`"organization":"acme","keyId":"k1","verb":"create","resource":"apikeys",` +
+		`"scope":"organization/acme/apikey/x","permission":"cloud.apikeys.create","decision":"allow",` +
+		`"by":"role binding","role":"account-admin","binding":"b",` +
 		`"status":201,"source":"192.0.2.7","userAgent":"curl/8","requestId":"R1"}` + "\n"
 	if string(data) != want {
-		t.Errorf("line = %s\nwant   %s", data, want)
+		t.Errorf("got line  %s\nwant line %s", data, want)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode = %v, %v, want %v", info.Mode(), err, 0o600)
+		t.Errorf("got mode %v, error %v, want 0600", info.Mode(), err)
 	}
 	if got := tail(t, l, audit.Query{}); len(got) != 1 || got[0].Scope != sample.Scope || got[0].Status != 201 {
-		t.Errorf("Tail = %+v", got)
+		t.Errorf("Tail: got %+v, want the one record", got)
 	}
 }
 
@@ -112,11 +114,11 @@ func TestTailFiltersAndOrders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := tail(t, l, tc.q)
 			if len(got) != tc.n || (len(got) > 0 && got[0].Status != tc.first) {
-				t.Fatalf("%d records, want %d; newest %+v", len(got), tc.n, got[:min(1, len(got))])
+				t.Fatalf("got %d records, want %d; newest %+v", len(got), tc.n, got[:min(1, len(got))])
 			}
 			for i := 1; i < len(got); i++ {
 				if got[i].Time.After(got[i-1].Time) {
-					t.Fatal("not newest first")
+					t.Fatal("records are not ordered newest first")
 				}
 			}
 		})
@@ -136,22 +138,22 @@ func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	}
 	names, err := filepath.Glob(path + "*")
 	if err != nil || len(names) != 4 {
-		t.Fatalf("files = %v, %v, want 4", names, err)
+		t.Fatalf("got files %v, error %v, want 4", names, err)
 	}
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil || info.Size() > 2000 || info.Size() == 0 {
-			t.Errorf("%s has %d bytes", name, info.Size())
+			t.Errorf("%s has %d bytes, want 1 to 2000", name, info.Size())
 		}
 	}
 	got := tail(t, l, audit.Query{Limit: 1000})
 	if len(got) < 12 || got[0].Status != 99 {
-		t.Fatalf("%d records, newest %d", len(got), got[0].Status)
+		t.Fatalf("got %d records, newest %d, want at least 12, newest 99", len(got), got[0].Status)
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].Status != got[i-1].Status-1 {
-			t.Fatalf("after %d comes %d: a file is missing or out of order, want %v", got[i-1].Status, got[i].Status,
-				got[i-1].Status-1)
+			t.Fatalf("got record %d after %d, want %d: a file is missing or out of order", got[i].Status,
+				got[i-1].Status, got[i-1].Status-1)
 		}
 	}
 }
@@ -164,18 +166,18 @@ func TestLogSurvivesReopeningAndHalfALine(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l.Record(sample) // lost, but counted
+	l.Record(sample) // dropped, but counted
 	if got := l.Stats(); got.Written != 1 || got.Dropped != 1 {
-		t.Errorf("stats = %+v, want 1, 1", got)
+		t.Errorf("got stats %+v, want 1 written and 1 dropped", got)
 	}
 	if _, err := l.Tail(context.Background(), audit.Query{}); !errors.Is(err, audit.ErrClosed) {
-		t.Errorf("Tail of a closed log: %v", err)
+		t.Errorf("Tail of a closed log: got %v, want %v", err, audit.ErrClosed)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString(`{"time":"2026-05-`); err != nil { // a crash in the middle
+	if _, err := f.WriteString(`{"time":"2026-05-`); err != nil { // a crash in the middle of a line
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -184,16 +186,16 @@ func TestLogSurvivesReopeningAndHalfALine(t *testing.T) {
 	again, _ := open(t, audit.Options{Path: path})
 	again.Record(sample)
 	if got := tail(t, again, audit.Query{}); len(got) != 2 {
-		t.Errorf("%d records after the crash, want 2", len(got))
+		t.Errorf("got %d records after the crash, want 2", len(got))
 	}
 }
 
-// TestAStuckDiskDoesNotStopRequests writes into a pipe that nobody reads.
+// TestAStuckDiskDoesNotStopRequests writes to a pipe without a reader.
 func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip("no named pipes here: ", err)
+		t.Skip("named pipes are not supported: ", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -204,17 +206,17 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	const records = 5000 // far more than pipe and queue hold
+	const records = 5000 // far more than the pipe and the queue can hold
 	for range records {
 		l.Record(sample)
 	}
 	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("%d records took %v", records, took)
+		t.Errorf("recording %d records took %v, want at most 5s", records, took)
 	}
 	if got := l.Stats(); got.Dropped == 0 || got.Queued != 16 {
-		t.Errorf("stats = %+v, want 16", got)
+		t.Errorf("got stats %+v, want some dropped and 16 queued", got)
 	}
-	// The disk comes back: the gap is in the file.
+	// When the disk works again, a record reports the gap.
 	lines := make(chan audit.Record, records)
 	go func() {
 		scanner := bufio.NewScanner(reader)
@@ -229,7 +231,7 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 	for r := range lines {
 		if r.Verb == "drop" {
 			if r.Count == 0 || r.Surface != "audit" {
-				t.Errorf("gap = %+v, want %v", r, "audit")
+				t.Errorf("got gap record %+v, want surface audit and a count", r)
 			}
 			break
 		}
@@ -262,7 +264,7 @@ func TestConcurrentRecordersLoseNothing(t *testing.T) {
 		seen[r.RequestID] = true
 	}
 	if got := l.Stats(); len(seen) != 1000 || got.Written != 1000 || got.Dropped+got.Failed != 0 {
-		t.Errorf("%d of 1000 records, stats %+v, want %v, %v, %v", len(seen), got, 1000, 1000, 0)
+		t.Errorf("got %d records, stats %+v, want 1000 written and none lost", len(seen), got)
 	}
 }
 
@@ -291,15 +293,15 @@ func TestNothingThatLooksLikeACredentialIsWritten(t *testing.T) {
 	}
 	for _, piece := range []string{"eyJhbGci", "c2lnbmF0dXJl", "dGV4dA", "MIIEpAIB"} {
 		if bytes.Contains(data, []byte(piece)) {
-			t.Errorf("the log holds %s", piece)
+			t.Errorf("log contains %s", piece)
 		}
 	}
 	if bytes.Count(data, []byte("\n")) != 6 || !bytes.Contains(data, []byte("[redacted]")) {
-		t.Errorf("log = %s, want 6", data)
+		t.Errorf("got log %s, want 6 lines with [redacted]", data)
 	}
 }
 
-// fill sets every text field, so that a new one cannot be forgotten.
+// fill sets every string field, so that the tests also cover new fields.
 func fill(v reflect.Value, text string) {
 	for i := range v.NumField() {
 		if v.Field(i).Kind() == reflect.String {
@@ -319,15 +321,15 @@ func TestFieldsAreBoundedAndValid(t *testing.T) {
 	l.Record(names)
 	got := tail(t, l, audit.Query{})
 	if len(got) != 2 || got[0].Scope != "eyJ-is-a-name" {
-		t.Fatalf("Tail = %+v", got)
+		t.Fatalf("Tail: got %+v, want two records, the newest with its name", got)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 64<<10 {
-		t.Errorf("two lines of %d bytes, %v", info.Size(), err)
+		t.Errorf("file of two lines has %d bytes, error %v, want at most 64 KiB", info.Size(), err)
 	}
 }
 
-// TestRecordHasNoRoomForABody keeps the type honest: only names, numbers, times.
+// TestRecordHasNoRoomForABody checks that Record has only names, numbers and times.
 func TestRecordHasNoRoomForABody(t *testing.T) {
 	t.Parallel()
 	typ := reflect.TypeFor[audit.Record]()
@@ -337,7 +339,7 @@ func TestRecordHasNoRoomForABody(t *testing.T) {
 		case reflect.String, reflect.Int, reflect.Int64:
 		default:
 			if field.Type != reflect.TypeFor[time.Time]() {
-				t.Errorf("field %s is a %v, want %v", field.Name, field.Type, reflect.TypeFor[time.Time]())
+				t.Errorf("field %s has type %v, want a string, a number or a time", field.Name, field.Type)
 			}
 		}
 		for _, word := range []string{
@@ -345,7 +347,7 @@ func TestRecordHasNoRoomForABody(t *testing.T) {
 			"token", "secret",
 		} {
 			if strings.Contains(strings.ToLower(field.Name), word) {
-				t.Errorf("field %s invites what must not be logged", field.Name)
+				t.Errorf("name of field %s suggests content that must not be logged", field.Name)
 			}
 		}
 	}
@@ -364,7 +366,7 @@ func FuzzTailOfAnyFile(f *testing.F) {
 		l, _ := open(t, audit.Options{Path: path, SyncEvery: -1})
 		l.Record(sample)
 		if got := tail(t, l, audit.Query{RequestID: "R1"}); len(got) == 0 || got[0].Principal != sample.Principal {
-			t.Fatalf("own record is lost: %+v", got)
+			t.Fatalf("got %+v, want the record that was just written", got)
 		}
 	})
 }
@@ -390,8 +392,8 @@ func BenchmarkTail(b *testing.B) {
 	}
 }
 
-// TestReopen: after the file was moved away, records go to a new one; when there
-// can be none, to the old one.
+// TestReopen: after the file was renamed, records go to a new file, or to the old one if
+// the new file cannot be opened.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -416,7 +418,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Reopen(t.Context()); err == nil {
-		t.Error("the folder is gone: got no error, want one")
+		t.Error("Reopen without the directory: got no error, want one")
 	}
 	write("three")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {

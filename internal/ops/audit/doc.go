@@ -1,15 +1,24 @@
-// Package audit keeps the record of who did what: one JSON line per write,
-// administrative call and denial, in a rotated file, readable from its end.
+// Package audit stores audit records: one JSON line per write, administrative call and
+// denial, in a rotated file that can be read from its end.
 //
-// It does not decide anything (that is access) and does not know HTTP: surfaces
-// make a Record of what they know. A Record has no field for a body or any
-// other free-form text, so there is no place where a secret belongs; what looks
-// like a token in the fields that callers influence is cut out all the same.
+// It does not authorize (access does) and does not depend on HTTP: surfaces build the
+// records. A Record has no field for a body or other free-form text, so it has no place
+// for a secret. In addition, text that looks like a token is removed from the fields
+// that callers can influence.
 //
-// Requests do not wait for the disk. Records go through a bounded queue to one
-// writer. When the queue is full a caller waits a moment, then the record is
-// dropped, counted, and the gap itself recorded; until there is room again
-// nobody waits any more. The file is synced every second and at rotation and
-// close: a crash of the process loses what was queued, a crash of the machine
-// at most the last second too.
+// Requests do not wait for the disk. Records go through a bounded queue to one writer
+// goroutine. If the queue is full, a caller waits for Options.Patience; then the record
+// is dropped and counted, and the gap is recorded. Until the writer has caught up, later
+// callers do not wait. The file is synced every second, at rotation and at close. A crash
+// of the process loses the queued records, a crash of the machine also the last second.
+//
+// Locks:
+//
+//	Log.reading  semaphore: at most two concurrent readers (Tail)
+//	rotated.mu   the names of the files: held while files are renamed, reopened, or
+//	             opened for reading
+//	Trail.mu     the counters of denials, the summary timer and closed
+//
+// Log.reading is taken before rotated.mu. Trail.mu is never held while a Log is called.
+// The fields of rotated belong to the writer goroutine of its Log.
 package audit

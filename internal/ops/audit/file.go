@@ -11,20 +11,20 @@ import (
 	"sync"
 )
 
-// rotated is a file of lines that is moved to path.1, path.2, ... when it has
-// grown to its limit. One goroutine writes; readers open the files by openAll.
+// rotated is a file of lines that is renamed to path.1, path.2, ... when it has reached
+// its size limit. One goroutine writes; readers open the files with openAll.
 type rotated struct {
 	path     string
 	maxBytes int64
 	keep     int
-	warn     func(error) // told of failures that lose no record
+	warn     func(error) // called with failures that lose no record
 
-	mu      sync.Mutex // held while names and files change places
+	mu      sync.Mutex // held while files are renamed, reopened, or opened for reading
 	file    *os.File
 	size    int64
 	pending bytes.Buffer
 	encoder *json.Encoder
-	torn    bool // the file may end in half a line
+	torn    bool // the file may end in an incomplete line
 }
 
 func openRotated(path string, maxBytes int64, keep int, warn func(error)) (*rotated, error) {
@@ -60,12 +60,12 @@ func (r *rotated) open() error {
 // append adds a record to the next write.
 func (r *rotated) append(rec Record) {
 	if err := r.encoder.Encode(rec); err != nil {
-		panic("audit: a record does not marshal: " + err.Error()) // strings, numbers and a time
+		panic("audit: encoding a record: " + err.Error()) // a Record has only strings, numbers and a time
 	}
 }
 
-// write puts what was appended into the file, rotating first when it is full.
-// Whatever happens, nothing stays behind for the next write.
+// write writes the appended records to the file. It rotates the file first if it is
+// full. It clears the appended records even if it fails.
 func (r *rotated) write() error {
 	defer r.pending.Reset()
 	if r.file == nil {
@@ -75,14 +75,14 @@ func (r *rotated) write() error {
 	}
 	if r.size > 0 && r.size+int64(r.pending.Len()) > r.maxBytes {
 		if err := r.rotate(); err != nil {
-			r.warn(fmt.Errorf("rotating the audit log: %w", err)) // better a large file than no record
+			r.warn(fmt.Errorf("rotating the audit log: %w", err)) // a file above its limit is better than a lost record
 		}
 		if r.file == nil {
-			return fmt.Errorf("rotating the audit log: the new file cannot be opened")
+			return errors.New("audit log has no open file after a failed rotation")
 		}
 	}
 	if r.torn {
-		// Half a line of an earlier failure ends here, and spoils no other.
+		// Ends the incomplete line of an earlier failure, so that it damages no other line.
 		if _, err := r.file.Write([]byte{'\n'}); err != nil {
 			return err
 		}
@@ -111,8 +111,8 @@ func (r *rotated) rotate() error {
 	return errors.Join(r.open(), old.Close(), syncDir(filepath.Dir(r.path)))
 }
 
-// reopen goes on in a new file when the old one was moved away. When that fails
-// the old one is written to as before.
+// reopen opens the file again after it was renamed. If that fails, the old file stays in
+// use.
 func (r *rotated) reopen() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *rotated) reopen() error {
 	return errors.Join(old.Sync(), old.Close())
 }
 
-// name is path for 0, then path.1 and so on.
+// name returns path for 0, path.1 for 1, and so on.
 func (r *rotated) name(i int) string {
 	if i == 0 {
 		return r.path
@@ -149,8 +149,8 @@ func (r *rotated) close() error {
 	return errors.Join(r.file.Sync(), r.file.Close())
 }
 
-// openAll opens the files for reading, the newest first. Open files stay what
-// they are when names move on.
+// openAll opens the files for reading, the newest first. Open files stay readable when a
+// rotation renames them.
 func (r *rotated) openAll() ([]*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,27 +21,26 @@ const (
 	DefaultPatience  = 20 * time.Millisecond
 )
 
-// ErrClosed is what a closed log answers.
-var ErrClosed = errs.New(errs.Unavailable, "the audit log is closed")
+// ErrClosed is the error of calls on a closed log.
+var ErrClosed = errs.New(errs.Unavailable, "audit log is closed")
 
-// Options say where the log is and how large it may grow; zero values are the
-// defaults.
+// Options configure a log; zero values select the defaults.
 type Options struct {
 	Path      string        // required
-	MaxBytes  int64         // of one file, before it is rotated
-	Keep      int           // rotated files kept
-	Queue     int           // records that may wait for the writer
-	SyncEvery time.Duration // between syncs of new records; negative for none
-	Patience  time.Duration // that a caller waits for a place in a full queue
+	MaxBytes  int64         // size of a file at which it is rotated
+	Keep      int           // number of rotated files to keep
+	Queue     int           // maximum number of queued records
+	SyncEvery time.Duration // interval of syncs; negative for no syncs
+	Patience  time.Duration // timeout of a caller while the queue is full
 	Log       *slog.Logger  // for failures of the log itself
-	// Room says whether the disk has room for records; without, they are counted as
-	// failed. nil is always.
+	// Room reports whether the disk has space for records; nil means always. Without
+	// space, records are counted as failed.
 	Room func() bool
 }
 
 func (o *Options) complete() error {
 	if o.Path == "" {
-		return fmt.Errorf("audit: a path is required")
+		return errors.New("audit: Path is required")
 	}
 	set := func(v *int, to int) {
 		if *v <= 0 {
@@ -65,14 +64,14 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Stats count what became of records, for metrics.
+// Stats are counters of records, for metrics.
 type Stats struct {
-	Written int64 // lines in the file
+	Written int64 // written to the file
 	Dropped int64 // not written because the queue was full
-	Failed  int64 // not written because the file failed
-	Queued  int   // waiting now
+	Failed  int64 // not written because writing the file failed
+	Queued  int   // in the queue now
 
-	Suppressed int64 // denials of which only the number was written
+	Suppressed int64 // denials that were only counted
 }
 
 // Log is an audit log.
@@ -82,17 +81,17 @@ type Log struct {
 	flush   chan chan error
 	reopen  chan chan error
 	file    *rotated
-	reading chan struct{} // bounds concurrent readers
-	full    atomic.Bool   // set by a drop, unset when the writer has caught up
+	reading chan struct{} // semaphore that limits concurrent readers
+	full    atomic.Bool   // set by a drop, cleared when the writer has caught up
 	written atomic.Int64
 	dropped atomic.Int64
-	failing atomic.Bool // the last write failed, which was reported
+	failing atomic.Bool // the last write failed, and the failure was logged
 	failed  atomic.Int64
 
 	closing sync.Once
-	closed  chan struct{} // asks the writer to end
-	done    chan struct{} // the writer has ended
-	result  error         // of the last flush; after done
+	closed  chan struct{} // closed to stop the writer
+	done    chan struct{} // closed when the writer has ended
+	result  error         // error of closing the file; valid after done
 }
 
 // Open opens or creates the log.
@@ -117,7 +116,7 @@ func Open(opts Options) (*Log, error) {
 	return l, nil
 }
 
-// Record takes a record. It returns quickly whatever the disk does.
+// Record queues a record. It returns quickly, even if the disk hangs.
 func (l *Log) Record(r Record) {
 	select {
 	case <-l.closed:
@@ -147,15 +146,15 @@ func (l *Log) Record(r Record) {
 	l.dropped.Add(1)
 }
 
-// Flush waits until everything recorded before is in the file and synced.
+// Flush waits until all earlier records are written and synced.
 func (l *Log) Flush(ctx context.Context) error { return l.ask(ctx, l.flush) }
 
-// Reopen goes on in a new file when somebody has moved the old one away, after
-// writing what was recorded before to the old one. When the new file cannot be
-// opened the old one stays in use.
+// Reopen opens the file again after it was renamed, so that new records go to a new
+// file. Earlier records are written to the old file first. If the new file cannot be
+// opened, the log keeps writing to the old one.
 func (l *Log) Reopen(ctx context.Context) error { return l.ask(ctx, l.reopen) }
 
-// ask has the writer do something and waits for it.
+// ask sends a command to the writer and waits for its result.
 func (l *Log) ask(ctx context.Context, what chan<- chan error) error {
 	reply := make(chan error, 1)
 	select {
@@ -173,20 +172,20 @@ func (l *Log) ask(ctx context.Context, what chan<- chan error) error {
 	}
 }
 
-// Close writes what is queued, syncs and closes the file.
+// Close writes the queued records, syncs and closes the file.
 func (l *Log) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	<-l.done
 	return l.result
 }
 
-// Stats counts what became of records so far.
+// Stats returns the counters.
 func (l *Log) Stats() Stats {
 	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), Failed: l.failed.Load(), Queued: len(l.queue)}
 }
 
-// write is the one writer. It gathers what is queued into one write to the
-// file, and syncs on a timer that runs only while there is something to sync.
+// write is the writer goroutine. It combines queued records into one write, and syncs
+// with a timer that runs only if there are unsynced records.
 func (l *Log) write() {
 	defer close(l.done)
 	var due <-chan time.Time
@@ -216,7 +215,7 @@ func (l *Log) write() {
 	}
 }
 
-// writeQueued writes first, if any, and whatever else is waiting.
+// writeQueued writes first, if it is not nil, and all queued records.
 func (l *Log) writeQueued(first *Record) {
 	n := int64(0)
 	add := func(r Record) {
@@ -236,7 +235,7 @@ func (l *Log) writeQueued(first *Record) {
 		break
 	}
 	if l.full.Swap(false) {
-		// The gap is part of the record.
+		// A record reports the gap.
 		add(Record{Surface: "audit", Verb: "drop", Resource: "auditrecords", Decision: Denied, Count: l.dropped.Load()})
 	}
 	if n == 0 {
@@ -253,7 +252,7 @@ func (l *Log) writeQueued(first *Record) {
 	l.written.Add(n)
 }
 
-var errNoRoom = errors.New("the disk is nearly full; records are counted and not written until there is room")
+var errNoRoom = errors.New("disk is nearly full; records are counted but not written until space is freed")
 
 func (l *Log) writeFile() error {
 	if l.opts.Room != nil && !l.opts.Room() {
@@ -266,6 +265,6 @@ func (l *Log) writeFile() error {
 func (l *Log) report(err error) {
 	if err != nil {
 		l.opts.Log.LogAttrs(context.Background(), slog.LevelError,
-			"the audit log could not be written; records may be missing", slog.String("error", err.Error()))
+			"writing the audit log failed; records may be missing", slog.Any("error", err))
 	}
 }

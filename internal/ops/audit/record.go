@@ -15,37 +15,37 @@ const (
 	Denied  Decision = "deny"
 )
 
-// Record says who did what. Every field is a name, a number or a time.
+// Record is an audit record. Every field is a name, a number or a time.
 type Record struct {
 	Time         time.Time `json:"time"`
 	Surface      string    `json:"surface"`                // resources, messages, registry, token
-	Principal    string    `json:"principal,omitempty"`    // who; "" when nobody was recognized
-	Organization string    `json:"organization,omitempty"` // whose thing it was about
-	KeyID        string    `json:"keyId,omitempty"`        // the API key used, if one was
+	Principal    string    `json:"principal,omitempty"`    // the caller; "" if it was not authenticated
+	Organization string    `json:"organization,omitempty"` // the organization of the resource
+	KeyID        string    `json:"keyId,omitempty"`        // the API key of the caller, if it used one
 	Verb         string    `json:"verb"`                   // create, update, delete, produce, ...
-	Resource     string    `json:"resource,omitempty"`     // the kind of thing: apikeys, topics, ...
-	Scope        string    `json:"scope,omitempty"`        // which one: organization/acme/apikey/ci
-	Permission   string    `json:"permission,omitempty"`   // what it needed
+	Resource     string    `json:"resource,omitempty"`     // the kind of resource: apikeys, topics, ...
+	Scope        string    `json:"scope,omitempty"`        // the resource: organization/acme/apikey/ci
+	Permission   string    `json:"permission,omitempty"`   // the permission that the call needed
 	Decision     Decision  `json:"decision"`
-	By           string    `json:"by,omitempty"`   // what sort of thing decided
-	Role         string    `json:"role,omitempty"` // the role that allowed it
+	By           string    `json:"by,omitempty"`   // the kind of rule that decided
+	Role         string    `json:"role,omitempty"` // the role that allowed the call
 	Binding      string    `json:"binding,omitempty"`
-	Status       int       `json:"status,omitempty"` // of the response
+	Status       int       `json:"status,omitempty"` // status of the response
 	Source       string    `json:"source,omitempty"` // address of the caller
 	UserAgent    string    `json:"userAgent,omitempty"`
 	RequestID    string    `json:"requestId,omitempty"`
-	Count        int64     `json:"count,omitempty"` // of records, when the record is about records
+	Count        int64     `json:"count,omitempty"` // number of dropped or suppressed records that it stands for
 }
 
-// Bounds on the fields, so that a line is small whatever callers send.
+// Limits of the fields in bytes, so that callers cannot write long lines.
 const (
 	maxName  = 256
 	maxScope = 1024
 	redacted = "[redacted]"
 )
 
-// clean returns the record as it is written: bounded, valid UTF-8, and without
-// anything that looks like a credential.
+// clean returns the record for the file: with limited fields, in valid UTF-8, and
+// without text that looks like a credential.
 func (r Record) clean() Record {
 	for _, field := range []*string{
 		&r.Surface, &r.Principal, &r.Organization, &r.KeyID, &r.Verb, &r.Resource, &r.Permission,
@@ -63,7 +63,7 @@ func (r Record) clean() Record {
 
 func tidy(s string, limit int) string {
 	if len(s) > 4*limit {
-		s = s[:4*limit] // redact before cutting, but do not search megabytes
+		s = s[:4*limit] // redact before truncating, but do not search megabytes
 	}
 	s = redact(s)
 	if len(s) > limit {
@@ -75,8 +75,8 @@ func tidy(s string, limit int) string {
 	return s
 }
 
-// redact cuts out signed and encrypted tokens, which begin with the base64 of
-// {", and whole texts that hold a private key.
+// redact removes signed and encrypted tokens, which begin with the base64 of {", and
+// replaces a whole text that contains a private key.
 func redact(s string) string {
 	if strings.Contains(s, "PRIVATE KEY") {
 		return redacted
@@ -94,7 +94,7 @@ func redact(s string) string {
 		}
 		b.WriteString(s[:i])
 		if end-i < 16 {
-			b.WriteString(s[i:end]) // a name that happens to begin so
+			b.WriteString(s[i:end]) // too short for a token: a name with the same beginning
 		} else {
 			b.WriteString(redacted)
 		}

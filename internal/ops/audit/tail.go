@@ -19,8 +19,8 @@ const (
 	maxLine      = 64 << 10
 )
 
-// Query says which records to read; empty fields mean any. A surface that reads
-// for an organization must set Organization.
+// Query selects records; an empty field matches any value. A surface that reads for an
+// organization must set Organization.
 type Query struct {
 	Organization string
 	Principal    string
@@ -30,13 +30,12 @@ type Query struct {
 	Decision     Decision
 	RequestID    string
 	Since        time.Time // inclusive
-	Until        time.Time // exclusive; the time of the last record read continues
+	Until        time.Time // exclusive; the time of the last record of a page selects the next page
 	Limit        int       // 0 means DefaultLimit, at most MaxLimit
 }
 
-// Tail returns the last records that match, the newest first, as this replica
-// wrote them. It sees everything recorded before the call. Of very large logs
-// it looks at the last 64 MiB.
+// Tail returns the newest matching records that this server wrote, the newest first. It
+// includes all records before the call. It searches only the last 64 MiB of the log.
 func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 	select {
 	case l.reading <- struct{}{}:
@@ -67,18 +66,18 @@ func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 	return s.found, nil
 }
 
-// scan reads files from their ends.
+// scan reads files backwards.
 type scan struct {
 	query  Query
 	limit  int
 	budget int64
 	found  []Record
-	past   bool // the records are older than asked for
+	past   bool // all further records are older than Query.Since
 }
 
 func (s *scan) done() bool { return s.past || len(s.found) >= s.limit || s.budget <= 0 }
 
-// backwards takes one file's lines, the last first.
+// backwards scans the lines of one file, the last first.
 func (s *scan) backwards(ctx context.Context, file *os.File) error {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *scan) backwards(ctx context.Context, file *os.File) error {
 		if end > 0 && first < 0 {
 			rest = data
 			if len(rest) > maxLine {
-				rest = nil // not a line of ours
+				rest = nil // too long for a line of this log
 			}
 			continue
 		}
@@ -114,7 +113,7 @@ func (s *scan) backwards(ctx context.Context, file *os.File) error {
 	return nil
 }
 
-// lines takes whole lines, the last first.
+// lines scans complete lines, the last first.
 func (s *scan) lines(data []byte) {
 	data = bytes.TrimRight(data, "\n")
 	for len(data) > 0 && !s.done() {
@@ -125,25 +124,25 @@ func (s *scan) lines(data []byte) {
 }
 
 func (s *scan) line(line []byte) {
-	// Most lines of a busy log are somebody else's: look before decoding.
+	// Most lines of a busy log do not match, so this searches the text before it decodes.
 	if !mentions(line, s.query.Organization) || !mentions(line, s.query.Principal) ||
 		!mentions(line, s.query.RequestID) {
 		return
 	}
 	var r Record
 	if json.Unmarshal(line, &r) != nil {
-		return // torn by a crash
+		return // incomplete because of a crash
 	}
 	switch {
 	case !s.query.Since.IsZero() && r.Time.Before(s.query.Since.Add(-time.Minute)):
-		s.past = true // records are nearly in order of time; a minute covers "nearly"
+		s.past = true // records are only roughly ordered by time; a minute is enough tolerance
 	case s.query.matches(&r):
 		s.found = append(s.found, r)
 	}
 }
 
-// mentions is a cheap test that may say yes wrongly, never no. JSON escapes
-// some characters, so texts with such ones are not looked for.
+// mentions is a cheap test without false negatives: it may return true although the field
+// does not match. For a text with characters that JSON escapes it always returns true.
 func mentions(line []byte, text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

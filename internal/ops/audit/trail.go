@@ -11,39 +11,38 @@ import (
 	"time"
 )
 
-// How many denials are written down one by one.
+// Limits of denials that get a record each.
 const (
-	// strangersPerSecond are of callers who have not proved who they are, all of
-	// them together; deniedPerSecond are of one principal.
+	// strangersPerSecond is the rate for all unauthenticated callers together,
+	// deniedPerSecond the rate for one principal.
 	strangersPerSecond = 50
 	deniedPerSecond    = 20
-	// burstSeconds is for how many seconds' worth of them there is room at once.
+	// burstSeconds is the size of a bucket, in seconds of its rate.
 	burstSeconds = 10
-	// summaryEvery is how often the number of the others is written down.
+	// summaryEvery is the interval at which the number of suppressed denials is recorded.
 	summaryEvery = 10 * time.Second
-	// maxPrincipals bounds the principals that are told apart.
+	// maxPrincipals limits the principals that have a counter of their own.
 	maxPrincipals = 10_000
 
 	statusUnauthenticated = 401
 )
 
-// Trail is the audit log in two files, so that nobody can push out of it what
-// others did: the calls of those who have not proved who they are go to a file of
-// their own, and of denials that come faster than anybody reads them only the
-// number is written.
+// Trail is the audit log in two files, so that a flood of denials cannot rotate away the
+// records of other callers. Denials of unauthenticated callers go to a file of their
+// own. Denials above a rate are only counted, and their number is recorded.
 type Trail struct {
 	known   *Log
 	unknown *Log
 
-	mu         sync.Mutex
+	mu         sync.Mutex // protects the fields below
 	strangers  counter
 	principals map[string]*counter
-	pending    *time.Timer // of the next summary; nil when nothing was left out
+	pending    *time.Timer // timer of the next summary; nil if no denial was suppressed
 	suppressed int64
 	closed     bool
 }
 
-// OpenTrail opens both files: that of opts, and one with -failed in its name.
+// OpenTrail opens both files: the file of opts, and one with -failed in its name.
 func OpenTrail(opts Options) (*Trail, error) {
 	known, err := Open(opts)
 	if err != nil {
@@ -58,12 +57,12 @@ func OpenTrail(opts Options) (*Trail, error) {
 	return &Trail{known: known, unknown: unknown, principals: make(map[string]*counter)}, nil
 }
 
-// counter is a token bucket that counts what it turns away.
+// counter is a token bucket that counts suppressed denials.
 type counter struct {
 	left       float64
 	at         time.Time
 	suppressed int64
-	sample     Record // whose denials they are
+	sample     Record // has the principal and organization of the denials
 }
 
 func (c *counter) take(perSecond float64, now time.Time) bool {
@@ -80,7 +79,7 @@ func (c *counter) take(perSecond float64, now time.Time) bool {
 	return true
 }
 
-// Record writes a record down, or counts it.
+// Record writes a record, or only counts it.
 func (t *Trail) Record(r Record) {
 	stranger := r.Principal == "" || r.Status == statusUnauthenticated
 	if r.Decision == Denied && !t.admit(&r, stranger) {
@@ -93,7 +92,7 @@ func (t *Trail) Record(r Record) {
 	t.known.Record(r)
 }
 
-// admit says whether a denial is written down by itself.
+// admit reports whether a denial gets a record of its own.
 func (t *Trail) admit(r *Record, stranger bool) bool {
 	now := time.Now()
 	t.mu.Lock()
@@ -112,12 +111,12 @@ func (t *Trail) admit(r *Record, stranger bool) bool {
 	return false
 }
 
-// counterLocked finds the counter of a principal; all that there is no room for
-// share one. It is called with mu held.
+// counterLocked returns the counter of a principal. Principals above maxPrincipals share
+// one counter. The caller holds mu.
 func (t *Trail) counterLocked(r *Record, now time.Time) *counter {
 	name := r.Principal
 	if t.principals[name] == nil && len(t.principals) >= maxPrincipals {
-		for other, c := range t.principals { // whoever was quiet for so long has all of it back
+		for other, c := range t.principals { // the bucket of an idle principal is full again
 			if c.suppressed == 0 && now.Sub(c.at) > burstSeconds*time.Second {
 				delete(t.principals, other)
 			}
@@ -132,7 +131,7 @@ func (t *Trail) counterLocked(r *Record, now time.Time) *counter {
 	return t.principals[name]
 }
 
-// summarize writes down how many denials were not.
+// summarize records the number of suppressed denials.
 func (t *Trail) summarize() {
 	t.mu.Lock()
 	t.pending = nil
@@ -163,7 +162,7 @@ func summary(count int64) Record {
 	}
 }
 
-// Tail returns the last records of both files that match, the newest first.
+// Tail returns the newest matching records of both files, the newest first.
 func (t *Trail) Tail(ctx context.Context, q Query) ([]Record, error) {
 	t.summarize()
 	known, err := t.known.Tail(ctx, q)
@@ -179,12 +178,12 @@ func (t *Trail) Tail(ctx context.Context, q Query) ([]Record, error) {
 	return all[:min(len(all), cmp.Or(max(q.Limit, 0), DefaultLimit), MaxLimit)], nil
 }
 
-// Reopen goes on in new files where the old ones were moved away.
+// Reopen opens both files again after they were renamed.
 func (t *Trail) Reopen(ctx context.Context) error {
 	return errors.Join(t.known.Reopen(ctx), t.unknown.Reopen(ctx))
 }
 
-// Stats counts what became of records so far.
+// Stats returns the counters of both files together.
 func (t *Trail) Stats() Stats {
 	a, b := t.known.Stats(), t.unknown.Stats()
 	t.mu.Lock()
@@ -196,7 +195,7 @@ func (t *Trail) Stats() Stats {
 	}
 }
 
-// Close writes what is left and closes both files.
+// Close writes the remaining records and closes both files.
 func (t *Trail) Close() error {
 	t.mu.Lock()
 	t.closed = true

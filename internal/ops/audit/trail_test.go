@@ -11,8 +11,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackFloodOfDenials: neither strangers nor one account push the record of
-// somebody else's deed out of the trail, and how many they were is told.
+// TestAttackFloodOfDenials: a flood of denials, of unauthenticated callers or of one
+// account, does not rotate away the records of other callers, and its size is recorded.
 func TestAttackFloodOfDenials(t *testing.T) {
 	t.Parallel()
 	const flood = 30_000
@@ -27,7 +27,7 @@ func TestAttackFloodOfDenials(t *testing.T) {
 			Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401,
 			Source: fmt.Sprint("192.0.2.", i%200),
 		})
-		// Whose client id was tried is not who tried it.
+		// A 401 with the client id of an account does not come from that account.
 		trail.Record(audit.Record{
 			Surface: "token", Verb: "create", Decision: audit.Denied, Status: 401,
 			Principal: "ci@acme.test", Organization: "acme",
@@ -58,18 +58,18 @@ func TestAttackFloodOfDenials(t *testing.T) {
 		}
 	}
 	if counted != 3*flood {
-		t.Errorf("%d denials are written or counted, want %d", counted, 3*flood)
+		t.Errorf("recorded or counted %d denials, want %d", counted, 3*flood)
 	}
 	if got := trail.Stats(); got.Suppressed < 2*flood || got.Dropped > 0 {
-		t.Errorf("stats %+v, want most suppressed and none dropped", got)
+		t.Errorf("got stats %+v, want most suppressed and none dropped", got)
 	}
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{path, filepath.Join(filepath.Dir(path), "audit-failed.log")} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v, want a file for its owner alone", name, info, err)
+			t.Errorf("%s: got %v, error %v, want a file with mode 0600", name, info, err)
 		}
 	}
-	tally.Attack(t, "rotate the audit trail away", 3*flood, successes)
+	tally.Attack(t, "rotating records out of the audit trail", 3*flood, successes)
 }

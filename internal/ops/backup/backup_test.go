@@ -18,7 +18,7 @@ import (
 
 const table = "clusters/u/000001.sst"
 
-// stage makes a staged copy.
+// stage creates a staged copy.
 func stage(t *testing.T, created time.Time, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,13 +77,13 @@ func TestFilesAreLinkedToTheBackupBefore(t *testing.T) {
 		a, errA := os.Stat(filepath.Join(first, name))
 		b, errB := os.Stat(filepath.Join(second, name))
 		if errA != nil || errB != nil || os.SameFile(a, b) != want {
-			t.Errorf("%s is one file in both backups: got %v (%v, %v), want %v", name, os.SameFile(a, b),
+			t.Errorf("%s is the same file in both backups: got %v (%v, %v), want %v", name, os.SameFile(a, b),
 				errA, errB, want)
 		}
 	}
 	for _, path := range []string{first, second} {
 		if _, err := backup.Verify(t.Context(), path, nil, nil); err != nil {
-			t.Errorf("verify %s: %v", path, err)
+			t.Errorf("verifying %s: %v", path, err)
 		}
 	}
 }
@@ -98,7 +98,9 @@ func TestDamageIsFound(t *testing.T) {
 		"a file is shorter": func(dir string) error { return os.Truncate(filepath.Join(dir, "etcd.snapshot"), 3) },
 		"a file is missing": func(dir string) error { return os.Remove(filepath.Join(dir, "encryption.key")) },
 		"no manifest":       func(dir string) error { return os.Remove(filepath.Join(dir, backup.ManifestFile)) },
-		"half a manifest":   func(dir string) error { return os.Truncate(filepath.Join(dir, backup.ManifestFile), 100) },
+		"half a manifest": func(dir string) error {
+			return os.Truncate(filepath.Join(dir, backup.ManifestFile), 100)
+		},
 		"another manifest": func(dir string) error {
 			path := filepath.Join(dir, backup.ManifestFile)
 			text, err := os.ReadFile(path)
@@ -126,12 +128,12 @@ func TestDamageIsFound(t *testing.T) {
 	}
 	if _, err := backup.Verify(t.Context(), path, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "more is not in the manifest") {
-		t.Errorf("a file too many: got %v, want that it is not in the manifest", err)
+		t.Errorf("additional file: got %v, want an error that it is not in the manifest", err)
 	}
 }
 
-// TestIncompleteIsNoBackup cuts the writing short: there is no backup, and none is
-// found or restored.
+// TestIncompleteIsNoBackup interrupts writing: List does not return the incomplete
+// backup, and Extract rejects it.
 func TestIncompleteIsNoBackup(t *testing.T) {
 	t.Parallel()
 	target := t.TempDir()
@@ -140,14 +142,14 @@ func TestIncompleteIsNoBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := backup.OpenFolder(target); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("a second writer: got %v, want a conflict", err)
+		t.Errorf("second writer: got %v, want a conflict", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := folder.Write(ctx, stage(t, day(1), files),
 		backup.Options{Progress: func(backup.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a write that is cut short: got %v, want %v", err, context.Canceled)
+		t.Errorf("interrupted write: got %v, want %v", err, context.Canceled)
 	}
-	// A process that was killed leaves this.
+	// A killed process leaves this directory behind.
 	incomplete := filepath.Join(target, ".incomplete-20260102T000000.000Z")
 	if err := os.CopyFS(incomplete, os.DirFS(stage(t, day(2), files))); err != nil {
 		t.Fatal(err)
@@ -165,7 +167,7 @@ func TestIncompleteIsNoBackup(t *testing.T) {
 	}
 	take(t, target, stage(t, day(3), files), backup.Options{})
 	if _, err := os.Stat(incomplete); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after the next backup the incomplete one is there: %v", err)
+		t.Errorf("incomplete backup still exists after the next backup: %v", err)
 	}
 }
 
@@ -181,16 +183,16 @@ func TestKeep(t *testing.T) {
 	}
 	removed, err := folder.Keep(2)
 	if err != nil || len(removed) != 2 {
-		t.Errorf("got removed %v, %v, want two", removed, err)
+		t.Errorf("removed: got %v, error %v, want two", removed, err)
 	}
 	names, err := backup.List(target)
 	if err != nil || len(names) != 2 || !strings.HasPrefix(names[0], "20260103") {
-		t.Errorf("got %v, %v, want those of the third and the fourth day", names, err)
+		t.Errorf("got backups %v, error %v, want those of the third and the fourth day", names, err)
 	}
 	if newest, err := backup.Newest(target); err != nil || !newest.Equal(day(4)) {
 		t.Errorf("got newest %v, %v, want %v", newest, err, day(4))
 	}
-	for _, name := range names { // what they shared with the old ones is still there
+	for _, name := range names { // files that they shared with the removed backups still exist
 		if _, err := backup.Verify(t.Context(), filepath.Join(target, name), nil, nil); err != nil {
 			t.Error(err)
 		}
@@ -207,23 +209,23 @@ func TestStream(t *testing.T) {
 	to := t.TempDir()
 	m, err := backup.Extract(t.Context(), "-", bytes.NewReader(stream.Bytes()), to, nil)
 	if err != nil || m.HasKeys {
-		t.Fatalf("got a manifest with keys, %v; want one without", err)
+		t.Fatalf("got a manifest with keys or error %v, want one without keys", err)
 	}
 	for name := range files {
 		_, err := os.Stat(filepath.Join(to, name))
 		if got, want := err == nil, !backup.IsKey(name); got != want {
-			t.Errorf("%s is there: got %v, want %v", name, got, want)
+			t.Errorf("%s exists: got %v, want %v", name, got, want)
 		}
 	}
-	for cut := 0; cut < stream.Len()-2<<10; cut += 100 { // a tar ends with 1 KiB of nothing
+	for cut := 0; cut < stream.Len()-2<<10; cut += 100 { // a tar ends with 1 KiB of zeros
 		if _, err := backup.Verify(t.Context(), "-", bytes.NewReader(stream.Bytes()[:cut]), nil); err == nil {
-			t.Fatalf("a stream that was cut off after %d of %d bytes is good, want an error", cut, stream.Len())
+			t.Fatalf("stream truncated after %d of %d bytes: got no error, want one", cut, stream.Len())
 		}
 	}
 }
 
-// TestAttackStagedLink has a link in the staged copy, which leads to a file of
-// whoever takes the backup.
+// TestAttackStagedLink puts a symbolic link into the staged copy, which points to a file
+// of the user who takes the backup.
 func TestAttackStagedLink(t *testing.T) {
 	t.Parallel()
 	staged, secret := stage(t, day(1), files), filepath.Join(t.TempDir(), "secret")
@@ -238,16 +240,16 @@ func TestAttackStagedLink(t *testing.T) {
 	successes := 0
 	if path, err := folder.Write(t.Context(), staged, backup.Options{}); err == nil {
 		successes++
-		t.Errorf("got the backup %s, want an error", path)
+		t.Errorf("got backup %s, want an error", path)
 	}
 	if err := backup.WriteTar(t.Context(), staged, &bytes.Buffer{}, backup.Options{}); err == nil {
 		successes++
 		t.Error("got a stream, want an error")
 	}
-	tally.Attack(t, "have a backup read a file through a link", 2, successes)
+	tally.Attack(t, "reading a file through a link in the staged copy", 2, successes)
 }
 
-// TestAttackStream restores streams that would write outside of the directory.
+// TestAttackStream extracts streams that would write outside of the directory.
 func TestAttackStream(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
@@ -272,8 +274,8 @@ func TestAttackStream(t *testing.T) {
 		attempts++
 		if entries, readErr := os.ReadDir(parent); err == nil || readErr != nil || len(entries) > 1 {
 			successes++
-			t.Errorf("%q: got error %v and %v, want an error and nothing outside", h.Name, err, entries)
+			t.Errorf("%q: got error %v and entries %v, want an error and no file outside", h.Name, err, entries)
 		}
 	}
-	tally.Attack(t, "write outside of a restored directory", attempts, successes)
+	tally.Attack(t, "writing outside of a restored directory", attempts, successes)
 }

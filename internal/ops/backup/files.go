@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// walk lists the files beneath a folder, sorted by path, without the manifest.
+// walk lists the files below a directory, sorted by path, without the manifest.
 func walk(dir string) ([]File, error) {
 	var files []File
 	err := filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if !d.Type().IsRegular() { // a link could lead anywhere, and root may be the one who reads
+		if !d.Type().IsRegular() { // a link could point anywhere, and root may run this command
 			return fmt.Errorf("%s is not a regular file", at)
 		}
 		name, err := filepath.Rel(dir, at)
@@ -45,7 +45,7 @@ func walk(dir string) ([]File, error) {
 	return files, err
 }
 
-// interruptible is a reader that ends with its context.
+// interruptible is a reader that fails when its context ends.
 type interruptible struct {
 	ctx context.Context
 	r   io.Reader
@@ -58,7 +58,7 @@ func (r interruptible) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// copySummed copies and returns the checksum and size of what was copied.
+// copySummed copies data and returns its checksum and size.
 func copySummed(ctx context.Context, to io.Writer, from io.Reader) (sum string, size int64, err error) {
 	hash := sha256.New()
 	size, err = io.Copy(io.MultiWriter(to, hash), interruptible{ctx, from})
@@ -75,7 +75,7 @@ func sumFile(ctx context.Context, path string) (sum string, size int64, err erro
 	return copySummed(ctx, io.Discard, file)
 }
 
-// copyFile makes a new file like another, on disk when it returns.
+// copyFile copies a file to a new, synced file.
 func copyFile(ctx context.Context, from, to string) (sum string, size int64, err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -85,7 +85,7 @@ func copyFile(ctx context.Context, from, to string) (sum string, size int64, err
 	return createFile(ctx, to, in)
 }
 
-// createFile makes a new file of a reader, on disk when it returns.
+// createFile copies a reader to a new, synced file.
 func createFile(ctx context.Context, to string, from io.Reader) (sum string, size int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(to), dirMode); err != nil {
 		return "", 0, err
@@ -107,7 +107,7 @@ func writeFile(path string, data []byte) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// syncDirs puts the names in a folder and all below it on disk.
+// syncDirs syncs a directory and all directories below it.
 func syncDirs(dir string) error {
 	return filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

@@ -17,37 +17,38 @@ import (
 
 const (
 	nameFormat = "20060102T150405.000Z" // sorts by time
-	// incompletePrefix begins the name of what is no backup: not yet, or, while it
-	// is being removed, no longer.
+	// incompletePrefix is the prefix of a directory that is not a complete backup: it is
+	// being written or removed.
 	incompletePrefix = ".incomplete-"
 	lockFile         = ".lock"
 )
 
 var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z$`)
 
-// A Folder holds backups, each in a folder of its own that is named after its time.
+// Folder is a directory of backups. Each backup is a subdirectory that is named after its
+// time.
 type Folder struct {
 	dir  string
 	lock *os.File
 }
 
-// OpenFolder takes a folder for writing, making it when it is new. Only one
-// process writes backups to it at a time. What others left unfinished is removed.
+// OpenFolder locks a directory for writing and creates it if it does not exist. Only one
+// process at a time can write backups to it. OpenFolder removes incomplete backups.
 func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return nil, fmt.Errorf("making the folder of the backups: %w", err)
+		return nil, fmt.Errorf("creating the directory of the backups: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, fmt.Errorf("opening the folder of the backups: %w", err)
+		return nil, fmt.Errorf("opening the lock file of the backups: %w", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close() // it was never taken
+		_ = lock.Close() // the lock was not acquired
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errs.Newf(errs.Conflict, "another process writes a backup to %s; try again when it is done",
-				dir)
+			return nil, errs.Newf(errs.Conflict,
+				"another process is writing a backup to %s; try again when it has finished", dir)
 		}
-		return nil, fmt.Errorf("locking the folder of the backups: %w", err)
+		return nil, fmt.Errorf("locking the directory of the backups: %w", err)
 	}
 	f := &Folder{dir: dir, lock: lock}
 	if err := f.clean(); err != nil {
@@ -56,10 +57,10 @@ func OpenFolder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// Close lets others write.
+// Close releases the lock.
 func (f *Folder) Close() error { return f.lock.Close() }
 
-// clean removes what was not finished.
+// clean removes incomplete backups.
 func (f *Folder) clean() error {
 	left, err := filepath.Glob(filepath.Join(f.dir, incompletePrefix+"*"))
 	if err != nil {
@@ -73,14 +74,15 @@ func (f *Folder) clean() error {
 	return nil
 }
 
-// Keep removes the oldest backups until n are left, and returns their names.
+// Keep removes the oldest backups until n are left, and returns the names of the removed
+// ones.
 func (f *Folder) Keep(n int) (removed []string, err error) {
 	names, err := List(f.dir)
 	if err != nil || len(names) <= n {
 		return nil, err
 	}
 	for _, name := range names[:len(names)-n] {
-		// Half a backup must not be found under a name that says it is whole.
+		// A partly removed backup must not have the name of a complete one.
 		gone := filepath.Join(f.dir, incompletePrefix+name)
 		if err := errors.Join(os.Rename(filepath.Join(f.dir, name), gone), syncDir(f.dir)); err != nil {
 			return removed, fmt.Errorf("removing an old backup: %w", err)
@@ -93,11 +95,11 @@ func (f *Folder) Keep(n int) (removed []string, err error) {
 	return removed, nil
 }
 
-// List returns the names of the complete backups in a folder, oldest first.
+// List returns the names of the complete backups in a directory, oldest first.
 func List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("looking for backups: %w", err)
+		return nil, fmt.Errorf("listing backups: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -109,8 +111,8 @@ func List(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Newest returns when the newest backup in a folder began; the zero time when
-// there is none.
+// Newest returns when the newest backup in a directory started; the zero time if there is
+// none.
 func Newest(dir string) (time.Time, error) {
 	names, err := List(dir)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) == 0) {
@@ -122,11 +124,11 @@ func Newest(dir string) (time.Time, error) {
 	return time.Parse(nameFormat, names[len(names)-1])
 }
 
-// Locate finds the backup that somebody means: the folder of one, or a folder of
-// several, whose newest it is.
+// Locate returns the directory of a backup. path is that directory, or a directory of
+// several backups; then it is the newest one.
 func Locate(path string) (string, error) {
 	if strings.HasPrefix(filepath.Base(path), incompletePrefix) {
-		return "", errs.Newf(errs.Invalid, "%s is not a complete backup: whoever wrote it did not finish", path)
+		return "", errs.Newf(errs.Invalid, "%s is not a complete backup; writing it was interrupted", path)
 	}
 	if _, err := os.Stat(filepath.Join(path, ManifestFile)); err == nil {
 		return path, nil
@@ -136,7 +138,7 @@ func Locate(path string) (string, error) {
 		return "", errs.Newf(errs.NotFound, "%w", err)
 	}
 	if len(names) == 0 {
-		return "", errs.Newf(errs.NotFound, "%s is not a complete backup, and there is none in it", path)
+		return "", errs.Newf(errs.NotFound, "%s is not a complete backup and contains none", path)
 	}
 	return filepath.Join(path, names[len(names)-1]), nil
 }

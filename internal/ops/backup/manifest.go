@@ -1,12 +1,14 @@
-// Package backup is the form of a backup: a folder, or a tar stream, with a copy
-// of everything that a server has to keep and a manifest with a checksum of every
-// file. It writes, checks, lists, removes and unpacks backups.
+// Package backup defines the format of a backup: a directory or a tar stream with a copy
+// of all persistent data of a server, and a manifest with a checksum of every file. It
+// writes, verifies, lists, removes and extracts backups.
 //
-// It knows files and nothing of what is in them: server makes the consistent copy
-// that a backup is written from (a staged copy) and puts etcd together when one is
-// restored, cli asks for both. A folder under its final name is a whole backup,
-// since the name is given last; so is a tar stream with a manifest, which is its
-// last file.
+// It does not interpret the files: server creates the consistent copy that a backup is
+// written from (a staged copy) and rebuilds etcd at a restore; cli requests both. A
+// directory under its final name is a complete backup, because it is renamed last. A tar
+// stream with a manifest is complete, because the manifest is its last file.
+//
+// The only lock is the lock file of a Folder (flock): one process at a time writes to a
+// directory of backups.
 package backup
 
 import (
@@ -33,7 +35,8 @@ const ManifestFile = "backup.json"
 const (
 	version     = 1
 	maxManifest = 256 << 20
-	// Whoever can read a backup is the system administrator.
+	// A backup contains the system administrator's credentials, so only its owner may read
+	// it.
 	fileMode, dirMode = 0o600, 0o700
 )
 
@@ -43,7 +46,7 @@ const (
 	EtcdExternal = "external"
 )
 
-// The files of a backup, besides the stores of clusters in ClustersDir.
+// The files of a backup. The stores of clusters are in ClustersDir.
 const (
 	EtcdSnapshot      = "etcd.snapshot"
 	ClustersDir       = "clusters"
@@ -53,24 +56,25 @@ const (
 	ConfigurationFile = "configuration.yaml"
 )
 
-// Manifest says what a backup holds. A staged copy has one without files.
+// Manifest describes a backup. The manifest of a staged copy lists no files.
 type Manifest struct {
 	Version int `json:"version"`
-	// Created is when the backup began: what was acknowledged before is in it.
+	// Created is when the backup started. The backup has everything that was acknowledged
+	// before.
 	Created time.Time `json:"created"`
-	Server  string    `json:"server"` // the version of the program
+	Server  string    `json:"server"` // version of the program
 	Etcd    string    `json:"etcd"`
-	// EncryptionKeys are the ids of the keys that secrets may be encrypted with,
-	// the active one first; HasKeys says that the backup has the keys themselves.
+	// EncryptionKeys are the ids of the keys that secrets may be encrypted with, the active
+	// one first. HasKeys means that the backup contains the keys themselves.
 	EncryptionKeys []string  `json:"encryptionKeys"`
 	HasKeys        bool      `json:"hasKeys"`
 	Clusters       []Cluster `json:"clusters"`
 	Files          []File    `json:"files,omitempty"`
-	// Checksum is that of the manifest with an empty one.
+	// Checksum is the checksum of the manifest with this field empty.
 	Checksum string `json:"checksum,omitempty"`
 }
 
-// Cluster is one whose store is in the backup.
+// Cluster is a cluster whose store is in the backup.
 type Cluster struct {
 	UID          string `json:"uid"`
 	Organization string `json:"organization"`
@@ -79,13 +83,13 @@ type Cluster struct {
 
 // File is one file of a backup.
 type File struct {
-	Path     string `json:"path"` // with slashes, beneath the backup
+	Path     string `json:"path"` // relative to the backup, with slashes
 	Size     int64  `json:"size"`
 	SHA256   string `json:"sha256"`
-	Modified int64  `json:"modified"` // of the file that was copied, in ns
+	Modified int64  `json:"modified"` // modification time of the original file, in ns
 }
 
-// Size is that of all files together.
+// Size returns the size of all files together.
 func (m *Manifest) Size() (total int64) {
 	for _, f := range m.Files {
 		total += f.Size
@@ -93,19 +97,19 @@ func (m *Manifest) Size() (total int64) {
 	return total
 }
 
-// IsKey says whether a file gives access by itself: those are what a backup
-// without keys leaves out.
+// IsKey reports whether a file grants access to the server. A backup without keys does
+// not contain these files.
 func IsKey(name string) bool {
 	return name == EncryptionKeyFile || name == AdminTokenFile || strings.HasPrefix(name, TLSDir+"/")
 }
 
-// immutable says whether a file of this name is written once and never changed:
-// the tables of a store. These may be linked.
+// immutable reports whether a file of this name never changes: the tables of a store.
+// Such a file may be a hard link.
 func immutable(name string) bool {
 	return strings.HasPrefix(name, ClustersDir+"/") && (path.Ext(name) == ".sst" || path.Ext(name) == ".blob")
 }
 
-// WriteTo writes the manifest into a folder.
+// WriteTo writes the manifest to a directory.
 func (m *Manifest) WriteTo(dir string) error {
 	text, err := m.encode()
 	if err != nil {
@@ -134,14 +138,14 @@ func (m *Manifest) checksum() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Read reads the manifest of a folder. A folder without one is no backup.
+// Read reads the manifest of a directory. A directory without one is not a backup.
 func Read(dir string) (*Manifest, error) {
 	file, err := os.Open(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errs.Newf(errs.NotFound, "%s is not a complete backup: it has no %s", dir, ManifestFile)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading a backup: %w", err)
+		return nil, fmt.Errorf("opening the manifest of the backup: %w", err)
 	}
 	defer func() { _ = file.Close() }() // read only
 	m, err := decode(file)
@@ -161,7 +165,7 @@ func decode(r io.Reader) (*Manifest, error) {
 		return nil, errs.Newf(errs.Invalid, "%s is damaged: it is not the JSON of a manifest", ManifestFile)
 	}
 	if m.Version != version {
-		return nil, errs.Newf(errs.Invalid, "%s has version %d, this program reads version %d: use a newer one",
+		return nil, errs.Newf(errs.Invalid, "%s has version %d, but this program reads version %d; use a newer program",
 			ManifestFile, m.Version, version)
 	}
 	if sum, err := m.checksum(); err != nil || sum != m.Checksum {
@@ -170,13 +174,13 @@ func decode(r io.Reader) (*Manifest, error) {
 	for i, f := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(f.Path)) || f.Path == ManifestFile || f.Size < 0 ||
 			(i > 0 && m.Files[i-1].Path >= f.Path) {
-			return nil, errs.Newf(errs.Invalid, "%s lists a file %q that no backup can have", ManifestFile, f.Path)
+			return nil, errs.Newf(errs.Invalid, "%s lists the invalid file %q", ManifestFile, f.Path)
 		}
 	}
 	return &m, nil
 }
 
-// find is the file of a path; nil when there is none.
+// find returns the file with a path; nil if there is none.
 func (m *Manifest) find(path string) *File {
 	i, ok := slices.BinarySearchFunc(m.Files, path,
 		func(f File, path string) int { return strings.Compare(f.Path, path) })

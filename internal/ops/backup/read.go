@@ -12,37 +12,36 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// RestoreOptions say what to restore, and where.
+// RestoreOptions configure a restore.
 type RestoreOptions struct {
-	From    string    // the backup: a folder, a file, or - for Stdin
-	Stdin   io.Reader // where - is read from
-	DataDir string    // the data directory to make
+	From    string    // the backup: a directory, a file, or - for Stdin
+	Stdin   io.Reader // read if From is -
+	DataDir string    // the data directory to create
 	// EncryptionKey is the file of the encryption keys, for backups without them.
 	EncryptionKey string
 	Progress      func(Progress)
-	// Steps hears, from one goroutine, what is done to the files once they are there;
-	// nil for nobody.
+	// Steps is notified, from one goroutine, of the steps after the files were copied; nil:
+	// no notifications.
 	Steps Steps
 }
 
-// Steps hears of work that takes several steps.
+// Steps is notified of the progress of work with several steps.
 type Steps interface {
-	// Step is what is being done now.
+	// Step is called at the start of a step.
 	Step(text string)
-	// Progress is how many bytes of the step are done.
+	// Progress is called with the bytes of the step that are done.
 	Progress(done, total int64)
 }
 
-// isFolder says whether a backup is looked for in a folder; otherwise it is a tar
-// stream.
+// isFolder reports whether a backup is in a directory; otherwise it is a tar stream.
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return path != "-" && (err != nil || info.IsDir())
 }
 
-// Verify reads a whole backup and compares every file to the manifest. path is the
-// folder of a backup, that of several (the newest is meant), a file with a tar
-// stream, or - for one on stdin.
+// Verify reads a whole backup and compares every file with the manifest. path is the
+// directory of a backup, a directory of several backups (the newest is verified), a file
+// with a tar stream, or - for a tar stream on stdin.
 func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Progress)) (*Manifest, error) {
 	if !isFolder(path) {
 		in, err := openTar(path, stdin)
@@ -83,8 +82,8 @@ func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Pro
 	return m, damaged(problems)
 }
 
-// Extract copies the files of a backup into a folder and compares each to the
-// manifest. When it fails, what is in the folder is good for nothing.
+// Extract copies the files of a backup to a directory and compares each with the
+// manifest. If it fails, the contents of the directory are unusable.
 func Extract(ctx context.Context, path string, stdin io.Reader, to string, progress func(Progress)) (*Manifest, error) {
 	if !isFolder(path) {
 		in, err := openTar(path, stdin)
@@ -110,7 +109,7 @@ func Extract(ctx context.Context, path string, stdin io.Reader, to string, progr
 		sum, size, err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)),
 			filepath.Join(to, filepath.FromSlash(f.Path)))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errs.Newf(errs.Invalid, "the backup is damaged, use another one: %w", err)
+			return nil, errs.Newf(errs.Invalid, "backup is damaged; use another one: %w", err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("restoring %s: %w", f.Path, err)

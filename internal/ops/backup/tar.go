@@ -15,8 +15,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// WriteTar writes a backup of a staged copy as a tar stream. The manifest is its
-// last file: a stream that was cut off has none.
+// WriteTar writes a backup of a staged copy as a tar stream. The manifest is its last
+// file, so that a truncated stream has none.
 func WriteTar(ctx context.Context, staged string, to io.Writer, opts Options) error {
 	m, err := begin(staged, opts)
 	if err != nil {
@@ -64,8 +64,8 @@ func addFile(ctx context.Context, out *tar.Writer, from string, f *File, m *Mani
 	return err
 }
 
-// readTar hands over the files of a tar stream and returns its manifest, to which
-// they have been compared.
+// readTar calls take for the files of a tar stream, compares them with the manifest of
+// the stream, and returns the manifest.
 func readTar(ctx context.Context, from io.Reader,
 	take func(name string, r io.Reader) (sum string, size int64, err error),
 ) (*Manifest, error) {
@@ -74,20 +74,20 @@ func readTar(ctx context.Context, from io.Reader,
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, errs.New(errs.Invalid, "the stream is not a complete backup: it ends without a "+ManifestFile)
+			return nil, errs.New(errs.Invalid, "stream is not a complete backup: it ends without a "+ManifestFile)
 		}
 		if err != nil {
-			return nil, errs.Newf(errs.Invalid, "the stream is not a complete backup: %w", err)
+			return nil, errs.Newf(errs.Invalid, "stream is not a complete backup: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
-			return nil, errs.Newf(errs.Invalid, "the stream is not a backup: it has %q, which is not a file in it",
-				h.Name)
+			return nil, errs.Newf(errs.Invalid,
+				"stream is not a backup: entry %q is not a regular file with a local path", h.Name)
 		}
 		if h.Name == ManifestFile {
 			break
 		}
 		if _, twice := seen[h.Name]; twice {
-			return nil, errs.Newf(errs.Invalid, "the stream is not a backup: it has %q twice", h.Name)
+			return nil, errs.Newf(errs.Invalid, "stream is not a backup: entry %q occurs twice", h.Name)
 		}
 		f := File{Path: h.Name}
 		if f.SHA256, f.Size, err = take(h.Name, in); err != nil {
@@ -114,7 +114,7 @@ func readTar(ctx context.Context, from io.Reader,
 	return m, damaged(problems)
 }
 
-// difference says what is wrong with a file, if anything is.
+// difference returns how a file differs from the manifest; nil if it does not.
 func difference(f File, sum string, size int64, there bool) []string {
 	switch {
 	case !there:
@@ -129,7 +129,7 @@ func difference(f File, sum string, size int64, there bool) []string {
 
 const maxProblems = 10
 
-// damaged is the error of what was found wrong.
+// damaged returns an error with the problems of a backup; nil if there are none.
 func damaged(problems []string) error {
 	if len(problems) == 0 {
 		return nil
@@ -140,10 +140,10 @@ func damaged(problems []string) error {
 		more = fmt.Sprintf("\n… and %d more", len(problems)-maxProblems)
 		problems = problems[:maxProblems]
 	}
-	return errs.Newf(errs.Invalid, "the backup is damaged, use another one:\n%s%s", strings.Join(problems, "\n"), more)
+	return errs.Newf(errs.Invalid, "backup is damaged; use another one:\n%s%s", strings.Join(problems, "\n"), more)
 }
 
-// openTar opens a tar stream that may be in a file; - is standard input.
+// openTar opens a tar stream in a file; - is standard input.
 func openTar(path string, stdin io.Reader) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(stdin), nil
@@ -155,7 +155,7 @@ func openTar(path string, stdin io.Reader) (io.ReadCloser, error) {
 	magic := make([]byte, 512)
 	if _, err := io.ReadFull(file, magic); err != nil || !bytes.HasPrefix(magic[257:], []byte("ustar")) {
 		_ = file.Close() // read only
-		return nil, errs.Newf(errs.Invalid, "%s is neither the folder of a backup nor a tar stream of one", path)
+		return nil, errs.Newf(errs.Invalid, "%s is neither the directory nor the tar stream of a backup", path)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, errors.Join(err, file.Close())

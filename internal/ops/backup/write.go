@@ -10,24 +10,25 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Options of writing a backup.
+// Options configure writing a backup.
 type Options struct {
-	// WithoutKeys leaves out what gives access by itself (IsKey). Restoring then
-	// needs the encryption keys from elsewhere.
+	// WithoutKeys excludes files that grant access to the server (IsKey). A restore then
+	// needs the encryption keys from another source.
 	WithoutKeys bool
-	// Progress is told what was done of what there is to do; nil for nobody.
+	// Progress is called with the progress; nil: no calls.
 	Progress func(Progress)
 }
 
-// Progress of writing, checking or restoring a backup.
+// Progress is the progress of writing, verifying or restoring a backup.
 type Progress struct {
 	Files, AllFiles int
 	Bytes, AllBytes int64
-	// Linked is what of Bytes took no room, because the file was there.
+	// Linked is the part of Bytes that needed no disk space, because the file is a hard
+	// link.
 	Linked int64
 }
 
-// begin reads what there is to copy.
+// begin returns the manifest of a new backup, with the files to copy.
 func begin(staged string, opts Options) (*Manifest, error) {
 	m, err := Read(staged)
 	if err != nil {
@@ -68,10 +69,10 @@ func (t *tracker) add(size int64, linked bool) {
 	t.tell(t.Progress)
 }
 
-// Write makes a backup of a staged copy and returns its path. Files that the
-// newest backup has too are linked to it, and tables to the staged copy where both
-// are on one file system. The backup has its name only when it is complete, on
-// disk and checked.
+// Write writes a backup of a staged copy and returns its path. Files that are equal in
+// the newest backup are hard-linked to it. Tables are hard-linked to the staged copy if
+// both are on one file system. The backup gets its final name only when it is complete,
+// synced and verified.
 func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string, error) {
 	m, err := begin(staged, opts)
 	if err != nil {
@@ -81,7 +82,7 @@ func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string
 	w := &writer{from: staged, to: filepath.Join(f.dir, incompletePrefix+name), track: track(m, opts.Progress)}
 	target := filepath.Join(f.dir, name)
 	if _, err := os.Lstat(target); err == nil {
-		return "", errs.Newf(errs.Conflict, "%s is there already", target)
+		return "", errs.Newf(errs.Conflict, "backup %s already exists", target)
 	}
 	if err := w.findBefore(f.dir); err != nil {
 		return "", err
@@ -107,13 +108,14 @@ func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string
 // writer writes one backup.
 type writer struct {
 	from, to  string
-	before    string    // the backup before this one; "" when there is none
-	had       *Manifest // what that one has
+	before    string    // the previous backup; "" if there is none
+	had       *Manifest // the manifest of the previous backup
 	linkStage bool
 	track     *tracker
 }
 
-// findBefore looks for a backup to link to. One that cannot be read is not used.
+// findBefore finds the previous backup to link to. It skips backups whose manifest cannot
+// be read.
 func (w *writer) findBefore(dir string) error {
 	w.linkStage = true
 	names, err := List(dir)
@@ -122,7 +124,7 @@ func (w *writer) findBefore(dir string) error {
 	}
 	for i := len(names) - 1; i >= 0 && w.had == nil; i-- {
 		w.before = filepath.Join(dir, names[i])
-		w.had, _ = Read(w.before) // the next is as good
+		w.had, _ = Read(w.before) // an older backup serves as well
 	}
 	return nil
 }
@@ -141,16 +143,16 @@ func (w *writer) file(ctx context.Context, f *File) (err error) {
 		return err
 	}
 	linked := w.linkEqual(ctx, f, to)
-	// What was written is read again: a disk that does not keep it is found out now.
+	// The file is read back, to detect a faulty disk now and not at a restore.
 	if sum, _, err := sumFile(ctx, to); err != nil || sum != f.SHA256 {
-		return errors.Join(errors.New("what was read back is not what was written; check the disk"), err)
+		return errors.Join(errors.New("file differs after reading it back; check the disk"), err)
 	}
 	w.track.add(f.Size, linked)
 	return nil
 }
 
-// link takes a table from the backup before, when it is the same, or from the
-// staged copy. It reports false when neither can be linked.
+// link links a table to the previous backup, if that has the same file, or to the staged
+// copy. It returns false if neither can be linked.
 func (w *writer) link(ctx context.Context, f *File, from, to string) (linked bool, err error) {
 	if same := w.sameBefore(f); same != nil {
 		if info, err := os.Stat(filepath.Join(w.before, filepath.FromSlash(f.Path))); err == nil &&
@@ -162,7 +164,7 @@ func (w *writer) link(ctx context.Context, f *File, from, to string) (linked boo
 		}
 	}
 	if w.linkStage = w.linkStage && os.Link(from, to) == nil; !w.linkStage {
-		return false, nil // another file system, or one that has no links
+		return false, nil // another file system, or one without hard links
 	}
 	if f.SHA256, f.Size, err = sumFile(ctx, to); err != nil {
 		return false, err
@@ -171,8 +173,8 @@ func (w *writer) link(ctx context.Context, f *File, from, to string) (linked boo
 	return true, nil
 }
 
-// sameBefore is the file of the backup before that this one is a copy of: a table
-// never changes, and its time is that of the store's file.
+// sameBefore returns the same table in the previous backup; nil if there is none. A table
+// never changes, so size and modification time identify it.
 func (w *writer) sameBefore(f *File) *File {
 	if w.had == nil {
 		return nil
@@ -183,7 +185,8 @@ func (w *writer) sameBefore(f *File) *File {
 	return nil
 }
 
-// linkEqual replaces a copy by a link to the backup before, when that has the same.
+// linkEqual replaces a copy with a link to the previous backup, if that has an equal
+// file.
 func (w *writer) linkEqual(ctx context.Context, f *File, to string) bool {
 	if w.had == nil {
 		return false

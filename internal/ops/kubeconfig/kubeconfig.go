@@ -1,7 +1,7 @@
-// Package kubeconfig writes the file with which kubectl and client-go find a
-// Freshet server. It knows the format and nothing else: server writes one at
-// the first start, cli on demand. The format is small and stable, so it is
-// spelled out here instead of linking the Kubernetes client into both.
+// Package kubeconfig reads and writes kubeconfig files, with which kubectl and client-go
+// connect to a Freshet server. It handles the format only: server writes a file at the
+// first start, cli on demand. The format is small and stable, so the package defines it
+// instead of linking the Kubernetes client. It has no locks.
 package kubeconfig
 
 import (
@@ -15,36 +15,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Options says what the file should point at.
+// Options are the contents of a kubeconfig entry.
 type Options struct {
 	// Server is the base URL.
 	Server string
 	// CA is the PEM text of the authority that signed the server's certificate;
 	// empty for a publicly trusted one.
 	CA []byte
-	// Token is the bearer token. It stands in the file, which makes that a secret:
-	// of the official clients, that of Python takes a token file's last newline
-	// into the header, and that of JavaScript does not read token files.
+	// Token is the bearer token. The file contains it, so the file is a secret. A token
+	// file is no alternative: the official Python client adds the file's trailing newline
+	// to the header, and the JavaScript client does not read token files.
 	Token string
-	// Exec is a program that hands out tokens, in place of Token.
+	// Exec is a program that returns tokens; it replaces Token.
 	Exec *Exec
 	// Namespace is the organization of the context.
 	Namespace string
-	// Name is that of the cluster, the user and the context; freshet when empty.
+	// Name is the name of the cluster, the user and the context; freshet if it is empty.
 	Name string
 }
 
-// Exec is a program that kubectl and client-go run for a token.
+// Exec is a program that kubectl and client-go run to get a token.
 type Exec struct {
 	Command string
 	Args    []string
-	// Env are variables beside those of the caller.
+	// Env are environment variables that are added to those of the caller.
 	Env map[string]string
-	// InstallHint is what to tell who does not have the program.
+	// InstallHint is shown to users who do not have the program.
 	InstallHint string
 }
 
-// defaultName is that of cluster, user and context unless Options says another.
+// defaultName is the default name of cluster, user and context.
 const defaultName = "freshet"
 
 type file struct {
@@ -96,16 +96,16 @@ type context struct {
 	} `json:"context"`
 }
 
-// ExecVersion is the form in which the program answers.
+// ExecVersion is the API version of the program's output.
 const ExecVersion = "client.authentication.k8s.io/v1"
 
-// entries are the options as the file has them.
+// entries returns a file that has only the entry of the options.
 func (o Options) entries() (file, error) {
 	switch {
 	case o.Server == "" || o.Namespace == "":
-		return file{}, errors.New("a kubeconfig needs a server and a namespace")
+		return file{}, errors.New("kubeconfig needs a server and a namespace")
 	case o.Exec == nil && (o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n")):
-		return file{}, errors.New("a kubeconfig needs a token without white space, or a program that hands out tokens")
+		return file{}, errors.New("kubeconfig needs a token without white space, or a program that returns tokens")
 	}
 	name := cmp.Or(o.Name, defaultName)
 	c := cluster{Name: name}
@@ -130,7 +130,7 @@ func (o Options) entries() (file, error) {
 	}, nil
 }
 
-// Marshal returns the text of a file that holds nothing else.
+// Marshal returns the text of a file that has only this entry.
 func Marshal(o Options) ([]byte, error) {
 	f, err := o.entries()
 	if err != nil {
@@ -138,14 +138,14 @@ func Marshal(o Options) ([]byte, error) {
 	}
 	text, err := yaml.Marshal(f)
 	if err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
+		return nil, fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
 	return text, nil
 }
 
-// Merge puts the options into a file that exists, in place of what it has under
-// the same name, and makes them current when use says so. Everything else stays,
-// but for comments.
+// Merge adds the entry of the options to an existing file, or replaces the entry with
+// the same name. If use is set, the entry becomes the current context. Everything else
+// in the file stays, except comments.
 func Merge(existing []byte, o Options, use bool) ([]byte, error) {
 	added, err := o.entries()
 	if err != nil {
@@ -157,7 +157,7 @@ func Merge(existing []byte, o Options, use bool) ([]byte, error) {
 	}
 	var whole, parts map[string]any
 	if err := errors.Join(yaml.Unmarshal(existing, &whole), yaml.Unmarshal(text, &parts)); err != nil {
-		return nil, fmt.Errorf("the kubeconfig cannot be read: %w", err)
+		return nil, fmt.Errorf("decoding the kubeconfig: %w", err)
 	}
 	if whole == nil {
 		whole = map[string]any{"apiVersion": "v1", "kind": "Config"}
@@ -165,7 +165,7 @@ func Merge(existing []byte, o Options, use bool) ([]byte, error) {
 	for _, list := range []string{"clusters", "users", "contexts"} {
 		old, ok := whole[list].([]any)
 		if !ok && whole[list] != nil {
-			return nil, fmt.Errorf("the kubeconfig cannot be read: %s is no list", list)
+			return nil, fmt.Errorf("decoding the kubeconfig: %s is not a list", list)
 		}
 		entry := parts[list].([]any)[0]
 		whole[list] = replaceNamed(old, entry, cmp.Or(o.Name, defaultName))
@@ -176,7 +176,7 @@ func Merge(existing []byte, o Options, use bool) ([]byte, error) {
 	return yaml.Marshal(whole)
 }
 
-// replaceNamed puts an entry where the one of its name is, or at the end.
+// replaceNamed replaces the entry with the same name, or appends the entry.
 func replaceNamed(list []any, entry any, name string) []any {
 	for i, old := range list {
 		if fields, ok := old.(map[string]any); ok && fields["name"] == name {

@@ -24,14 +24,14 @@ func TestClientGoReadsIt(t *testing.T) {
 	}
 	if got := raw.Contexts[raw.CurrentContext]; got == nil || got.Namespace != "acme" || got.Cluster != "freshet" ||
 		got.AuthInfo != "freshet" {
-		t.Errorf("context %+v, want namespace acme, cluster and user freshet", got)
+		t.Errorf("got context %+v, want namespace acme, cluster and user freshet", got)
 	}
 	if got := raw.Clusters["freshet"]; got.Server != "https://127.0.0.1:8443" ||
 		string(got.CertificateAuthorityData) != "-----BEGIN CERTIFICATE-----\n" {
-		t.Errorf("cluster %+v, want the server and its authority", got)
+		t.Errorf("got cluster %+v, want the server and its certificate authority", got)
 	}
 	if got := raw.AuthInfos["freshet"]; got.Token != "secret" || got.TokenFile != "" || got.Exec != nil {
-		t.Errorf("user %+v, want the token only", got)
+		t.Errorf("got user %+v, want the token only", got)
 	}
 }
 
@@ -58,21 +58,21 @@ func TestMerge(t *testing.T) {
 		}
 		if raw.CurrentContext != name || len(raw.Contexts) != 2 || raw.Contexts["mine"].Cluster != "mine" ||
 			raw.AuthInfos["me"].Token != "x" {
-			t.Errorf("got\n%s\nwant %s as the current one of two contexts, and the rest kept", text, name)
+			t.Errorf("got\n%s\nwant two contexts, %s as the current one, and all other entries unchanged", text, name)
 		}
 		exec := raw.AuthInfos["mine"].Exec
 		if exec == nil || exec.Command != "freshet" || exec.APIVersion != kubeconfig.ExecVersion ||
 			len(exec.Env) != 2 || exec.Env[0].Name != "A" || exec.InteractiveMode != "Never" {
-			t.Errorf("got %+v, want the program that hands out tokens", exec)
+			t.Errorf("got exec %+v, want the program of the options", exec)
 		}
 	}
 	if text, err := kubeconfig.Merge(nil, o, false); err != nil ||
 		!strings.Contains(string(text), "current-context: mine") {
-		t.Errorf("into no file: got\n%s, %v; want it current", text, err)
+		t.Errorf("without a file: got\n%s, error %v, want mine as the current context", text, err)
 	}
 	for _, text := range []string{"contexts: {}", ": :", "[]"} {
 		if _, err := kubeconfig.Merge([]byte(text), o, true); err == nil {
-			t.Errorf("into %q: got no error", text)
+			t.Errorf("merging into %q: got no error, want one", text)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestNeedsServerNamespaceAndToken(t *testing.T) {
 		{Server: "http://h", Namespace: "n", Token: "with a newline\n"},
 	} {
 		if _, err := kubeconfig.Marshal(o); err == nil {
-			t.Errorf("Marshal(%+v) succeeds, want an error", o)
+			t.Errorf("Marshal(%+v): got no error, want one", o)
 		}
 	}
 }

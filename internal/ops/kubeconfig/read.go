@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Entry reads what the file's current context points at.
+// Entry returns the entry of the file's current context.
 func Entry(text []byte) (Options, error) {
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {
-		return Options{}, fmt.Errorf("this is not a kubeconfig: %w", err)
+		return Options{}, fmt.Errorf("decoding the kubeconfig: %w", err)
 	}
 	var o Options
 	name := cmp.Or(f.CurrentContext, defaultName)
@@ -33,7 +33,7 @@ func Entry(text []byte) (Options, error) {
 		}
 	}
 	if o.Server == "" {
-		return Options{}, errors.New("the kubeconfig names no server")
+		return Options{}, errors.New("kubeconfig names no server")
 	}
 	return o, nil
 }

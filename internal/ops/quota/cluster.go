@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// Cluster is the quotas of one running cluster, beside those of its organization:
-// a cluster can have limits of its own, which only lower what it may have. A nil
-// Cluster limits nothing.
+// Cluster has the quotas of one running cluster. Its own limits apply in addition to
+// those of its organization. A nil Cluster has no limits.
 type Cluster struct {
 	organization *Organization
 	name         string
 	limits       atomic.Pointer[Limits]
 	count        atomic.Pointer[func(Resource) int64]
-	storing      atomic.Int64 // as in Organization
+	storing      atomic.Int64 // bytes of pending writes, as in Organization
 	requests     rate
 	bytes        rate
-	reserved     Limits // guarded by Organization.mu
+	reserved     Limits // protected by Organization.mu
 }
 
-// Open begins to count a cluster; Close ends that.
+// Open adds a running cluster to the organization; Close removes it.
 func (o *Organization) Open(name string, limits Limits) *Cluster {
 	if o == nil {
 		return nil
@@ -31,7 +30,7 @@ func (o *Organization) Open(name string, limits Limits) *Cluster {
 	return c
 }
 
-// Close ends counting the cluster.
+// Close removes the cluster from its organization.
 func (c *Cluster) Close() {
 	if c != nil {
 		c.organization.close(c)
@@ -47,7 +46,7 @@ func (c *Cluster) Limits() Limits { return *c.limits.Load() }
 // Clusters lists the running clusters.
 func (o *Organization) Clusters() []*Cluster { return *o.clusters.Load() }
 
-// Change puts other limits in force.
+// Change changes the limits.
 func (c *Cluster) Change(limits Limits) {
 	if c == nil {
 		return
@@ -57,8 +56,8 @@ func (c *Cluster) Change(limits Limits) {
 	c.bytes.limit.Store(limits[BytesPerSecond])
 }
 
-// Follow tells how to find out what the cluster has. count is called for every
-// message: it must be quick.
+// Follow sets the function that returns how much of a resource the cluster has. count is
+// called for every message, so it must be fast.
 func (c *Cluster) Follow(count func(Resource) int64) {
 	if c != nil {
 		c.count.Store(&count)
@@ -79,16 +78,18 @@ func (c *Cluster) Used(r Resource) int64 {
 	return 0
 }
 
-// Reservation is room for what is about to be made. The zero value is fine.
+// Reservation is a reserved amount of a resource that is about to be created. The zero
+// value reserves nothing.
 type Reservation struct {
 	c *Cluster
 	r Resource
 	n int64
 }
 
-// Reserve takes room for n more of a resource. Done gives it back: when they are
-// made, and so counted, or when they will not be. Those who might still fit wait
-// for others to be done, so that nobody is refused, or let in, by chance.
+// Reserve reserves n more of a resource. The caller must call Done when they are created,
+// and so counted, or when they will not be created. If other reservations are pending and
+// the result depends on them, Reserve waits until one of them is done. So the result does
+// not depend on timing.
 func (c *Cluster) Reserve(ctx context.Context, r Resource, n int64) (Reservation, error) {
 	if c == nil || n <= 0 {
 		return Reservation{}, nil
@@ -111,7 +112,7 @@ func (c *Cluster) Reserve(ctx context.Context, r Resource, n int64) (Reservation
 	}
 }
 
-// tryReserve reserves, refuses, or returns what to wait for.
+// tryReserve reserves, rejects, or returns a channel to wait for.
 func (c *Cluster) tryReserve(r Resource, n int64) (wait <-chan struct{}, err error) {
 	o := c.organization
 	o.mu.Lock()
@@ -140,7 +141,7 @@ func (c *Cluster) tryReserve(r Resource, n int64) (wait <-chan struct{}, err err
 	return nil, nil
 }
 
-// Done gives the room back.
+// Done ends the reservation.
 func (v Reservation) Done() {
 	if v.c == nil {
 		return
@@ -154,9 +155,8 @@ func (v Reservation) Done() {
 	o.settled = make(chan struct{})
 }
 
-// Store takes room for n bytes of messages, which Stored gives back when they
-// are in the store or will not be. Unlike Reserve it never waits: bytes on their
-// way count as if they were stored.
+// Store reserves n bytes of messages. The caller must call Stored when they are stored or
+// will not be stored. Unlike Reserve it never waits: pending bytes count as stored.
 func (c *Cluster) Store(n int64) error {
 	if c == nil {
 		return nil
@@ -175,7 +175,7 @@ func (c *Cluster) Store(n int64) error {
 	return nil
 }
 
-// Stored gives back what Store took.
+// Stored ends a reservation of Store.
 func (c *Cluster) Stored(n int64) {
 	if c != nil {
 		c.storing.Add(-n)
@@ -183,7 +183,7 @@ func (c *Cluster) Stored(n int64) {
 	}
 }
 
-// Admit lets one more request in, or returns a Throttled.
+// Admit admits one more request, or returns a *Throttled.
 func (c *Cluster) Admit() error {
 	if c == nil {
 		return nil
@@ -211,9 +211,9 @@ func (c *Cluster) Charge(n int64) {
 	c.organization.Charge(n)
 }
 
-// Delay counts a request that has been served and its bytes, and says how long its
-// sender has to wait with the next one. It is for protocols that slow callers down
-// instead of refusing them.
+// Delay counts a served request and its bytes, and returns how long the client must wait
+// before its next request. It is for protocols that delay clients instead of rejecting
+// requests.
 func (c *Cluster) Delay(bytes int64) time.Duration {
 	if c == nil {
 		return 0
@@ -232,7 +232,7 @@ func (c *Cluster) Delay(bytes int64) time.Duration {
 	return max(byBytes, byRequests)
 }
 
-// Pause is how long a stream waits before it sends more.
+// Pause returns how long a stream must wait before it sends more.
 func (c *Cluster) Pause() time.Duration {
 	if c == nil {
 		return 0

@@ -1,15 +1,21 @@
-// Package quota keeps organizations, and single clusters of theirs, within their
-// limits: how many things they have, how much they store, and how fast they call.
+// Package quota enforces the limits of organizations and of single clusters: numbers of
+// resources, stored bytes, and rates of requests and bytes.
 //
-// It owns limits, reservations and rates, and counts nothing itself: whoever keeps
-// the things says how many there are (Cluster.Follow, Organization.Create), so
-// that counts survive restarts and cannot drift. docs/spec/resources.md#quotas says what counts
-// as what. Surfaces turn the errors into their own form: Exhausted is 403,
-// Throttled is 429 with Retry-After.
+// It owns limits, reservations and rates. It does not count resources itself: their
+// owners report the counts (Cluster.Follow, Organization.Create), so that counts survive
+// restarts and cannot drift. docs/spec/resources.md#quotas defines what counts. Surfaces
+// map the errors: Exhausted is 403, Throttled is 429 with Retry-After.
 //
-// # Locks
+// Locks:
 //
-// Book.mu guards the configuration. Organization.mu guards what is reserved and
-// not made yet; it is held for a few additions and takes no other lock. Rates and
-// stored bytes, which every message passes, are atomics.
+//	Book.mu                the configured limits
+//	Organization.creating  one semaphore each for clusters and instances, held from
+//	                       Create until done is called
+//	Organization.mu        the reservations of the organization and its clusters, and
+//	                       writes to the list of clusters
+//
+// No function of this package takes two of them. With Organization.mu held, Reserve calls
+// the functions of Cluster.Follow; they must be fast and must not call Reserve, Done, Open
+// or Close. Rates and pending stored bytes are atomics, because every message uses them.
+// The list of clusters is copied on write, so that readers take no lock.
 package quota

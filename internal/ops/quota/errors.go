@@ -7,16 +7,16 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// ErrExhausted is what every refusal for want of room is, ErrThrottled what every
-// refusal of a call that comes too soon is.
+// ErrExhausted matches every error of an exceeded limit, ErrThrottled every error of an
+// exceeded rate.
 var (
 	ErrExhausted = errs.New(errs.Exhausted, "exceeded quota")
-	ErrThrottled = errs.New(errs.Throttled, "calls come too fast")
+	ErrThrottled = errs.New(errs.Throttled, "exceeded rate of calls")
 )
 
-// exhausted says whose limit is reached, with the figures and what to do.
+// exhausted returns the error of an exceeded limit, with the numbers and what to do.
 func exhausted(whose string, r Resource, used, asked, limit int64, byOwner bool) error {
-	todo := "delete some, or have an administrator of the server raise quotas." + r.String()
+	todo := "delete some, or ask an administrator of the server to raise quotas." + r.String()
 	if byOwner {
 		todo = "delete some, or raise " + KeyPrefix + r.String() + " in spec.config.custom of the cluster"
 	}
@@ -24,25 +24,25 @@ func exhausted(whose string, r Resource, used, asked, limit int64, byOwner bool)
 		used, limit, r, asked, todo)
 }
 
-// Throttled is a call that came too soon.
+// Throttled is the error of a call that exceeds a rate.
 type Throttled struct {
 	text  string
-	After time.Duration // until the next call has a chance
+	After time.Duration // how long to wait before a retry
 }
 
-// Error implements error; the text is for the caller.
+// Error implements error; callers see the text.
 func (t *Throttled) Error() string { return t.text }
 
-// Unwrap gives it a kind.
+// Unwrap returns ErrThrottled, which has the kind.
 func (t *Throttled) Unwrap() error { return ErrThrottled }
 
-// Seconds is the value of the header Retry-After: whole seconds, at least one.
+// Seconds returns the value of the Retry-After header: whole seconds, at least one.
 func (t *Throttled) Seconds() int {
 	return max(1, int((t.After+time.Second-1)/time.Second))
 }
 
 func throttled(whose string, r Resource, limit int64, after time.Duration) error {
-	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or have an "+
-		"administrator of the server raise quotas.%s",
+	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or ask an "+
+		"administrator of the server to raise quotas.%s",
 		whose, limit, r, max(after, time.Millisecond).Round(time.Millisecond), r)}
 }

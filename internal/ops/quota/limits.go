@@ -8,14 +8,14 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Resource is something that there is a limit of.
+// Resource is a resource with a limit.
 type Resource uint8
 
-// The resources. Their names are those of the configuration's section quotas.
+// The resources. Their names are the keys of the configuration's section quotas.
 const (
 	Clusters Resource = iota
 	Instances
-	Topics // partitions: a topic that is not partitioned is one
+	Topics // counts partitions; a topic that is not partitioned counts as one
 	Subscriptions
 	Subjects // of the schema registry
 	SchemaBytes
@@ -23,7 +23,7 @@ const (
 	RequestsPerSecond
 	BytesPerSecond
 
-	// Count is how many resources there are.
+	// Count is the number of resources.
 	Count
 )
 
@@ -35,16 +35,16 @@ var names = [Count]string{
 // String returns the name.
 func (r Resource) String() string { return names[r] }
 
-// IsRate says whether the resource is so much a second.
+// IsRate reports whether the resource is a rate per second.
 func (r Resource) IsRate() bool { return r == RequestsPerSecond || r == BytesPerSecond }
 
-// IsBytes says whether the resource is counted in bytes.
+// IsBytes reports whether the resource is counted in bytes.
 func (r Resource) IsBytes() bool { return r == SchemaBytes || r == StoredBytes || r == BytesPerSecond }
 
-// Limits has a limit for each resource; 0 is none.
+// Limits has a limit for each resource; 0 means no limit.
 type Limits [Count]int64
 
-// over lays those limits of o that are set over l.
+// over returns l with the limits that are set in o.
 func (l Limits) over(o Limits) Limits {
 	for r, limit := range o {
 		if limit > 0 {
@@ -54,18 +54,18 @@ func (l Limits) over(o Limits) Limits {
 	return l
 }
 
-// KeyPrefix begins the keys of a cluster's configuration that limit the cluster
+// KeyPrefix is the prefix of the configuration keys that limit a cluster
 // (docs/spec/resources.md#quotas).
 const KeyPrefix = "quota."
 
-// perCluster are the resources that a cluster can have a limit of its own for.
+// perCluster are the resources that can be limited per cluster.
 var perCluster = []Resource{
 	Topics, Subscriptions, Subjects, SchemaBytes, StoredBytes, RequestsPerSecond,
 	BytesPerSecond,
 }
 
-// ParseKey reads one key of a cluster's configuration; false for a key that is not
-// about quotas.
+// ParseKey parses one key of a cluster's configuration. It returns false for a key that
+// is not a quota.
 func ParseKey(key, value string) (Resource, int64, bool, error) {
 	for _, r := range perCluster {
 		if key != KeyPrefix+r.String() {
@@ -74,15 +74,15 @@ func ParseKey(key, value string) (Resource, int64, bool, error) {
 		n, err := parseAmount(value)
 		if err != nil {
 			return r, 0, true, errs.Newf(errs.Invalid,
-				"%q is not a limit: write a whole number above 0, with a unit such as Ki, Mi or Gi if you like", value)
+				"%q is not a valid limit; use an integer above 0, optionally with a unit such as Ki, Mi or Gi", value)
 		}
 		return r, n, true, nil
 	}
 	return 0, 0, false, nil
 }
 
-// ClusterLimits reads a cluster's configuration. What is not a limit is left
-// out: it was refused when it was written.
+// ClusterLimits returns the limits in a cluster's configuration. It ignores invalid
+// values; they were rejected when the configuration was written.
 func ClusterLimits(custom map[string]string) Limits {
 	var l Limits
 	for key, value := range custom {

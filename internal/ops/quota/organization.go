@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Book is the quotas of all organizations.
+// Book has the quotas of all organizations.
 type Book struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // protects defaults and own
 	defaults Limits
-	own      map[string]Limits // of single organizations
+	own      map[string]Limits // limits of single organizations
 
 	organizations sync.Map // name → *Organization
 }
 
-// New makes a book: what every organization may have, and what single ones may
-// instead, where that says so.
+// New returns a Book. defaults are the limits of every organization; own overrides them
+// for single organizations.
 func New(defaults Limits, own map[string]Limits) *Book {
 	return &Book{defaults: defaults, own: own}
 }
 
-// Change puts other limits in force. What is over them stays.
+// Change changes the limits. Resources that exceed the new limits stay.
 func (b *Book) Change(defaults Limits, own map[string]Limits) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *Book) Organization(name string) *Organization {
 	return known.(*Organization)
 }
 
-// Each calls visit for every organization that was used since the start.
+// Each calls visit for every organization that was used since the process started.
 func (b *Book) Each(visit func(*Organization)) {
 	b.organizations.Range(func(_, value any) bool {
 		visit(value.(*Organization))
@@ -65,21 +65,21 @@ func (b *Book) Each(visit func(*Organization)) {
 	})
 }
 
-// Organization is the quotas of one organization.
+// Organization has the quotas of one organization.
 type Organization struct {
 	name     string
-	began    time.Time // what rates count from, by a clock that nobody sets
+	began    time.Time // origin of the rates' clock, which is monotonic
 	limits   atomic.Pointer[Limits]
-	clusters atomic.Pointer[[]*Cluster] // replaced, never changed
+	clusters atomic.Pointer[[]*Cluster] // copied on write
 	refused  [Count]atomic.Int64
-	storing  atomic.Int64 // bytes that are on their way into a store
+	storing  atomic.Int64 // bytes of pending writes
 	requests rate
 	bytes    rate
-	creating [Topics]chan struct{} // held while a cluster, or an instance, is made
+	creating [Topics]chan struct{} // semaphores, held while a cluster or an instance is created
 
-	mu       sync.Mutex
-	reserved Limits        // promised and not made yet
-	settled  chan struct{} // closed when something of it was made, or given up
+	mu       sync.Mutex    // protects reserved, settled, Cluster.reserved and writes to clusters
+	reserved Limits        // reserved but not created yet
+	settled  chan struct{} // closed and replaced when a reservation ends
 }
 
 // Name returns the organization's name.
@@ -90,7 +90,7 @@ func (o *Organization) now() int64 { return int64(time.Since(o.began)) }
 // Limits returns the limits in force.
 func (o *Organization) Limits() Limits { return *o.limits.Load() }
 
-// Refusals returns how often each limit has refused somebody.
+// Refusals returns how often each limit has rejected a call.
 func (o *Organization) Refusals() (n Limits) {
 	for r := range o.refused {
 		n[r] = o.refused[r].Load()
@@ -104,9 +104,9 @@ func (o *Organization) change(limits Limits) {
 	o.bytes.limit.Store(limits[BytesPerSecond])
 }
 
-// Used returns how much of a resource the clusters have together, or how much of
-// a rate was used in the last second. Clusters are those that run; instances are
-// not known here.
+// Used returns how much of a resource the clusters have together, or how much of a rate
+// was used in the last second. It counts running clusters only, and returns 0 for
+// instances.
 func (o *Organization) Used(r Resource) (n int64) {
 	switch r {
 	case Clusters:
@@ -122,8 +122,8 @@ func (o *Organization) Used(r Resource) (n int64) {
 	return n
 }
 
-// Create lets one caller at a time make a cluster, or an instance, when count
-// finds fewer than the limit. done is called when it is made, or will not be.
+// Create lets one caller at a time create a cluster or an instance, if count returns less
+// than the limit. The caller must call done when it is created or will not be created.
 func (o *Organization) Create(ctx context.Context, r Resource,
 	count func(context.Context) (int64, error),
 ) (done func(), err error) {
@@ -152,7 +152,7 @@ func (o *Organization) refuse(r Resource, used, asked, limit int64) error {
 	return exhausted("organization "+o.name, r, used, asked, limit, false)
 }
 
-// Admit lets one more request in, or returns a Throttled.
+// Admit admits one more request, or returns a *Throttled.
 func (o *Organization) Admit() error {
 	if o == nil {
 		return nil
@@ -179,7 +179,7 @@ func (o *Organization) Charge(n int64) {
 	}
 }
 
-// open adds a cluster, close takes it away.
+// open adds a cluster; close removes it.
 func (o *Organization) open(c *Cluster) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

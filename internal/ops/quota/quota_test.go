@@ -14,7 +14,7 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// shop is a cluster that makes things and counts them.
+// shop is a cluster that creates resources and counts them.
 type shop struct {
 	*quota.Cluster
 	made [quota.Count]atomic.Int64
@@ -26,7 +26,7 @@ func open(o *quota.Organization, name string, limits quota.Limits) *shop {
 	return s
 }
 
-// make makes one thing if there is room.
+// make creates n of a resource if the quota allows it.
 func (s *shop) make(ctx context.Context, r quota.Resource, n int64) error {
 	room, err := s.Reserve(ctx, r, n)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *shop) make(ctx context.Context, r quota.Resource, n int64) error {
 	return nil
 }
 
-// TestReserveUnderConcurrency: racing callers get exactly what there is, over all
-// clusters of an organization.
+// TestReserveUnderConcurrency: concurrent callers create exactly as many resources as the
+// limit allows, over all clusters of an organization.
 func TestReserveUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	book := quota.New(quota.Limits{quota.Topics: 100}, map[string]quota.Limits{"large": {quota.Topics: 1000}})
@@ -64,39 +64,39 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	}
 	group.Wait()
 	if made.Load() != 100 || refused.Load() != 200 || o.Used(quota.Topics) != 100 {
-		t.Errorf("got %d made, %d refused, %d there; want 100, 200 and 100", made.Load(), refused.Load(),
+		t.Errorf("got %d created, %d rejected, %d used, want 100, 200 and 100", made.Load(), refused.Load(),
 			o.Used(quota.Topics))
 	}
 	if n := shops[2].Used(quota.Topics); n > 10 {
-		t.Errorf("the cluster with 10 topics has %d", n)
+		t.Errorf("cluster with a limit of 10 topics has %d", n)
 	}
 	if n := o.Refusals()[quota.Topics]; n != 200 {
-		t.Errorf("got %d refusals, want 200", n)
+		t.Errorf("got %d rejections, want 200", n)
 	}
 	err := shops[0].make(t.Context(), quota.Topics, 2)
 	if err == nil || !strings.Contains(err.Error(),
 		"organization acme uses 100 of 100 topics and 2 more would be needed") {
-		t.Errorf("got %v, want the figures", err)
+		t.Errorf("got %v, want an error with the numbers", err)
 	}
 	shops[0].made[quota.Topics].Add(-2) // deleted
 	if err := shops[1].make(t.Context(), quota.Topics, 2); err != nil {
-		t.Errorf("two were deleted: %v", err)
+		t.Errorf("after two were deleted: got %v, want no error", err)
 	}
 	shops[0].Close()
 	if err := shops[1].make(t.Context(), quota.Topics, 1); err != nil {
-		t.Errorf("a whole cluster was deleted: %v", err)
+		t.Errorf("after a cluster was deleted: got %v, want no error", err)
 	}
 	if err := open(book.Organization("large"), "x", quota.Limits{}).make(t.Context(), quota.Topics, 500); err != nil {
-		t.Errorf("an organization with a limit of its own: %v", err)
+		t.Errorf("organization with a limit of its own: got %v, want no error", err)
 	}
 	book.Change(quota.Limits{}, nil)
 	if err := shops[1].make(t.Context(), quota.Topics, 5000); err != nil {
-		t.Errorf("without a limit: %v", err)
+		t.Errorf("without a limit: got %v, want no error", err)
 	}
 }
 
-// TestReserveWaitsForOthers: who might fit is told when others are done, not
-// refused by chance.
+// TestReserveWaitsForOthers: Reserve waits for pending reservations if the result depends
+// on them.
 func TestReserveWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,12 +110,12 @@ func TestReserveWaitsForOthers(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-outcome:
-			t.Fatalf("got %v while the first may still fail", err)
+			t.Fatalf("got %v while the first reservation is pending, want Reserve to wait", err)
 		default:
 		}
-		first.Done() // it came to nothing
+		first.Done() // nothing was created
 		if err := <-outcome; err != nil {
-			t.Errorf("got %v, want room", err)
+			t.Errorf("after Done: got %v, want no error", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		if first, err = s.Reserve(ctx, quota.Subjects, 1); err != nil {
@@ -125,7 +125,7 @@ func TestReserveWaitsForOthers(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-outcome; !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller left: got %v, want %v", err, context.Canceled)
+			t.Errorf("canceled caller: got %v, want %v", err, context.Canceled)
 		}
 		first.Done()
 	})
@@ -143,12 +143,12 @@ func TestStoreCountsWhatIsOnItsWay(t *testing.T) {
 	}
 	want("60 of 60", a.Store(60), true)
 	want("one more than the cluster's", a.Store(1), false)
-	want("41 while 60 are on their way", b.Store(41), false)
+	want("41 while 60 are pending", b.Store(41), false)
 	want("40", b.Store(40), true)
 	a.made[quota.StoredBytes].Store(60)
 	a.Stored(60)
 	want("full", b.Store(1), false)
-	b.Stored(40) // it failed
+	b.Stored(40) // storing failed
 	want("40 again", b.Store(40), true)
 }
 
@@ -158,7 +158,7 @@ func TestRates(t *testing.T) {
 		book := quota.New(quota.Limits{quota.RequestsPerSecond: 100, quota.BytesPerSecond: 1000}, nil)
 		c := book.Organization("acme").Open("a", quota.Limits{})
 		other := book.Organization("other").Open("a", quota.Limits{})
-		time.Sleep(time.Hour) // a bucket holds one second, however long nobody came
+		time.Sleep(time.Hour) // a bucket has the tokens of one second only, even after an idle hour
 		admitted := 0
 		var err error
 		for range 1000 {
@@ -169,24 +169,24 @@ func TestRates(t *testing.T) {
 		var throttled *quota.Throttled
 		if admitted != 100 || !errors.As(err, &throttled) || throttled.After != 10*time.Millisecond ||
 			throttled.Seconds() != 1 {
-			t.Errorf("got %d at once, then %v; want 100 and to come again in 10ms", admitted, err)
+			t.Errorf("got %d admitted, then %v, want 100 and a retry after 10ms", admitted, err)
 		}
 		if err := other.Admit(); err != nil {
-			t.Errorf("the other organization: %v", err)
+			t.Errorf("other organization: got %v, want no error", err)
 		}
 		time.Sleep(throttled.After)
 		if err := c.Admit(); err != nil {
-			t.Errorf("10ms later: %v", err)
+			t.Errorf("10ms later: got %v, want no error", err)
 		}
 		time.Sleep(time.Second)
-		c.Charge(5000) // a large message came through
+		c.Charge(5000) // a large message was admitted
 		err = c.Admit()
 		if !errors.As(err, &throttled) || throttled.Seconds() != 4 || c.Pause() != 4*time.Second {
-			t.Errorf("5000 bytes at 1000 a second: got %v and a pause of %v, want 4s", err, c.Pause())
+			t.Errorf("5000 bytes at 1000 per second: got %v and a pause of %v, want 4s", err, c.Pause())
 		}
 		time.Sleep(4 * time.Second)
 		if err := c.Admit(); err != nil {
-			t.Errorf("4s later: %v", err)
+			t.Errorf("4s later: got %v, want no error", err)
 		}
 	})
 }
@@ -199,15 +199,15 @@ func TestParseKey(t *testing.T) {
 	} {
 		r, n, ok, err := quota.ParseKey("quota.storedBytes", value)
 		if r != quota.StoredBytes || n != want || !ok || (err == nil) != (want > 0) {
-			t.Errorf("%q: got %v, %d, %v, %v; want %d", value, r, n, ok, err, want)
+			t.Errorf("%q: got %v, %d, %v, %v, want %d", value, r, n, ok, err, want)
 		}
 	}
 	if _, _, ok, err := quota.ParseKey("quota.clusters", "x"); ok || err != nil {
-		t.Errorf("a key that is none: got %v, %v", ok, err)
+		t.Errorf("key that is not a quota of clusters: got %v, %v, want false and no error", ok, err)
 	}
 }
 
-// BenchmarkAdmit is what quotas cost a message that is within them.
+// BenchmarkAdmit measures the cost of quotas for a message within them.
 func BenchmarkAdmit(b *testing.B) {
 	limits := quota.Limits{quota.RequestsPerSecond: 1 << 40, quota.BytesPerSecond: 1 << 50, quota.StoredBytes: 1 << 60}
 	s := open(quota.New(limits, nil).Organization("acme"), "a", quota.Limits{})
@@ -215,7 +215,7 @@ func BenchmarkAdmit(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if s.Admit() != nil || s.Store(1024) != nil {
-				b.Error("refused")
+				b.Error("message was rejected, want it admitted")
 			}
 			s.Charge(1024)
 			s.Stored(1024)

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// rate is a token bucket that holds the tokens of one second. It is one number:
-// when the bucket will be full again. Nothing is kept while nobody calls, and
-// taking a token is one compare-and-swap.
+// rate is a token bucket with the tokens of one second. Its state is one number: the
+// time at which the bucket will be full again. So it needs no refill timer, and taking a
+// token is one compare-and-swap.
 type rate struct {
-	limit atomic.Int64 // tokens per second; 0 is no limit
+	limit atomic.Int64 // tokens per second; 0 means no limit
 	full  atomic.Int64 // nanoseconds since Organization.began
 }
 
 const burst = int64(time.Second)
 
-// take takes n tokens if there are as many, or says how long that will take.
+// take takes n tokens and returns 0, or returns how long the caller must wait for them.
 func (r *rate) take(at, n int64) (wait time.Duration) {
 	limit := r.limit.Load()
 	if limit == 0 {
@@ -34,8 +34,8 @@ func (r *rate) take(at, n int64) (wait time.Duration) {
 	}
 }
 
-// spend takes n tokens whether they are there or not: what came through has come
-// through, and later calls wait for it.
+// spend takes n tokens even if the bucket has fewer. Later calls wait until the debt is
+// paid.
 func (r *rate) spend(at, n int64) {
 	limit := r.limit.Load()
 	if limit == 0 || n <= 0 {
@@ -50,7 +50,7 @@ func (r *rate) spend(at, n int64) {
 	}
 }
 
-// debt says how long it takes until there is a token again.
+// debt returns how long it takes until the bucket has a token again.
 func (r *rate) debt(at int64) time.Duration {
 	if r.limit.Load() == 0 {
 		return 0
@@ -58,7 +58,7 @@ func (r *rate) debt(at int64) time.Duration {
 	return time.Duration(max(0, r.full.Load()-at-burst))
 }
 
-// used is how many tokens of the last second are gone.
+// used returns how many tokens of the last second were taken.
 func (r *rate) used(at int64) int64 {
 	gone := max(0, r.full.Load()-at)
 	return int64(float64(gone) / float64(time.Second) * float64(r.limit.Load()))

@@ -1,9 +1,16 @@
-// Package telemetry makes the process observable: the logger and the bridges
-// that bring the libraries' logs into it, the metrics registry with one set of
-// RED metrics for every HTTP surface, and the memory limit taken from the
-// container.
+// Package telemetry has the logger, the bridges that redirect the logs of embedded
+// libraries to it, the metrics registry with RED metrics for every HTTP surface, and the
+// memory limit of the container.
 //
-// It decides nothing about requests: web calls it through its Observer
-// interface, server mounts Handler on the ops listener. Domains that count
-// things of their own register collectors with Metrics.Registry.
+// It does not handle requests: web calls it through its Observer interface, and server
+// serves Handler on the ops address. Other packages register their own collectors with
+// Metrics.Registry.
+//
+// Locks:
+//
+//	Metrics.grow  serializes writers of Metrics.series; readers take no lock
+//	patience.mu   all fields of a patience
+//	logFile.mu    logFile.file; held while a line is written and while the file is replaced
+//
+// No function takes two of them.
 package telemetry

@@ -12,15 +12,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// The Kubernetes libraries make the logger of their etcd client when they are
-// initialized, from a configuration of etcd that writes JSON to standard error,
-// whatever the process logs elsewhere. So the configuration is changed here
-// first: Go initializes this package before k8s.io/apiserver, by the order of
-// import paths, and the test of the real binary shows when that is no longer so.
+// The Kubernetes libraries create the logger of their etcd client during initialization,
+// from a configuration of etcd that writes JSON to standard error. So this package
+// changes the configuration first: Go initializes it before k8s.io/apiserver, by the
+// order of import paths. A test of the real binary detects if that order changes.
 var _ = divertEtcdClient()
 
-// etcdClientLog is where its lines go, nil for nowhere. As with klog there is one
-// for the process.
+// etcdClientLog is the logger of the etcd client; nil discards its records. It is global
+// to the process, like klog's.
 var etcdClientLog atomic.Pointer[slog.Logger]
 
 func divertEtcdClient() error {
@@ -33,7 +32,7 @@ func divertEtcdClient() error {
 	return err
 }
 
-// etcdClientSink takes lines of JSON and makes records of them.
+// etcdClientSink parses lines of JSON and logs them as records.
 type etcdClientSink struct{}
 
 // Write implements zap.Sink.

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// levelFatal marks the last words of a library that is about to end the process.
-// They are printed as errors, whatever they are and wherever else the library's
-// records go: a process never ends without a word.
+// levelFatal marks the last record of a library that is about to end the process. Such
+// a record is always logged as an error, so that a process never ends silently.
 const levelFatal = slog.LevelError + 4
 
-// lastWords is the handler of klog's records. To klog a fatal record is
-// information to its logger, which would be hidden as detail; so records of that
-// level are looked at one by one. The libraries write few of them.
+// lastWords is the handler of klog's records. klog passes a fatal record to its logger at
+// level info, which would be hidden. So every record of that level is checked; the
+// libraries log few of them.
 type lastWords struct{ slog.Handler }
 
 func (l lastWords) Enabled(ctx context.Context, level slog.Level) bool {
@@ -40,8 +39,8 @@ func (l lastWords) WithGroup(name string) slog.Handler {
 	return lastWords{l.Handler.WithGroup(name)}
 }
 
-// calledFatal says whether one of klog's Fatal or Exit functions is on the
-// caller's stack, which is all that tells their records from others.
+// calledFatal reports whether one of klog's Fatal or Exit functions is on the stack.
+// Nothing else distinguishes their records from others.
 func calledFatal() bool {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -13,7 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fatalEnv names the way in which a child of this test ends itself.
+// fatalEnv is the environment variable with the level and the function with which a
+// child process of this test ends itself.
 const fatalEnv = "TELEMETRY_TEST_FATAL"
 
 var fatalWays = map[string]func(log *zap.Logger){
@@ -28,8 +29,8 @@ var fatalWays = map[string]func(log *zap.Logger){
 	},
 }
 
-// TestFatalIsNeverSilent ends a process in every way that a library can, at every
-// level of the log, and looks for its last words.
+// TestFatalIsNeverSilent ends a child process with every fatal function of the
+// libraries, at several log levels, and checks that it logs an error.
 func TestFatalIsNeverSilent(t *testing.T) {
 	if way := os.Getenv(fatalEnv); way != "" {
 		level, name, _ := strings.Cut(way, " ")
@@ -39,7 +40,7 @@ func TestFatalIsNeverSilent(t *testing.T) {
 		}
 		BridgeKlog(log.Logger)
 		fatalWays[name](ZapLogger(Library(log.Logger, "etcd")))
-		os.Exit(0) // fatal was not fatal
+		os.Exit(0) // the function returned, which is a failure
 	}
 	for name := range fatalWays {
 		for _, level := range []string{"info", "error"} {
@@ -50,10 +51,10 @@ func TestFatalIsNeverSilent(t *testing.T) {
 				out, err := child.CombinedOutput()
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) {
-					t.Fatalf("the process ended with %v, want a failure", err)
+					t.Fatalf("process ended with %v, want a non-zero exit status", err)
 				}
 				if !strings.Contains(string(out), "level=ERROR") || !strings.Contains(string(out), "the last words") {
-					t.Errorf("the process ended with %v and said %q, want its last words as an error", err, out)
+					t.Errorf("process ended with %v and output %q, want the last words as an error", err, out)
 				}
 			})
 		}

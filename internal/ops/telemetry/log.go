@@ -13,23 +13,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// BridgeKlog sends the Kubernetes libraries' log to log, and that of their etcd
-// client. It sets a global of klog that is not guarded, so it belongs at the very
-// start of the process.
+// BridgeKlog redirects the logs of the Kubernetes libraries and of their etcd client to
+// log. It sets a global variable of klog without synchronization, so it must be called
+// at the start of the process.
 func BridgeKlog(log *slog.Logger) {
 	klog.SetSlogLogger(slog.New(lastWords{Library(log, "kubernetes").Handler()}))
 	etcdClientLog.Store(Library(log, "etcd"))
 }
 
-// Library returns a logger for a library embedded in the process. What the
-// library calls information is detail to Freshet's operator, so it is shown at
-// level debug; warnings and errors stay what they are.
+// Library returns a logger for an embedded library. Records at level info are logged at
+// debug, because they are details to Freshet's operator. Warnings and errors keep their
+// level.
 func Library(log *slog.Logger, name string) *slog.Logger {
 	return slog.New(demoting{log.Handler(), &patience{}}).With(slog.String("library", name))
 }
 
-// harmless are warnings and errors of libraries that mean nothing here, and
-// that would frighten whoever starts a server for the first time.
+// harmless are warnings and errors of libraries that are irrelevant here and would
+// alarm an operator without reason. They are logged at debug.
 var harmless = map[string]bool{
 	// etcd's own client tokens, which are not used: the embedded member listens
 	// on a socket in a private directory.
@@ -38,19 +38,19 @@ var harmless = map[string]bool{
 	// On the very first start there is no storage version yet; etcd tries again.
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,
-	// A caller's fault, answered with 401 and kept on the audit trail; at a
-	// higher level, strangers could fill the log.
+	// The caller gets 401, and the audit trail has a record. At a higher level,
+	// unauthenticated callers could fill the log.
 	"Unable to authenticate the request": true,
-	// A malformed selector or number: the caller gets a 400.
+	// A malformed selector or number; the caller gets 400.
 	"Couldn't parse request": true,
-	// The caller hung up, or its time ran out, which the line of the request
-	// tells.
+	// The caller disconnected or its timeout expired; the log line of the request
+	// reports that.
 	"Timeout or abort while handling": true,
 	"Post-timeout activity":           true,
 }
 
-// waitsToCampaign is said behind the id of an etcd member that is started on a slow
-// machine; it campaigns a moment later.
+// waitsToCampaign is the end of a warning of an etcd member that starts on a slow
+// machine; the member campaigns a moment later.
 const waitsToCampaign = "since there are still pending configuration changes to apply"
 
 type demoting struct {
@@ -89,16 +89,16 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 	return d.Handler.Handle(ctx, record)
 }
 
-// gone are the ends of errors that tell of a client who hung up, or of a part of
-// this process that is being stopped.
+// gone are the ends of errors that report that a client disconnected or that a part of
+// this process is being stopped.
 var gone = []string{
 	net.ErrClosed.Error(), context.Canceled.Error(), io.ErrUnexpectedEOF.Error(),
 	"http: Server closed", "mux: server closed", "http2: stream closed", "client disconnected",
 	"http: Handler timeout", "broken pipe", "connection reset by peer",
 }
 
-// closing says whether a record complains that a connection was closed, which
-// is how libraries take note of clients that hang up and of being stopped.
+// closing reports whether a record is about a closed connection. Libraries log that when
+// a client disconnects and when they are stopped.
 func closing(record *slog.Record) bool {
 	found := false
 	record.Attrs(func(attr slog.Attr) bool {
@@ -119,8 +119,7 @@ func (d demoting) WithGroup(name string) slog.Handler {
 	return demoting{d.Handler.WithGroup(name), d.patience}
 }
 
-// ZapLogger returns a zap logger that writes to log, for etcd, which speaks
-// nothing else.
+// ZapLogger returns a zap logger that writes to log. etcd supports only zap.
 func ZapLogger(log *slog.Logger) *zap.Logger {
 	return zap.New(zapCore{log.Handler()})
 }
@@ -168,7 +167,7 @@ func (c zapCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 func (c zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	record := slog.NewRecord(entry.Time, slogLevel(entry.Level), entry.Message, 0)
 	if slices.ContainsFunc(fields, isNamespace) {
-		core, _ := c.With(fields).(zapCore) // With returns nothing else
+		core, _ := c.With(fields).(zapCore) // With always returns a zapCore
 		return core.handler.Handle(context.Background(), record)
 	}
 	for _, field := range fields {
@@ -177,7 +176,7 @@ func (c zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return c.handler.Handle(context.Background(), record)
 }
 
-// isNamespace finds the field that opens a group for all that follow.
+// isNamespace reports whether a field opens a namespace for all fields that follow.
 func isNamespace(field zapcore.Field) bool { return field.Type == zapcore.NamespaceType }
 
 func (c zapCore) Sync() error { return nil }

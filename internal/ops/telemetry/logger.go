@@ -10,25 +10,25 @@ import (
 	"sync"
 )
 
-// LogOptions say how a process logs.
+// LogOptions configure the process's logger.
 type LogOptions struct {
 	Level  string    // debug, info, warn or error
 	Format string    // text or json
 	File   string    // "" for Stderr
 	Stderr io.Writer // required without File
-	// Room says whether the disk has room for lines of the file; nil is always.
-	// Without room they go to Stderr.
+	// Room reports whether the disk has space for the log file; nil means always. Without
+	// space, lines are written to Stderr.
 	Room func() bool
 }
 
-// Log is the process's logger, whose level and file can change while it runs.
+// Log is the process's logger. Its level and file can change at run time.
 type Log struct {
 	*slog.Logger
 	level slog.LevelVar
 	file  *logFile // nil for Stderr
 }
 
-// OpenLog makes the logger, and its file when it has one.
+// OpenLog returns the logger and opens its file, if it has one.
 func OpenLog(o LogOptions) (*Log, error) {
 	l := &Log{}
 	if err := l.SetLevel(o.Level); err != nil {
@@ -38,7 +38,7 @@ func OpenLog(o LogOptions) (*Log, error) {
 	if o.File != "" {
 		l.file = &logFile{path: o.File, room: o.Room, other: o.Stderr}
 		if err := l.file.reopen(); err != nil {
-			return nil, fmt.Errorf("opening the log: %w", err)
+			return nil, fmt.Errorf("opening the log file: %w", err)
 		}
 		w = l.file
 	}
@@ -54,7 +54,7 @@ func OpenLog(o LogOptions) (*Log, error) {
 	return l, nil
 }
 
-// SetLevel changes the least level that is shown.
+// SetLevel changes the lowest level that is logged.
 func (l *Log) SetLevel(level string) error {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -64,8 +64,8 @@ func (l *Log) SetLevel(level string) error {
 	return nil
 }
 
-// Reopen goes on in a new file when the old one was moved away. When that fails
-// the old one is written to as before.
+// Reopen opens the file again after it was renamed, so that new lines go to a new file.
+// If that fails, the logger keeps writing to the old file.
 func (l *Log) Reopen() error {
 	if l.file == nil {
 		return nil
@@ -73,7 +73,7 @@ func (l *Log) Reopen() error {
 	return l.file.reopen()
 }
 
-// Close closes the file; nothing can be logged afterwards.
+// Close closes the file. The logger must not be used afterwards.
 func (l *Log) Close() error {
 	if l.file == nil {
 		return nil
@@ -81,13 +81,13 @@ func (l *Log) Close() error {
 	return l.file.close()
 }
 
-// logFile is a file that can be opened again under its name.
+// logFile is a log file that can be reopened.
 type logFile struct {
 	path  string
-	room  func() bool // nil is always
-	other io.Writer   // takes lines that the disk has no room for
+	room  func() bool // nil means always
+	other io.Writer   // for lines that the disk has no space for
 
-	mu   sync.Mutex // held while a line is written, and while files change places
+	mu   sync.Mutex // protects file; held while a line is written and while the file is replaced
 	file *os.File
 }
 

@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// memoryShare of the container's limit is left to the Go heap; the rest is for
-// stacks, the page cache of mapped files, and what the collector overshoots.
+// memoryShare is the share of the container's limit that the Go runtime may use. The
+// rest is for the page cache of mapped files and for overshooting the soft limit.
 const memoryShare = 0.8
 
-// LimitMemory sets the runtime's soft memory limit from the cgroup the process
-// lives in, unless GOMEMLIMIT already did. It returns the limit in force, or 0
-// when there is none.
+// LimitMemory sets the runtime's soft memory limit from the cgroup of the process,
+// unless GOMEMLIMIT is set. It returns the limit in force, or 0 if there is none.
 func LimitMemory() int64 {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit, ok := cgroupLimit(os.DirFS("/")); ok {
@@ -32,12 +31,12 @@ func LimitMemory() int64 {
 	return 0
 }
 
-// unlimited is what cgroup v1 shows for no limit: the largest multiple of the
-// page size, which no machine has.
+// unlimited is less than the value that cgroup v1 shows for no limit, and more than any
+// machine has.
 const unlimited = 1 << 60
 
-// cgroupLimit returns the tightest memory limit on the way from the process's
-// cgroup to the root, of version 2 or 1.
+// cgroupLimit returns the lowest memory limit of the process's cgroup and its parents,
+// for cgroup v2 and v1.
 func cgroupLimit(root fs.FS) (int64, bool) {
 	self, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -59,9 +58,9 @@ func cgroupLimit(root fs.FS) (int64, bool) {
 	return tightest, tightest < unlimited
 }
 
-// limitAlong reads file in dir and in every parent up to mount. Inside a
-// container the path is the host's while the mount shows the container's own
-// part, so folders that do not exist are passed over.
+// limitAlong returns the lowest limit in file, in dir and in every parent up to mount.
+// Inside a container the path is the host's, but the mount shows only the container's
+// own part, so it skips directories that do not exist.
 func limitAlong(root fs.FS, mount, dir, file string) int64 {
 	tightest := int64(unlimited)
 	for dir = path.Clean("/" + dir); ; dir = path.Dir(dir) {
@@ -78,16 +77,16 @@ func limitAlong(root fs.FS, mount, dir, file string) int64 {
 
 const (
 	tidyEvery = 5 * time.Second
-	// quietBytes are allocated between two looks at most when nothing much is
-	// going on.
+	// quietBytes is the allocation between two checks up to which the process counts as
+	// idle.
 	quietBytes = 32 << 20
-	// spareBytes is how much memory has to come back to be worth a collection.
+	// spareBytes is how much memory must be reclaimable to justify a collection.
 	spareBytes = 64 << 20
 )
 
-// ReturnMemory gives back to the system what a burst of work left behind, once
-// things are quiet. The collector by itself keeps it for the next burst, and
-// looks every two minutes only. It ends with the context.
+// ReturnMemory returns unused memory to the operating system when the process is idle
+// after a burst of work. Without it, an idle runtime collects only every two minutes and
+// keeps memory for the next burst. It runs until the context ends.
 func ReturnMemory(ctx context.Context) {
 	look := time.NewTicker(tidyEvery)
 	defer look.Stop()
@@ -105,22 +104,22 @@ func ReturnMemory(ctx context.Context) {
 	}
 }
 
-// memoryReturner decides when to tidy up.
+// memoryReturner decides when to return memory.
 type memoryReturner struct {
-	least     uint64 // held after the last time, or less since
-	allocated uint64 // ever, at the last look
+	least     uint64 // lowest amount of held memory since the last return
+	allocated uint64 // total allocated bytes at the last check
 }
 
-// due reports whether memory should go back, from what the process holds of it
-// and has ever allocated.
+// due reports whether memory should be returned. held is the memory of the process,
+// allocated the total bytes that it has ever allocated.
 func (k *memoryReturner) due(held, allocated uint64) bool {
 	quiet := allocated-k.allocated <= quietBytes
 	k.allocated, k.least = allocated, min(k.least, held)
 	return quiet && held > k.least+spareBytes
 }
 
-// memoryHeld returns the memory that the runtime has of the system, and the
-// bytes that it ever allocated.
+// memoryHeld returns the memory that the runtime holds, and the total bytes that it has
+// ever allocated.
 func memoryHeld() (held, allocated uint64) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -18,23 +18,22 @@ import (
 	"freshet/internal/base/version"
 )
 
-// maxSeries bounds the request series. Surfaces and routes are patterns, so
-// the bound is met only if somebody puts raw paths into them.
+// maxSeries limits the request series. Routes are patterns, so the limit is reached only
+// if a surface records raw paths by mistake.
 const maxSeries = 4_096
 
-// Metrics is the process's metrics: one private registry, gathered together
-// with those of the libraries.
+// Metrics has the metrics of the process in a registry of its own.
 type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
 
-	// series finds a request's counters without hashing its labels again
-	// (BenchmarkObserveRequest). The map is copied on the rare write, so that
-	// reading takes no lock.
+	// series caches the counters by label, so that observing a request does not hash its
+	// labels again (BenchmarkObserveRequest). The map is copied on write, which is rare, so
+	// that readers take no lock.
 	series atomic.Pointer[map[seriesKey]*series]
-	grow   sync.Mutex // one writer of series
+	grow   sync.Mutex // serializes writers of series
 }
 
 type seriesKey struct {
@@ -48,18 +47,18 @@ type series struct {
 	bytes    prometheus.Counter
 }
 
-// NewMetrics makes the registry and its request metrics.
+// NewMetrics returns a registry with the request metrics.
 func NewMetrics(build version.Info) *Metrics {
 	labels := []string{"surface", "route", "method"}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshet_http_requests_total",
-			Help: "Requests answered, by surface, route pattern, method and status class.",
+			Help: "Completed requests by surface, route pattern, method and status class.",
 		}, append(labels, "class")),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "freshet_http_request_duration_seconds",
-			Help:    "Time from a request's arrival to the end of its response; consume calls include their wait.",
+			Help:    "Time from the arrival of a request to the end of its response, including waits of consume calls.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, labels),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -70,7 +69,7 @@ func NewMetrics(build version.Info) *Metrics {
 	m.series.Store(&map[seriesKey]*series{})
 	buildInfo := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "freshet_build_info",
-		Help:        "Always 1; the labels say what was built.",
+		Help:        "Always 1; the labels describe the build.",
 		ConstLabels: prometheus.Labels{"version": build.Version, "commit": build.Commit, "go": build.Go},
 	})
 	buildInfo.Set(1)
@@ -80,7 +79,7 @@ func NewMetrics(build version.Info) *Metrics {
 	return m
 }
 
-// Registry takes further collectors.
+// Registry returns the registerer for further collectors.
 func (m *Metrics) Registry() prometheus.Registerer { return m.registry }
 
 // ObserveRequest implements web.Observer.
@@ -123,7 +122,7 @@ func (m *Metrics) addSeries(key seriesKey) *series {
 	return s
 }
 
-// knownMethod keeps made-up methods from becoming series.
+// knownMethod returns OTHER for unknown methods, so that clients cannot create series.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
@@ -136,11 +135,11 @@ func knownMethod(method string) string {
 // Gather collects Freshet's own metrics.
 func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gather() }
 
-// everything gathers the libraries' metrics too.
+// everything also gathers the metrics of the libraries.
 type everything struct{ *Metrics }
 
-// Gather collects Freshet's metrics, the Kubernetes libraries' and etcd's. All
-// count the Go runtime; the first to name a family keeps it.
+// Gather collects the metrics of Freshet, the Kubernetes libraries and etcd. All of them
+// have metrics of the Go runtime; the first gatherer with a family wins.
 func (m everything) Gather() ([]*dto.MetricFamily, error) {
 	var all []*dto.MetricFamily
 	var failures []error
@@ -161,11 +160,11 @@ func (m everything) Gather() ([]*dto.MetricFamily, error) {
 	return all, errors.Join(failures...)
 }
 
-// Handler serves Freshet's own metrics, with a few of the process and the Go
-// runtime, in Prometheus's formats.
+// Handler serves Freshet's own metrics, including some of the process and the Go
+// runtime, in the formats of Prometheus.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler { return handler(m.registry, log) }
 
-// HandlerForAll serves the hundreds of series of the libraries besides.
+// HandlerForAll also serves the hundreds of series of the libraries.
 func (m *Metrics) HandlerForAll(log *slog.Logger) http.Handler { return handler(everything{m}, log) }
 
 func handler(from prometheus.Gatherer, log *slog.Logger) http.Handler {

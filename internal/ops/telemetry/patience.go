@@ -7,45 +7,46 @@ import (
 	"time"
 )
 
-// While the members of a group start, and while one of them is down, etcd and NATS
-// complain of it by the dozen. That a member is lost, and that there is no majority, is
-// told in one line each by who knows it (package members); a complaint of a library is
-// told when it lasts, since then it may be all that says what to do.
+// While the members of an ensemble start, and while one of them is down, etcd and NATS
+// log dozens of warnings. Package membership logs one line for a lost member and one for
+// a lost majority. So a recurring warning of a library is logged only if it persists:
+// then it may be the only hint at the cause.
 
 const (
-	lasts     = 30 * time.Second // before a complaint is told
-	isOver    = time.Minute      // without one
-	againAt   = 10 * time.Minute // it is told again while it lasts
-	maxAbouts = 256              // complaints that are kept in mind
+	lasts     = 30 * time.Second // how long a warning must recur before it is logged
+	isOver    = time.Minute      // time without the warning after which it counts as new
+	againAt   = 10 * time.Minute // interval at which a persisting warning is logged again
+	maxAbouts = 256              // maximum number of tracked warnings
 )
 
-// complaints are the beginnings of warnings and errors that are told when they last.
+// complaints are the beginnings of warnings and errors that are logged only if they
+// persist.
 var complaints = []string{
-	// etcd, of other members.
+	// etcd, about other members.
 	"prober detected unhealthy status", "lost TCP streaming connection with remote peer", "peer became inactive",
 	"failed to reach the peer URL", "failed to get version", "failed to dial", "dropped internal Raft message since",
-	// etcd, of members that it asks before it joins them.
+	// etcd, about members that it queries before it joins them.
 	"failed to get cluster response", "failed to unmarshal cluster response", "failed to unmarshal response",
 	"failed to convert response", "failed to get downgrade enabled status",
-	// etcd, of a machine or a majority that is slow.
+	// etcd, about a slow machine or a slow majority.
 	"leader failed to send out heartbeat on time", "apply request took too long",
 	"waiting for ReadIndex response took too long",
 	"timed out waiting for read index response", "ignored out-of-date read index response", "request stats",
 	"failed to apply request",
-	// etcd's client, whose caller is told too.
+	// etcd's client, which also returns the error to its caller.
 	"retrying of unary invoker failed",
-	// NATS, of other members and of streams without a majority of them.
+	// NATS, about other members and about streams without a majority.
 	"Error trying to connect to route", "Waiting for routing to be established",
 	"JetStream has not established contact with a meta leader",
 	"JetStream is not current with the meta leader", "JetStream cluster stream", "JetStream cluster consumer",
 	"Catchup for stream",
 }
 
-// ordinaries are the beginnings of warnings of NATS that mean nothing here: the size of
-// messages is chosen, and indexes are made anew after a crash.
+// ordinaries are the beginnings of warnings of NATS that are irrelevant here: the
+// maximum message size is chosen deliberately, and indexes are rebuilt after a crash.
 var ordinaries = []string{"Maximum payloads over", "Metalayer blocking snapshot"}
 
-// ordinary says whether a warning means nothing.
+// ordinary reports whether a warning of NATS is irrelevant.
 func ordinary(message string) bool {
 	for _, beginning := range ordinaries {
 		if strings.HasPrefix(message, beginning) {
@@ -57,7 +58,8 @@ func ordinary(message string) bool {
 			strings.HasSuffix(message, "prior state file"))
 }
 
-// passing says what a complaint is about that is told when it lasts; "" for others.
+// passing returns the key of a warning that is logged only if it persists; "" for other
+// records. The key has the peer, so that warnings about different members are separate.
 func passing(record *slog.Record) string {
 	if record.Level < slog.LevelWarn {
 		return ""
@@ -82,15 +84,15 @@ func passing(record *slog.Record) string {
 	return ""
 }
 
-// patience remembers since when libraries complain. mu guards everything.
+// patience tracks recurring warnings of one library.
 type patience struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // protects all
 	all map[string]*complaint
 }
 
 type complaint struct{ first, last, told time.Time }
 
-// level is how loudly a complaint is told now.
+// level returns the level to log a recurring warning at.
 func (p *patience) level(about string, now time.Time) slog.Level {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/ops/telemetry"
 )
 
-// TestComplaintsThatPass: what libraries say of members that are not there is told when
-// it lasts, once; everything else is told at once.
+// TestComplaintsThatPass: recurring warnings of libraries about missing members are
+// logged once, after they persist; all other warnings are logged immediately.
 func TestComplaintsThatPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,33 +22,35 @@ func TestComplaintsThatPass(t *testing.T) {
 		for i := range 20 {
 			log.Error(fmt.Sprintf("Error trying to connect to route (attempt %d): dial tcp 10.0.0.2:7422: connect: "+
 				"connection refused", i))
-			log.Warn("lost TCP streaming connection with remote peer", slog.String("remote-peer-id", "b")) //nolint:sloglint // as etcd names it
+			log.Warn("lost TCP streaming connection with remote peer",
+				slog.String("remote-peer-id", "b")) //nolint:sloglint // etcd's own key
 			log.Warn("Maximum payloads over 8.00 MB are generally discouraged and could lead to poor performance")
 			log.Warn("Filestore [S-R3F-x] Stream state outdated, last block has additional entries, will rebuild")
-			time.Sleep(time.Second) // of the bubble's clock
+			time.Sleep(time.Second) // synctest's fake clock
 		}
 		if out.Len() > 0 {
-			t.Errorf("20 seconds: got %s, want nothing", out.String())
+			t.Errorf("after 20s: got %s, want no records", out.String())
 		}
 		for range 60 {
-			log.Error("Error trying to connect to route (attempt 9): dial tcp 10.0.0.2:7422: connect: connection refused")
+			log.Error("Error trying to connect to route (attempt 9): dial tcp 10.0.0.2:7422: connect: " +
+				"connection refused")
 			time.Sleep(time.Second)
 		}
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") ||
 			!strings.Contains(got, "10.0.0.2:7422") {
-			t.Errorf("a minute more: got %q, want one warning with the address", got)
+			t.Errorf("after another minute: got %q, want one warning with the address", got)
 		}
 		out.Reset()
 		log.Error("Error trying to connect to route (attempt 1): dial tcp 10.0.0.3:7422: connect: connection refused")
 		if out.Len() > 0 {
-			t.Errorf("another address: got %q, want nothing yet", out.String())
+			t.Errorf("another address: got %q, want no records yet", out.String())
 		}
 		for _, told := range []string{"Filestore [S-R3F-x] Checksum of a message is wrong", "JetStream resource " +
 			"limits exceeded for server", "rejected stream from remote peer because it was removed"} {
 			out.Reset()
 			log.Warn(told)
 			if !strings.Contains(out.String(), told) {
-				t.Errorf("%q: got %q, want it told at once", told, out.String())
+				t.Errorf("%q: got %q, want it logged immediately", told, out.String())
 			}
 		}
 	})

@@ -38,14 +38,14 @@ func TestOpenLog(t *testing.T) {
 	log.Warn("shown", slog.Int("n", 1))
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		t.Fatalf("%v in %q", err, out.String())
+		t.Fatalf("decoding the line %q: %v", out.String(), err)
 	}
 	if line["msg"] != "shown" || line["n"] != 1.0 {
 		t.Errorf("got %v, want msg shown and n 1", line)
 	}
 	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
 		if _, err := OpenLog(LogOptions{Level: bad[0], Format: bad[1], Stderr: &out}); err == nil {
-			t.Errorf("OpenLog%q succeeds, want an error", bad)
+			t.Errorf("OpenLog with level and format %q succeeded, want an error", bad)
 		}
 	}
 }
@@ -98,16 +98,16 @@ func TestBridges(t *testing.T) {
 		klog.ClearLogger()
 		for _, want := range c.want {
 			if !strings.Contains(out.String(), want) {
-				t.Errorf("level %s: %q missing in\n%s", c.level, want, out.String())
+				t.Errorf("level %s: log does not contain %q:\n%s", c.level, want, out.String())
 			}
 		}
 		for _, never := range c.never {
 			if strings.Contains(out.String(), never) {
-				t.Errorf("level %s: %q present in\n%s", c.level, never, out.String())
+				t.Errorf("level %s: log contains %q:\n%s", c.level, never, out.String())
 			}
 		}
 		if !strings.Contains(out.String(), "raft.term=2") || !strings.Contains(out.String(), "disk") {
-			t.Errorf("fields lost in\n%s", out.String())
+			t.Errorf("log does not contain all fields:\n%s", out.String())
 		}
 	}
 }
@@ -130,11 +130,11 @@ func TestMetrics(t *testing.T) {
 		"go_goroutines ", "process_open_fds ",
 	} {
 		if !strings.Contains(w.Body.String(), want) {
-			t.Errorf("missing: %s", want)
+			t.Errorf("metrics do not contain %s", want)
 		}
 	}
 	if n := strings.Count(w.Body.String(), "# TYPE go_goroutines "); n != 1 {
-		t.Errorf("go_goroutines is there %d times, want once", n)
+		t.Errorf("metrics contain go_goroutines %d times, want once", n)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.ObserveRequest("messages", fmt.Sprint("/raw/", i), "GET", 200, 0, 0)
 	}
 	if n := len(*m.series.Load()); n != maxSeries+1 {
-		t.Errorf("%d series, want %d", n, maxSeries+1)
+		t.Errorf("got %d series, want %d", n, maxSeries+1)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestObserveRequestAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		m.ObserveRequest("messages", "/v1/{topic}", "POST", 201, time.Millisecond, 10)
 	}); n != 0 {
-		t.Errorf("%v allocations, want none", n)
+		t.Errorf("got %v allocations, want none", n)
 	}
 }
 
@@ -224,30 +224,31 @@ func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 		due             bool
 	}{
 		{"still starting", 200 * mega, 500 * mega, false},
-		{"started", 200 * mega, 510 * mega, true}, // and then holds 100
+		{"started", 200 * mega, 510 * mega, true}, // holds 100 after the return
 		{"nothing new", 120 * mega, 520 * mega, false},
 		{"a burst", 900 * mega, 2_000 * mega, false},
-		{"after it", 900 * mega, 2_010 * mega, true}, // and then still holds 600
+		{"after the burst", 900 * mega, 2_010 * mega, true}, // holds 600 after the return
 		{"needed all the time", 610 * mega, 2_020 * mega, false},
-		{"less by itself", 300 * mega, 2_030 * mega, false},
+		{"less automatically", 300 * mega, 2_030 * mega, false},
 		{"more again", 400 * mega, 2_040 * mega, true},
 	} {
 		if due := k.due(look.held, look.allocated); due != look.due {
-			t.Errorf("%s: due = %v, want %v", look.what, due, look.due)
+			t.Errorf("%s: got due %v, want %v", look.what, due, look.due)
 		}
 		switch look.what {
 		case "started":
 			k.least = 100 * mega
-		case "after it":
+		case "after the burst":
 			k.least = 600 * mega
 		}
 	}
 	if held, allocated := memoryHeld(); held == 0 || allocated == 0 {
-		t.Errorf("memoryHeld = %d, %d; want neither 0", held, allocated)
+		t.Errorf("memoryHeld: got %d, %d, want neither to be 0", held, allocated)
 	}
 }
 
-// TestMetricsAreLean: what the libraries count is shown only to those who ask.
+// TestMetricsAreLean: Handler does not serve the metrics of libraries, HandlerForAll
+// does.
 func TestMetricsAreLean(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(version.Get())
@@ -261,7 +262,7 @@ func TestMetricsAreLean(t *testing.T) {
 	all, many := get(m.HandlerForAll(log))
 	if few > 30 || strings.Contains(lean, "go_memstats_alloc_bytes") ||
 		!strings.Contains(lean, "process_resident_memory_bytes ") {
-		t.Errorf("got %d families, want a few:\n%s", few, lean)
+		t.Errorf("got %d families, want at most 30:\n%s", few, lean)
 	}
 	if many <= few || !strings.Contains(all, "go_memstats_alloc_bytes") ||
 		strings.Count(all, "# TYPE go_goroutines ") != 1 {
@@ -269,7 +270,7 @@ func TestMetricsAreLean(t *testing.T) {
 	}
 }
 
-// TestReopen: lines go on in a new file when the old one was moved away.
+// TestReopen: after the file was renamed and reopened, lines go to a new file.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

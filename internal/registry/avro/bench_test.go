@@ -4,17 +4,19 @@ import (
 	"testing"
 )
 
-// order is a schema of the size that is common: about a kilobyte.
+// order is a schema of a common size, about a kilobyte.
 const order = `{"type":"record","name":"Order","namespace":"com.example.shop","doc":"An order as the shop sends it",
  "fields":[
   {"name":"id","type":{"type":"string","logicalType":"uuid"},"doc":"unique"},
   {"name":"placed","type":{"type":"long","logicalType":"timestamp-millis"}},
-  {"name":"state","type":{"type":"enum","name":"State","symbols":["NEW","PAID","SENT","DONE"],"default":"NEW"},"default":"NEW"},
+  {"name":"state","type":{"type":"enum","name":"State","symbols":["NEW","PAID","SENT","DONE"],"default":"NEW"},
+    "default":"NEW"},
   {"name":"customer","type":{"type":"record","name":"Customer","fields":[
     {"name":"name","type":"string"},
     {"name":"mail","type":["null","string"],"default":null},
     {"name":"address","type":["null",{"type":"record","name":"Address","fields":[
-      {"name":"street","type":"string"},{"name":"city","type":"string"},{"name":"zip","type":"string","default":""}]}],"default":null}]}},
+      {"name":"street","type":"string"},{"name":"city","type":"string"},
+      {"name":"zip","type":"string","default":""}]}],"default":null}]}},
   {"name":"lines","type":{"type":"array","items":{"type":"record","name":"Line","fields":[
     {"name":"sku","type":"string"},{"name":"count","type":"int","default":1},
     {"name":"price","type":{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}}]}}},

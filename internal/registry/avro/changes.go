@@ -10,30 +10,29 @@ import (
 
 // Change is one difference between two schemas.
 type Change struct {
-	Type       string // say FIELD_ADDED
-	Path       string // of names from the root: fields by name, [] for items, {} for values
-	Text       string // a sentence for people
-	Compatible bool   // the new schema can still read what the old one wrote
+	Type       string // for example FIELD_ADDED
+	Path       string // names from the root: fields by name, [] for items, {} for values
+	Text       string // a description
+	Compatible bool   // the new schema can read data of the old one
 }
 
-// differ walks two schemas side by side and notes every difference, also those
-// that no reader minds. What a reader minds is Check's to say: a change is
-// incompatible when Check has a problem at its place.
+// differ compares two schemas and records every difference, including those that do not
+// affect readers. A change is incompatible if Check reports a problem at its path.
 type differ struct {
-	seen     map[pairOfNodes]bool // named types that were compared
+	seen     map[pairOfNodes]bool // pairs of named types that were compared
 	problems []Incompatibility
 	changes  []Change
 	report   func(steps int) error
 	depth    int
 	work     int
-	spent    int // of the work, reported
+	spent    int // part of work that was reported
 	err      error
 }
 
 type pairOfNodes struct{ old, next *node }
 
-// Changes lists what differs when next follows old, as far as the bounds allow.
-// It reports its steps to spend, as Check does.
+// Changes lists the differences between old and next, up to its limits. It reports its steps
+// to spend, as Check does.
 func Changes(old, next *Schema, spend func(steps int) error) ([]Change, error) {
 	problems, err := Check(next, old, spend)
 	if err != nil {
@@ -46,8 +45,8 @@ func Changes(old, next *Schema, spend func(steps int) error) ([]Change, error) {
 
 func pointer(at, token string) string { return strings.TrimSuffix(at, "/") + "/" + token }
 
-// note adds a change. place is where Check would report a problem with it, empty
-// for a change that no reader minds.
+// note adds a change. place is the path at which Check would report a problem with it, empty
+// for a change that does not affect readers.
 func (d *differ) note(kind, path, place, format string, args ...any) {
 	if len(d.changes) == maxChanges || d.err != nil {
 		return
@@ -65,21 +64,21 @@ func (d *differ) note(kind, path, place, format string, args ...any) {
 	d.changes = append(d.changes, change)
 }
 
-// concerns says whether a problem is at a place, below it, or is that of the
-// union branch around it, inside of which Check does not say more.
+// concerns reports whether a problem is at a path, below it, or is a missing union branch
+// above it: Check reports no details inside a union branch.
 func concerns(p Incompatibility, place string) bool {
 	below := func(a, b string) bool { return strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
 	return p.Path == place || below(p.Path, place) || p.Type == MissingUnionBranch && below(place, p.Path)
 }
 
-// exhausted reports whether the walk has come to its bounds. Paths are copied at
-// every step, so they count.
+// exhausted reports whether a limit is reached. Paths are copied at every step, so their
+// lengths count as work.
 func (d *differ) exhausted(path, at string) bool {
 	d.spend(1 + (len(path)+len(at))/64)
 	return d.err != nil || d.work > maxCheckWork || d.depth > maxCheckDepth || len(d.seen) > maxCheckPairs
 }
 
-// spend accounts for work, and reports it now and then.
+// spend counts work, and reports it every spendEvery steps.
 func (d *differ) spend(work int) {
 	d.work += work
 	if d.report != nil && d.work-d.spent >= spendEvery && d.err == nil {
@@ -88,8 +87,8 @@ func (d *differ) spend(work int) {
 	}
 }
 
-// compare notes what differs between two types. path is where they are by name,
-// at where they are in the new schema by Check's count.
+// compare records the differences between two types. path is their path by names, at is the
+// path that Check uses for them.
 func (d *differ) compare(path, at string, old, next *node) {
 	if d.exhausted(path, at) {
 		return
@@ -129,7 +128,7 @@ func (d *differ) compare(path, at string, old, next *node) {
 	d.depth--
 }
 
-// label names a type for people: its kind and, if it has one, its name.
+// label describes a type by its kind and its name, if it has one.
 func (n *node) label() string {
 	if n.kind.named() {
 		return n.kind.String() + " " + n.named.name.name
@@ -142,7 +141,7 @@ func (d *differ) named(path, at string, old, next *named) {
 		d.note("NAME_CHANGED", path, pointer(at, "name"), "%s became %s", a, b)
 	}
 	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
-		d.note("DOC_CHANGED", path, "", "the documentation changed")
+		d.note("DOC_CHANGED", path, "", "documentation changed")
 	}
 	if a, b := aliasList(old), aliasList(next); a != b {
 		d.note("ALIASES_CHANGED", path, "", "aliases %s became %s", a, b)
@@ -156,7 +155,7 @@ func textOrEmpty(s *string) string {
 	return *s
 }
 
-// aliasList prints the aliases of a type in their normal order.
+// aliasList prints the aliases of a type in their normalized order.
 func aliasList(t *named) string {
 	if len(t.aliases) == 0 {
 		return "[]"
@@ -193,12 +192,12 @@ func (d *differ) field(where, place string, old, next *field) {
 			shortenTo(b, maxQuotedChange))
 	}
 	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
-		d.note("DOC_CHANGED", where, "", "the documentation changed")
+		d.note("DOC_CHANGED", where, "", "documentation changed")
 	}
 	d.compare(where, pointer(place, "type"), old.node, next.node)
 }
 
-// sameNumber reports whether two defaults are one number, be it of two types.
+// sameNumber reports whether two defaults are the same number, even of different types.
 func sameNumber(a, b *jsontree.Value) bool {
 	if a == nil || b == nil || a.Kind != jsontree.Number || b.Kind != jsontree.Number {
 		return false
@@ -237,7 +236,7 @@ func (d *differ) symbols(path, at string, old, next *named) {
 
 // branches pairs the branches of two unions by kind and name.
 func (d *differ) branches(path, at string, old, next []*node) {
-	after := map[string][]*node{} // those without a partner, in their order
+	after := map[string][]*node{} // branches of next without a partner yet, in their order
 	for _, branch := range next {
 		after[branch.label()] = append(after[branch.label()], branch)
 	}

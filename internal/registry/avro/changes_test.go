@@ -27,7 +27,11 @@ func TestChangeTexts(t *testing.T) {
 			`{"type":"fixed","name":"F","size":1}`,
 			`{"type":"fixed","name":"F","size":1,"aliases":["H","G"]}`, `aliases [] became ["G","H"]`,
 		},
-		"type":           {field(`"type":"int"`), field(`"type":{"type":"enum","name":"n.E","symbols":[]}`), "int became enum E"},
+		"type": {
+			field(`"type":"int"`),
+			field(`"type":{"type":"enum","name":"n.E","symbols":[]}`),
+			"int became enum E",
+		},
 		"branch removed": {`["null","int"]`, `["null"]`, "int was removed from the union"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,13 +47,15 @@ func TestChangeTexts(t *testing.T) {
 	}
 }
 
-// Two rings of records whose lengths have no common divisor meet in every pair.
+// TestChangesAreBounded compares two cycles of records whose lengths have no common divisor,
+// so that every pair of records is compared.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	ring := func(n int, leaf string) *avro.Schema {
 		var b strings.Builder
 		for i := range n {
-			fmt.Fprintf(&b, `,{"type":"record","name":"R%d","fields":[{"name":"next","type":"R%d"},{"name":"v","type":"%s"}]}`, i, (i+1)%n, leaf)
+			fmt.Fprintf(&b, `,{"type":"record","name":"R%d","fields":[{"name":"next","type":"R%d"},`+
+				`{"name":"v","type":"%s"}]}`, i, (i+1)%n, leaf)
 		}
 		return mustParse(t, "["+b.String()[1:]+"]")
 	}
@@ -58,6 +64,6 @@ func TestChangesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("took %s, want a few seconds at most", took)
+		t.Errorf("took %s, want at most 20 s", took)
 	}
 }

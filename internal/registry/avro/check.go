@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Check tells why data written with the writer's schema cannot be read with the
-// reader's. No problems means that it can. The rules, the order of the problems
-// and their paths are those of Java's SchemaCompatibility; logical types, docs,
-// orders and properties never matter. Check reports its steps to spend, and ends
-// with the error of that, if any; nil stands for no one.
+// Check lists the reasons why data written with the writer's schema cannot be read with the
+// reader's, none if it can. The rules, the order of the problems and their paths are those
+// of Java's SchemaCompatibility; logical types, docs, orders and properties have no
+// influence. Check reports its steps to spend, which may be nil, and returns the error of
+// spend.
 func Check(reader, writer *Schema, spend func(steps int) error) ([]Incompatibility, error) {
 	c := checker{memo: map[pair]*outcome{}, report: spend}
 	result := c.compare(nil, "", reader.root, writer.root)
@@ -22,28 +22,28 @@ func Check(reader, writer *Schema, spend func(steps int) error) ([]Incompatibili
 	return result.list(), nil
 }
 
-// checker compares pairs of nodes. A pair that is met again while it is being
-// compared counts as compatible; any other is compared only once, and problems
-// keep the path of that first time.
+// checker compares pairs of nodes. Each pair is compared once, and its problems keep the
+// path of that comparison. A pair that occurs again while it is being compared counts as
+// compatible.
 type checker struct {
 	memo   map[pair]*outcome
 	unions map[*node]*unionIndex
 	report func(steps int) error
 	work   int
-	spent  int // of the work, reported
+	spent  int // part of work that was reported
 	depth  int
 	fatal  *Incompatibility // ends the check
-	err    error            // as well
+	err    error            // ends the check
 }
 
 type pair struct{ reader, writer *node }
 
-// compare returns the outcome for a pair, found below at under the given token.
+// compare returns the outcome for the pair at the path at/token.
 func (c *checker) compare(at *place, token string, r, w *node) *outcome {
 	if c.work++; c.work > maxCheckWork || c.depth >= maxCheckDepth || len(c.memo) > maxCheckPairs {
 		c.stop(Incompatibility{
 			Type: LimitExceeded, Path: "/",
-			Message: "the comparison needs more than " + strconv.Itoa(maxCheckPairs) + " pairs of types or " +
+			Message: "comparison needs more than " + strconv.Itoa(maxCheckPairs) + " pairs of types or " +
 				strconv.Itoa(maxCheckDepth) + " levels",
 		})
 	}
@@ -59,14 +59,14 @@ func (c *checker) compare(at *place, token string, r, w *node) *outcome {
 	case r.kind.primitive() && w.kind.primitive():
 		return c.primitives(at, r, w)
 	case r.kind.primitive() && !w.kind.named() || w.kind.primitive() && !r.kind.named():
-		// Such nodes have one place each, so there is nothing to remember.
+		// Such a node occurs once in its schema, so a memo entry would never be used again.
 		return c.calculate(at, r, w)
 	}
 	key := pair{r, w}
 	if known, ok := c.memo[key]; ok {
 		return known
 	}
-	c.memo[key] = nil // compatible unless proven otherwise
+	c.memo[key] = nil // compatible until a problem is found
 	c.depth++
 	result := c.calculate(at, r, w)
 	c.depth--
@@ -84,8 +84,8 @@ func (c *checker) stop(i Incompatibility) {
 	}
 }
 
-// primitives compares two primitive types: a number may become a wider one, and
-// strings and bytes each other.
+// primitives compares two primitive types. A number can be promoted to a wider type, and
+// strings and bytes are interchangeable.
 func (c *checker) primitives(at *place, r, w *node) *outcome {
 	ok := r.kind == w.kind ||
 		r.kind == kindString && w.kind == kindBytes ||
@@ -135,7 +135,7 @@ func (c *checker) calculate(at *place, r, w *node) *outcome {
 func (c *checker) unionOfUnion(at *place, r, w *node) *outcome {
 	var all *outcome
 	for i, b := range w.branches {
-		// What is wrong inside a branch is not reported, only that it is.
+		// As in Java, only the branch is reported, not the problems inside it.
 		if c.compare(nil, "", r, b) != nil {
 			all = all.with(missingBranch(at.down(strconv.Itoa(i)), r, b))
 		}
@@ -143,8 +143,8 @@ func (c *checker) unionOfUnion(at *place, r, w *node) *outcome {
 	return all
 }
 
-// unionOf compares a reader's union with something else: some branch must read
-// it.
+// unionOf compares a reader's union with another type: one of its branches must be able to
+// read it.
 func (c *checker) unionOf(at *place, r, w *node) *outcome {
 	for _, b := range c.candidates(r, w) {
 		if c.compare(nil, "", b, w) == nil {
@@ -154,8 +154,8 @@ func (c *checker) unionOf(at *place, r, w *node) *outcome {
 	return missingBranch(at, r, w)
 }
 
-// fields compares the fields of two records: each of the reader's must be
-// filled by the writer or by a default.
+// fields compares the fields of two records: each field of the reader needs a field of the
+// writer or a default.
 func (c *checker) fields(at *place, r, w *node) *outcome {
 	var all *outcome
 	below := at.down("fields")
@@ -169,8 +169,8 @@ func (c *checker) fields(at *place, r, w *node) *outcome {
 			all = all.with(c.compare(here, "type", f.node, from.node))
 		case f.def != nil:
 		case f.node.kind == kindEnum && f.node.named.enumDefault != nil:
-			// Quirk: Java takes the enum's default for a reason to compare the
-			// enum with the writer's record, which is a type mismatch.
+			// Quirk: Java compares an enum that has a default with the writer's record,
+			// which is a type mismatch.
 			all = all.with(c.compare(here, "type", f.node, w))
 		default:
 			all = all.with(&outcome{kind: ReaderFieldNoDefault, place: here, field: f})
@@ -179,8 +179,8 @@ func (c *checker) fields(at *place, r, w *node) *outcome {
 	return all
 }
 
-// writerField finds the field that fills f, by name or by one of the aliases of
-// f. Java gives up where more than one does.
+// writerField finds the writer's field for f, by the name or an alias of f. As in Java, the
+// check ends if several fields match.
 func (c *checker) writerField(f *field, w *node) *field {
 	found := w.named.byName[f.name]
 	c.work++
@@ -203,8 +203,8 @@ func (c *checker) writerField(f *field, w *node) *field {
 	return found
 }
 
-// checkName compares the names of two named types: without their namespaces, or
-// an alias of the reader with the writer's full name.
+// checkName compares the names of two named types, without their namespaces, and the aliases
+// of the reader with the writer's full name.
 func checkName(at *place, r, w *node) *outcome {
 	if nameMatches(r.named, w.named) {
 		return nil
@@ -224,8 +224,8 @@ func checkSize(at *place, r, w *node) *outcome {
 	return problem(at.down("size"), FixedSizeMismatch, r, w)
 }
 
-// checkSymbols compares two enums: symbols that the reader lacks become its
-// default, if it has one.
+// checkSymbols compares two enums. If the reader has a default, it reads missing symbols as
+// the default.
 func checkSymbols(at *place, r, w *node) *outcome {
 	if r.named.enumDefault != nil || len(missingSymbols(r.named, w.named)) == 0 {
 		return nil

@@ -77,10 +77,21 @@ func TestReaderCanRead(t *testing.T) {
 		"a union of what the reader reads": {`"double"`, `["int","long","float"]`},
 		"a union of one type":              {`"int"`, `["int"]`},
 		"an empty union":                   {`"int"`, `[]`},
-		"a list":                           {`{"type":"record","name":"L","fields":[{"name":"v","type":"long"},{"name":"next","type":["null","L"]}]}`, `{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`},
-		"a list, flattened":                {`{"type":"record","name":"L","fields":[{"name":"next","type":["null",{"type":"record","name":"M","aliases":["L"],"fields":[{"name":"next","type":["null","L"]}]}]}]}`, `{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}`},
-		"docs, orders and properties":      {`{"type":"record","name":"R","doc":"a","fields":[{"name":"f","type":"int","doc":"b","order":"ignore","p":1}],"q":1}`, record("R", `{"name":"f","type":"int"}`)},
-		"an error for a record":            {`{"type":"error","name":"R","fields":[]}`, record("R")},
+		"a list": {
+			`{"type":"record","name":"L","fields":[{"name":"v","type":"long"},{"name":"next","type":["null","L"]}]}`,
+			`{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`,
+		},
+		"a list, flattened": {
+			`{"type":"record","name":"L","fields":[{"name":"next","type":["null",` +
+				`{"type":"record","name":"M","aliases":["L"],"fields":[{"name":"next","type":["null","L"]}]}]}]}`,
+			`{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}`,
+		},
+		"docs, orders and properties": {
+			`{"type":"record","name":"R","doc":"a","fields":[{"name":"f","type":"int","doc":"b","order":"ignore",` +
+				`"p":1}],"q":1}`,
+			record("R", `{"name":"f","type":"int"}`),
+		},
+		"an error for a record": {`{"type":"error","name":"R","fields":[]}`, record("R")},
 		"a field default that only the old lacks": {
 			record("R", `{"name":"f","type":"int"}`),
 			record("R", `{"name":"f","type":"int","default":1}`),
@@ -247,7 +258,7 @@ func TestReaderCannotRead(t *testing.T) {
 			`["null","int"]`, `"string"`,
 			[]avro.Incompatibility{{avro.MissingUnionBranch, "reader union lacking writer type: STRING", "/"}},
 		},
-		"branch: what is wrong inside is not told": {
+		"branch: problems inside are not reported": {
 			`["null",` + point2 + `]`, record("Point", `{"name":"x","type":"int"}`),
 			[]avro.Incompatibility{{avro.MissingUnionBranch, "reader union lacking writer type: RECORD", "/"}},
 		},
@@ -308,28 +319,35 @@ func TestDescriptions(t *testing.T) {
 	}{
 		{
 			`"int"`, `"string"`,
-			"{errorType:'TYPE_MISMATCH', description:'The type (path '/') of a field in the new schema does not match with the old schema', additionalInfo:'reader type: INT not compatible with writer type: STRING'}",
+			"{errorType:'TYPE_MISMATCH', description:'The type (path '/') of a field in the new schema does not " +
+				"match with the old schema', additionalInfo:'reader type: INT not compatible with writer type: " +
+				"STRING'}",
 		},
 		{
 			record("A"), record("B"),
-			"{errorType:'NAME_MISMATCH', description:'The name of the schema has changed (path '/name')', additionalInfo:'expected: B'}",
+			"{errorType:'NAME_MISMATCH', description:'The name of the schema has changed (path '/name')', " +
+				"additionalInfo:'expected: B'}",
 		},
 		{
 			fixed4, `{"type":"fixed","name":"F","size":8}`,
-			"{errorType:'FIXED_SIZE_MISMATCH', description:'The size of FIXED type field at path '/size' in the new schema does not match with the old schema', additionalInfo:'expected: 8, found: 4'}",
+			"{errorType:'FIXED_SIZE_MISMATCH', description:'The size of FIXED type field at path '/size' in the new " +
+				"schema does not match with the old schema', additionalInfo:'expected: 8, found: 4'}",
 		},
 		{
 			enumAB, `{"type":"enum","name":"E","symbols":["C"]}`,
-			"{errorType:'MISSING_ENUM_SYMBOLS', description:'The new schema is missing enum symbols '[C]' at path '/symbols' in the old schema', additionalInfo:'[C]'}",
+			"{errorType:'MISSING_ENUM_SYMBOLS', description:'The new schema is missing enum symbols '[C]' at path " +
+				"'/symbols' in the old schema', additionalInfo:'[C]'}",
 		},
 		{
 			`["null"]`, `"int"`,
-			"{errorType:'MISSING_UNION_BRANCH', description:'The new schema is missing a type inside a union field at path '/' in the old schema', additionalInfo:'reader union lacking writer type: INT'}",
+			"{errorType:'MISSING_UNION_BRANCH', description:'The new schema is missing a type inside a union field " +
+				"at path '/' in the old schema', additionalInfo:'reader union lacking writer type: INT'}",
 		},
 		{
 			record("R", `{"name":"a","type":"int"}`, `{"name":"x","type":"int"}`),
 			record("R", `{"name":"a","type":"int"}`),
-			"{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'x' at path '/fields/1' in the new schema has no default value and is missing in the old schema', additionalInfo:'x'}",
+			"{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'x' at path '/fields/1' in the " +
+				"new schema has no default value and is missing in the old schema', additionalInfo:'x'}",
 		},
 		{
 			record("R", `{"name":"a","type":"int","aliases":["a"]}`), record("R", `{"name":"a","type":"int"}`),
@@ -349,8 +367,8 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// A large union is searched by name instead of branch by branch. The verdicts
-// must be the same.
+// TestLargeUnions checks that the index of a large union gives the same results as trying
+// every branch.
 func TestLargeUnions(t *testing.T) {
 	t.Parallel()
 	var branches []string
@@ -359,7 +377,8 @@ func TestLargeUnions(t *testing.T) {
 			fmt.Sprintf(`{"type":"record","name":"n.R%d","fields":[{"name":"f","type":"long"}]}`, i))
 	}
 	reader := mustParse(t,
-		`["null","double",{"type":"fixed","name":"m.R1","size":3},{"type":"record","name":"n.New","aliases":["n.Old","R5"],"fields":[]},`+strings.Join(branches, ",")+`]`)
+		`["null","double",{"type":"fixed","name":"m.R1","size":3},{"type":"record","name":"n.New","aliases":["n.Old",`+
+			`"R5"],"fields":[]},`+strings.Join(branches, ",")+`]`)
 	tests := map[string]struct {
 		writer string
 		ok     bool
@@ -375,7 +394,10 @@ func TestLargeUnions(t *testing.T) {
 		"by alias, other kind": {`{"type":"fixed","name":"n.Old","size":1}`, false},
 		"no such name":         {`{"type":"record","name":"n.R100","fields":[{"name":"f","type":"int"}]}`, false},
 		"other fields":         {`{"type":"record","name":"n.R7","fields":[]}`, false},
-		"a union of these":     {`["null","int",{"type":"record","name":"R9","fields":[{"name":"f","type":"int"}]}]`, true},
+		"a union of these": {
+			`["null","int",{"type":"record","name":"R9","fields":[{"name":"f","type":"int"}]}]`,
+			true,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

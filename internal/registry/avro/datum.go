@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeDatum reports whether data is exactly one datum of the schema in Avro's
-// binary form. It builds nothing: its memory does not depend on the lengths
-// that the data claims, and its work is bounded by the bytes there are.
+// DecodeDatum reports whether data is exactly one datum of the schema in Avro's binary
+// encoding. It decodes without building values: its memory does not depend on the lengths
+// in the data, and its work is bounded by the size of the data.
 func (s *Schema) DecodeDatum(data []byte) error {
 	d := decoder{data: data, budget: datumWorkBase + datumWorkByte*len(data)}
 	if err := d.datum(s.root); err != nil {
@@ -20,8 +20,9 @@ func (s *Schema) DecodeDatum(data []byte) error {
 	return nil
 }
 
-// measure finds out which of the new types take no bytes in binary form, and
-// which fields of the others do: what costs no bytes must cost no time.
+// measure determines which of the new types take no bytes in the binary encoding, and which
+// fields of the others take bytes. The decoder skips types without bytes, so that its work
+// is bounded by the size of the data.
 func measure(types []*node) {
 	m := measurer{}
 	for _, t := range types {
@@ -32,11 +33,12 @@ func measure(types []*node) {
 	}
 }
 
-// measurer holds the types that are not measured yet; true is being measured.
+// measurer has the types that are not measured yet. The value is true while a type is being
+// measured.
 type measurer map[*node]bool
 
-// empty reports whether a type takes no bytes. A record that cannot do without
-// itself has no end, so it is not empty.
+// empty reports whether a type takes no bytes. A record that requires itself is infinite,
+// so it is not empty.
 func (m measurer) empty(n *node) bool {
 	busy, open := m[n]
 	if busy {
@@ -67,7 +69,7 @@ func (n *node) empty() bool {
 	return false
 }
 
-// decoder walks over a datum.
+// decoder validates a datum in the binary encoding.
 type decoder struct {
 	data   []byte
 	pos    int
@@ -75,10 +77,10 @@ type decoder struct {
 	budget int
 }
 
-// datum passes one datum of type n.
+// datum skips one datum of type n.
 func (d *decoder) datum(n *node) error {
 	if d.budget--; d.budget < 0 {
-		return invalid("the datum is too costly to decode")
+		return invalid("datum is too costly to decode")
 	}
 	switch n.kind {
 	case kindNull:
@@ -88,7 +90,7 @@ func (d *decoder) datum(n *node) error {
 	case kindInt:
 		v, err := d.long()
 		if err == nil && (v < math.MinInt32 || v > math.MaxInt32) {
-			return d.fail("an int has more than 32 bits")
+			return d.fail("int has more than 32 bits")
 		}
 		return err
 	case kindLong:
@@ -112,10 +114,10 @@ func (d *decoder) datum(n *node) error {
 	return d.nested(n)
 }
 
-// nested passes a datum that contains others.
+// nested skips a datum that contains others.
 func (d *decoder) nested(n *node) error {
 	if d.depth++; d.depth > maxDatumDepth {
-		return d.fail("the datum is nested more than %d levels deep", maxDatumDepth)
+		return d.fail("datum is nested more than %d levels deep", maxDatumDepth)
 	}
 	err := d.parts(n)
 	d.depth--
@@ -141,7 +143,7 @@ func (d *decoder) parts(n *node) error {
 	return d.blocks(n)
 }
 
-// blocks passes the blocks of an array or a map.
+// blocks skips the blocks of an array or a map.
 func (d *decoder) blocks(n *node) error {
 	for {
 		count, err := d.long()
@@ -152,7 +154,7 @@ func (d *decoder) blocks(n *node) error {
 		if count < 0 {
 			// A negative count is followed by the size of the block in bytes.
 			if count = -count; count < 0 {
-				return d.fail("a block has too many items")
+				return d.fail("block has too many items")
 			}
 			size, err := d.length()
 			if err != nil {
@@ -164,18 +166,18 @@ func (d *decoder) blocks(n *node) error {
 			return err
 		}
 		if end >= 0 && d.pos != end {
-			return d.fail("a block ends at another place than its size says")
+			return d.fail("block has another size than it declares")
 		}
 	}
 }
 
-// items passes the items of one block.
+// items skips the items of one block.
 func (d *decoder) items(n *node, count int64) error {
 	if n.kind == kindArray && n.elem.empty() {
 		return nil
 	}
 	if count > int64(len(d.data)-d.pos) {
-		return d.fail("a block of %d items is longer than the datum", count)
+		return d.fail("block of %d items is longer than the datum", count)
 	}
 	for range count {
 		if n.kind == kindMap {
@@ -199,9 +201,9 @@ func (d *decoder) long() (int64, error) {
 	v, n := binary.Varint(d.data[d.pos:])
 	switch {
 	case n == 0:
-		return 0, d.fail("the datum ends inside a number")
+		return 0, d.fail("datum ends inside a number")
 	case n < 0:
-		return 0, d.fail("a number has more than 64 bits")
+		return 0, d.fail("number has more than 64 bits")
 	}
 	d.pos += n
 	return v, nil
@@ -219,21 +221,21 @@ func (d *decoder) index(count int, of string) (int, error) {
 	return int(i), nil
 }
 
-// length reads a length that the rest of the data must have.
+// length reads a length and checks that the rest of the data is at least that long.
 func (d *decoder) length() (int, error) {
 	n, err := d.long()
 	if err != nil {
 		return 0, err
 	}
 	if n < 0 || n > int64(len(d.data)-d.pos) {
-		return 0, d.fail("a length of %d does not fit the %d bytes that are left", n, len(d.data)-d.pos)
+		return 0, d.fail("length %d exceeds the remaining %d bytes", n, len(d.data)-d.pos)
 	}
 	return int(n), nil
 }
 
 func (d *decoder) skip(n int64) error {
 	if n > int64(len(d.data)-d.pos) {
-		return d.fail("the datum ends inside a value of %d bytes", n)
+		return d.fail("datum ends inside a value of %d bytes", n)
 	}
 	d.pos += int(n)
 	return nil
@@ -251,7 +253,7 @@ func (d *decoder) bytes() ([]byte, error) {
 func (d *decoder) string() error {
 	b, err := d.bytes()
 	if err == nil && !utf8.Valid(b) {
-		return d.fail("a string is not UTF-8")
+		return d.fail("string is not UTF-8")
 	}
 	return err
 }
@@ -261,7 +263,7 @@ func (d *decoder) boolean() error {
 		return err
 	}
 	if d.data[d.pos-1] > 1 {
-		return d.fail("a boolean is neither 0 nor 1")
+		return d.fail("boolean is neither 0 nor 1")
 	}
 	return nil
 }

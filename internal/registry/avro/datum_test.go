@@ -13,12 +13,13 @@ func TestDecodeDatum(t *testing.T) {
 	t.Parallel()
 	const (
 		list  = `{"type":"record","name":"L","fields":[{"name":"v","type":"int"},{"name":"next","type":["null","L"]}]}`
-		empty = `{"type":"record","name":"Empty","fields":[{"name":"a","type":"null"},{"name":"b","type":{"type":"fixed","name":"Z","size":0}}]}`
+		empty = `{"type":"record","name":"Empty","fields":[{"name":"a","type":"null"},` +
+			`{"name":"b","type":{"type":"fixed","name":"Z","size":0}}]}`
 	)
 	tests := map[string]struct {
 		schema string
 		data   string
-		err    string // "" if the datum is good
+		err    string // "" if the datum is valid
 	}{
 		"null":                        {`"null"`, "", ""},
 		"something for null":          {`"null"`, "\x00", "1 bytes follow"},
@@ -32,9 +33,9 @@ func TestDecodeDatum(t *testing.T) {
 		"float":                       {`"float"`, "abcd", ""},
 		"half a double":               {`"double"`, "abcd", "ends inside a value of 8 bytes"},
 		"bytes":                       {`"bytes"`, "\x06\xff\xfe\xfd", ""},
-		"bytes longer than the datum": {`"bytes"`, "\x08abc", "length of 4 does not fit"},
-		"bytes of negative length":    {`"bytes"`, "\x01", "length of -1 does not fit"},
-		"bytes of immense length":     {`"bytes"`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "does not fit"},
+		"bytes longer than the datum": {`"bytes"`, "\x08abc", "length 4 exceeds"},
+		"bytes of negative length":    {`"bytes"`, "\x01", "length -1 exceeds"},
+		"bytes of immense length":     {`"bytes"`, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "exceeds the remaining"},
 		"string":                      {`"string"`, "\x04é", ""},
 		"string that is not UTF-8":    {`"string"`, "\x02\xff", "not UTF-8"},
 		"fixed":                       {fixed4, "abcd", ""},
@@ -49,7 +50,7 @@ func TestDecodeDatum(t *testing.T) {
 		"array":                       {`{"type":"array","items":"int"}`, "\x04\x01\x02\x02\x03\x00", ""},
 		"empty array":                 {`{"type":"array","items":"int"}`, "\x00", ""},
 		"array with sizes":            {`{"type":"array","items":"int"}`, "\x03\x04\x01\x02\x00", ""},
-		"array with a wrong size":     {`{"type":"array","items":"int"}`, "\x03\x02\x01\x02\x00", "another place"},
+		"array with a wrong size":     {`{"type":"array","items":"int"}`, "\x03\x02\x01\x02\x00", "another size"},
 		"array without its end":       {`{"type":"array","items":"int"}`, "\x02\x01", "ends inside a number"},
 		"array of immense length": {
 			`{"type":"array","items":"int"}`,
@@ -77,7 +78,12 @@ func TestDecodeDatum(t *testing.T) {
 			`{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}`, "",
 			"nested more than",
 		},
-		"two records without an end": {`{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"record","name":"B","fields":[{"name":"a","type":"A"}]}}]}`, "", "nested more than"},
+		"two records without an end": {
+			`{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"record","name":"B",` +
+				`"fields":[{"name":"a","type":"A"}]}}]}`,
+			"",
+			"nested more than",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

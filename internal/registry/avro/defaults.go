@@ -2,16 +2,16 @@ package avro
 
 import "freshet/internal/registry/jsontree"
 
-// defaultChecker validates default values. It remembers what it found out about
-// a record: the fields that a default leaves out take their own defaults, and
-// without a memory that would be exponential.
+// defaultChecker validates default values. It caches its results for records: fields that
+// are missing in a default take their own defaults, which would need exponential time
+// without a cache.
 type defaultChecker struct {
 	work  int
 	depth int
 	known map[valueOf]bool
 }
 
-// valueOf is a JSON value that is to be of a type.
+// valueOf is a pair of a JSON value and the type that it is checked against.
 type valueOf struct {
 	value *jsontree.Value
 	node  *node
@@ -23,13 +23,13 @@ func (d *defaultChecker) check(f *field) error {
 		return nil
 	}
 	if d.exhausted() {
-		return invalid("Invalid default for field %s: the default values of the schema are too costly to validate",
+		return invalid("Invalid default for field %s: default values of the schema are too costly to validate",
 			shorten(f.name))
 	}
 	return invalid("Invalid default for field %s: %s not a %s", shorten(f.name), quoted(f.def), describe(f.node))
 }
 
-// exhausted reports whether the work has come to its bounds. It stays so.
+// exhausted reports whether a limit was reached, now or before.
 func (d *defaultChecker) exhausted() bool {
 	if d.depth > maxDefaultDepth {
 		d.work = maxDefaultWork + 1
@@ -80,8 +80,7 @@ func (d *defaultChecker) allValid(v *jsontree.Value, elem *node) bool {
 	return true
 }
 
-// validRecord checks the default of a record. One that needs itself to be
-// complete is not valid.
+// validRecord checks the default of a record. A default that depends on itself is not valid.
 func (d *defaultChecker) validRecord(v *jsontree.Value, n *node) bool {
 	key := valueOf{v, n}
 	if known, ok := d.known[key]; ok {

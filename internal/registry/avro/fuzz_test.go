@@ -41,8 +41,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// mixesNamespaces reports whether a schema has names both in and out of the
-// null namespace. Java's text can be ambiguous there, and ours with it.
+// mixesNamespaces reports whether a schema has names both inside and outside the null
+// namespace. The canonical text of such a schema can be ambiguous, as in Java.
 func mixesNamespaces(s *Schema) bool {
 	var with, without bool
 	note := func(name typeName) {
@@ -90,7 +90,7 @@ func FuzzDecodeDatum(f *testing.F) {
 			return
 		}
 		if s.DecodeDatum(data) == nil && len(data) > 0 && s.DecodeDatum(data[:len(data)-1]) == nil {
-			// The end of a datum follows from its bytes.
+			// A datum determines its own end, so no prefix of it can be a datum.
 			t.Errorf("%s: both %x and its beginning are data", text, data)
 		}
 	})

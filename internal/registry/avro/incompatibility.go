@@ -10,22 +10,22 @@ const (
 	ReaderFieldNoDefault  = "READER_FIELD_MISSING_DEFAULT_VALUE"
 	TypeMismatch          = "TYPE_MISMATCH"
 	MissingUnionBranch    = "MISSING_UNION_BRANCH"
-	AmbiguousFieldAliases = "" // no type: Java stops with an exception there
+	AmbiguousFieldAliases = "" // no type: Java throws an exception
 
-	// LimitExceeded says that two schemas are too large or too deeply linked to
-	// be compared. It is the only problem of its check.
+	// LimitExceeded means that two schemas are too large or too deeply linked to be
+	// compared. It is the only problem of its check.
 	LimitExceeded = "LIMIT_EXCEEDED"
 )
 
-// Incompatibility is one reason why a reader cannot read what a writer wrote.
+// Incompatibility is one reason why a reader cannot read a writer's data.
 type Incompatibility struct {
 	Type    string // one of the constants
 	Message string // detail: a name, a pair of types, the missing symbols
-	Path    string // JSON pointer to the place in the reader's schema
+	Path    string // JSON pointer into the reader's schema
 }
 
-// Describe gives the problem in the form that registry clients show, with the
-// given words for the reader's and the writer's schema ("new" and "old").
+// Describe formats the problem as Confluent Schema Registry does. reader and writer are the
+// words for the two schemas ("new" and "old").
 func (i Incompatibility) Describe(reader, writer string) string {
 	if i.Type == AmbiguousFieldAliases {
 		return "Unexpected exception during compatibility check: " + i.Message

@@ -12,13 +12,12 @@ import (
 	"freshet/internal/registry/avro"
 )
 
-// The files in testdata were recorded from Apache Avro for Java: what its
-// parser and printer (1.12.0 and 1.12.2, where they agree) make of a text, how
-// the registry's normalization changes it, and which problems its compatibility
-// check finds. They are facts to agree with, not output of this package.
+// The files in testdata were recorded from Apache Avro for Java: the results of its parser
+// and printer (1.12.0 and 1.12.2, where they agree), of the registry's normalization, and of
+// its compatibility check. They are expected results, not output of this package.
 
-// recordedParse is a line of parse.jsonl. Without an error, the resolved and
-// the normalized text are those that differ from the canonical one.
+// recordedParse is a line of parse.jsonl. The resolved and the normalized text are recorded
+// only if they differ from the canonical one.
 type recordedParse struct {
 	Schema     string
 	Refs       []string
@@ -73,7 +72,7 @@ func parseWith(t testing.TB, refs []string, text string) (*avro.Schema, error) {
 	return avro.Parse(text, list)
 }
 
-// problemsOf is Check without limits from outside.
+// problemsOf calls Check without a spend function.
 func problemsOf(reader, writer *avro.Schema) []avro.Incompatibility {
 	found, err := avro.Check(reader, writer, nil)
 	if err != nil {

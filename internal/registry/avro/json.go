@@ -8,8 +8,8 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// What may stand in the JSON of a schema and of a message. Java's library allows
-// comments in a schema.
+// The limits for the JSON of a schema and of a message. As in Java, a schema may contain
+// comments.
 var (
 	schemaLimits = jsontree.Limits{
 		Depth: maxJSONDepth, Values: maxJSONValues, NumberBytes: maxNumberLength,
@@ -18,14 +18,14 @@ var (
 	datumLimits = jsontree.Limits{Depth: maxJSONDepth, NumberBytes: maxNumberLength}
 )
 
-// readJSON reads one JSON value and refuses anything after it; subject names
-// what the text is. A text of white space only has no value and gives nil.
+// readJSON parses one JSON value and rejects anything after it. subject is the noun for the
+// text in error messages. The value is nil if the text has only white space and comments.
 func readJSON(text string, limits jsontree.Limits, subject string) (*jsontree.Value, error) {
 	v, rest, err := jsontree.Read(text, limits)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	// Java trims control characters here, too, and allows no comment.
+	// As in Java, control characters may follow, and comments may not.
 	rest = strings.TrimLeftFunc(rest, func(c rune) bool { return c <= ' ' })
 	if rest != "" {
 		return nil, invalid("dangling content after end of %s: %s", subject, shorten(rest))
@@ -33,7 +33,7 @@ func readJSON(text string, limits jsontree.Limits, subject string) (*jsontree.Va
 	return v, nil
 }
 
-// expected says what Java's library was expecting where it found something else.
+// expected has the phrases of Jackson, Java's JSON library, for the expected token.
 var expected = map[jsontree.Problem]string{
 	jsontree.NoValue:         "a value",
 	jsontree.NoMemberName:    "double-quote to start field name",
@@ -46,7 +46,7 @@ var expected = map[jsontree.Problem]string{
 	jsontree.BadComment:      "a value or a comment",
 }
 
-// syntaxError puts a failure to read JSON into the words of Java's library.
+// syntaxError converts a JSON syntax error to the text of Jackson.
 func syntaxError(err error) error {
 	var e *jsontree.SyntaxError
 	if !errors.As(err, &e) {
@@ -56,7 +56,7 @@ func syntaxError(err error) error {
 	case jsontree.TooDeep:
 		return errDepth
 	case jsontree.TooManyValues:
-		return invalid("the schema has more than %d JSON values", maxJSONValues)
+		return invalid("schema has more than %d JSON values", maxJSONValues)
 	}
 	return invalid("%s at line %d, column %d", syntaxText(e), e.Line, e.Column)
 }
@@ -87,13 +87,13 @@ func syntaxText(e *jsontree.SyntaxError) string {
 	return fmt.Sprintf("Unexpected character (%q (code %d)): was expecting %s", e.Found, e.Found, want)
 }
 
-// errDepth is what Java's JSON library says of a text nested too deeply, both
-// when it reads and when it writes.
+// errDepth is Jackson's error for a text that is nested too deeply, when it is read or
+// written.
 var errDepth = invalid("Document nesting depth (%d) exceeds the maximum allowed (%d)", maxJSONDepth+1, maxJSONDepth)
 
-var errPrintedSize = invalid("the printed schema is longer than %d bytes", maxPrintedBytes)
+var errPrintedSize = invalid("printed schema is longer than %d bytes", maxPrintedBytes)
 
-// printError tells the author of a schema why it cannot be printed.
+// printError converts an error of the writer to an error for the author of the schema.
 func printError(err error) error {
 	if errors.Is(err, jsontree.ErrDeepOutput) {
 		return errDepth
@@ -101,20 +101,19 @@ func printError(err error) error {
 	return errPrintedSize
 }
 
-// newWriter makes a writer that prints numbers as Java does, up to a number of
-// bytes.
+// newWriter returns a writer that prints numbers as Java does, up to limit bytes.
 func newWriter(limit int) jsontree.Writer {
 	return jsontree.Writer{Limit: limit, Depth: maxJSONDepth, Number: appendNumber}
 }
 
-// quoted prints v for an error message, shortened when it is long.
+// quoted prints v for an error message, shortened if it is long.
 func quoted(v *jsontree.Value) string {
 	w := newWriter(maxQuotedBytes * 4)
 	w.Value(v, false)
 	return shorten(string(w.Buf))
 }
 
-// shorten cuts a text that is quoted in an error.
+// shorten truncates a text that is quoted in an error.
 func shorten(s string) string { return shortenTo(s, maxQuotedBytes) }
 
 func shortenTo(s string, limit int) string {

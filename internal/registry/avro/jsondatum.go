@@ -8,37 +8,37 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// ValidateJSON reports whether data is a JSON document that fits the schema, as
-// a topic with a JSON schema asks. The values of a union stand plain or, as in
-// Avro's own JSON form, in an object that names the branch. A field may be
-// missing when it has a default or may be null, and further fields may be there:
-// that is how JSON producers of other languages write records.
+// ValidateJSON reports whether data is a JSON document that matches the schema, for topics
+// with a schema of type JSON. A union value may be plain or, as in Avro's JSON encoding, an
+// object that names the branch. A field may be missing if it has a default or allows null,
+// and additional fields are allowed, because JSON producers in other languages write records
+// in this way.
 func (s *Schema) ValidateJSON(data []byte) error {
 	if !utf8.Valid(data) {
-		return invalid("the message is not UTF-8")
+		return invalid("message is not UTF-8")
 	}
 	v, err := readJSON(string(data), datumLimits, "message")
 	if err != nil {
 		return err
 	}
 	if v == nil {
-		return invalid("the message is empty")
+		return invalid("message is empty")
 	}
 	m := matcher{budget: datumWorkBase + datumWorkByte*len(data)}
 	return m.match(v, s.root)
 }
 
-// matcher compares JSON values with types.
+// matcher checks JSON values against types.
 type matcher struct {
 	budget int
-	tries  int // unions whose branches are being tried
+	tries  int // number of enclosing unions whose branches are being tried
 	failed map[valueOf]error
 }
 
-// match reports why v is not of type n.
+// match returns an error if v is not of type n.
 func (m *matcher) match(v *jsontree.Value, n *node) error {
 	if m.budget--; m.budget < 0 {
-		return invalid("the message is too costly to validate")
+		return invalid("message is too costly to validate")
 	}
 	switch n.kind {
 	case kindArray:
@@ -72,8 +72,8 @@ func (m *matcher) match(v *jsontree.Value, n *node) error {
 	return m.mismatch(v, n)
 }
 
-// record compares an object with a record. Inside the branches of a union it
-// remembers failures, since nested unions would try the same again and again.
+// record checks an object against a record. Inside unions it caches failures, because nested
+// unions would repeat the same checks.
 func (m *matcher) record(v *jsontree.Value, n *node) error {
 	if v.Kind != jsontree.Object {
 		return m.mismatch(v, n)
@@ -112,10 +112,10 @@ func (m *matcher) fields(v *jsontree.Value, n *node) error {
 	return nil
 }
 
-// union compares a value with the branches of a union: plain first, then as an
+// union checks a value against the branches of a union: as a plain value first, then as an
 // object that names the branch.
 func (m *matcher) union(v *jsontree.Value, n *node) error {
-	var nested []*node // branches that have to be tried
+	var nested []*node // branches that contain other types and must be tried
 	for _, b := range n.branches {
 		m.budget--
 		switch {
@@ -156,7 +156,7 @@ func namedBranch(v *jsontree.Value, union *node) *node {
 	return nil
 }
 
-// matchSimple compares a value with a type that contains no others.
+// matchSimple checks a value against a type that contains no others.
 func matchSimple(v *jsontree.Value, n *node) bool {
 	switch n.kind {
 	case kindNull:
@@ -185,8 +185,7 @@ func matchSimple(v *jsontree.Value, n *node) bool {
 	return false
 }
 
-// fixedText reports whether a string stands for so many bytes: one character
-// each, or base64.
+// fixedText reports whether a string represents size bytes: one character each, or base64.
 func fixedText(s string, size int) bool {
 	if utf8.RuneCountInString(s) == size {
 		return true
@@ -198,10 +197,10 @@ func fixedText(s string, size int) bool {
 // nullable reports whether a type allows null.
 func nullable(n *node) bool { return n.nullable || n.kind == kindNull }
 
-var errMismatch = invalid("the message does not fit its schema")
+var errMismatch = invalid("message does not match its schema")
 
-// mismatch says that a value is not of a type. While branches are being tried
-// nobody will read it.
+// mismatch returns the error of a value that is not of a type. While branches are being
+// tried the error is discarded, so it has no details.
 func (m *matcher) mismatch(v *jsontree.Value, n *node) error {
 	if m.tries > 1 || m.tries == 1 && n.kind != kindUnion {
 		return errMismatch
@@ -209,7 +208,7 @@ func (m *matcher) mismatch(v *jsontree.Value, n *node) error {
 	return invalid("%s is not of type %s", quoted(v), describe(n))
 }
 
-// within says where a value stands, as long as the message stays readable.
+// within adds the position of a value to an error, unless the text becomes too long.
 func within(err error, format string, args ...any) error {
 	if errors.Is(err, errMismatch) || len(err.Error()) > 4*maxQuotedBytes {
 		return err

@@ -17,37 +17,53 @@ func TestValidateJSON(t *testing.T) {
 		data   string
 		err    string
 	}{
-		"a record":                      {user, `{"name":"Ada","age":36,"tags":["a"]}`, ""},
-		"null for a nullable field":     {user, `{"name":"Ada","age":null}`, ""},
-		"nullable and default missing":  {user, `{"name":"Ada"}`, ""},
-		"a further field":               {user, `{"name":"Ada","born":1815}`, ""},
-		"a tagged value":                {user, `{"name":"Ada","age":{"int":36}}`, ""},
-		"a required field missing":      {user, `{"age":36}`, `field "name" is missing`},
-		"a wrong field":                 {user, `{"name":5}`, `field "name": 5 is not of type "string"`},
-		"a wrong branch":                {user, `{"name":"Ada","age":"old"}`, `field "age": "old" is not of type ["null","int"]`},
-		"a wrong item":                  {user, `{"name":"Ada","tags":["a",1]}`, `field "tags": item 1: 1 is not of type "string"`},
-		"no object":                     {user, `[1]`, `[1] is not of type`},
-		"nothing":                       {user, ``, "the message is empty"},
-		"no JSON":                       {user, `{"name"`, "Unexpected end-of-input"},
-		"more than one value":           {user, `{"name":"Ada"}{}`, "dangling content after end of message: {}"},
-		"a comment":                     {user, `/* x */ {"name":"Ada"}`, "Unexpected character"},
-		"not UTF-8":                     {user, "{\"name\":\"\xff\"}", "not UTF-8"},
-		"int":                           {`"int"`, `-2147483648`, ""},
-		"int: too large":                {`"int"`, `2147483648`, "is not of type"},
-		"int: a fraction":               {`"int"`, `1.5`, "is not of type"},
-		"long":                          {`"long"`, `9223372036854775807`, ""},
-		"long: too large":               {`"long"`, `9223372036854775808`, "is not of type"},
-		"long: a time as text":          {`{"type":"long","logicalType":"timestamp-millis"}`, `"2020-01-01T00:00:00Z"`, ""},
-		"long: text":                    {`"long"`, `"1"`, "is not of type"},
-		"double: an integer":            {`"double"`, `1`, ""},
-		"double: not a number":          {`"double"`, `"NaN"`, ""},
-		"double: text":                  {`"double"`, `"1.5"`, "is not of type"},
-		"boolean":                       {`"boolean"`, `false`, ""},
-		"boolean: a number":             {`"boolean"`, `0`, "is not of type"},
-		"null":                          {`"null"`, `null`, ""},
-		"bytes":                         {`"bytes"`, `"AAEC"`, ""},
-		"bytes: a number":               {`"bytes"`, `1`, "is not of type"},
-		"bytes: a decimal":              {`{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}`, `12.34`, ""},
+		"a record":                     {user, `{"name":"Ada","age":36,"tags":["a"]}`, ""},
+		"null for a nullable field":    {user, `{"name":"Ada","age":null}`, ""},
+		"nullable and default missing": {user, `{"name":"Ada"}`, ""},
+		"a further field":              {user, `{"name":"Ada","born":1815}`, ""},
+		"a tagged value":               {user, `{"name":"Ada","age":{"int":36}}`, ""},
+		"a required field missing":     {user, `{"age":36}`, `field "name" is missing`},
+		"a wrong field":                {user, `{"name":5}`, `field "name": 5 is not of type "string"`},
+		"a wrong branch": {
+			user,
+			`{"name":"Ada","age":"old"}`,
+			`field "age": "old" is not of type ["null","int"]`,
+		},
+		"a wrong item": {
+			user,
+			`{"name":"Ada","tags":["a",1]}`,
+			`field "tags": item 1: 1 is not of type "string"`,
+		},
+		"no object":           {user, `[1]`, `[1] is not of type`},
+		"nothing":             {user, ``, "message is empty"},
+		"no JSON":             {user, `{"name"`, "Unexpected end-of-input"},
+		"more than one value": {user, `{"name":"Ada"}{}`, "dangling content after end of message: {}"},
+		"a comment":           {user, `/* x */ {"name":"Ada"}`, "Unexpected character"},
+		"not UTF-8":           {user, "{\"name\":\"\xff\"}", "not UTF-8"},
+		"int":                 {`"int"`, `-2147483648`, ""},
+		"int: too large":      {`"int"`, `2147483648`, "is not of type"},
+		"int: a fraction":     {`"int"`, `1.5`, "is not of type"},
+		"long":                {`"long"`, `9223372036854775807`, ""},
+		"long: too large":     {`"long"`, `9223372036854775808`, "is not of type"},
+		"long: a time as text": {
+			`{"type":"long","logicalType":"timestamp-millis"}`,
+			`"2020-01-01T00:00:00Z"`,
+			"",
+		},
+		"long: text":           {`"long"`, `"1"`, "is not of type"},
+		"double: an integer":   {`"double"`, `1`, ""},
+		"double: not a number": {`"double"`, `"NaN"`, ""},
+		"double: text":         {`"double"`, `"1.5"`, "is not of type"},
+		"boolean":              {`"boolean"`, `false`, ""},
+		"boolean: a number":    {`"boolean"`, `0`, "is not of type"},
+		"null":                 {`"null"`, `null`, ""},
+		"bytes":                {`"bytes"`, `"AAEC"`, ""},
+		"bytes: a number":      {`"bytes"`, `1`, "is not of type"},
+		"bytes: a decimal": {
+			`{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}`,
+			`12.34`,
+			"",
+		},
 		"fixed: a character for a byte": {fixed4, `"\u0000abÿ"`, ""},
 		"fixed: base64":                 {fixed4, `"AAECAw=="`, ""},
 		"fixed: another size":           {fixed4, `"abc"`, "is not of type"},
@@ -102,8 +118,8 @@ func TestValidateJSON(t *testing.T) {
 	}
 }
 
-// Each level could be one of two records; only the innermost value decides, and
-// it decides against both.
+// TestValidateJSONDoesNotTryForEver validates a value in which each level matches one of two
+// records, and only the innermost value shows that neither matches.
 func TestValidateJSONDoesNotTryForEver(t *testing.T) {
 	t.Parallel()
 	var schema strings.Builder

@@ -19,8 +19,8 @@ func repeat(n int, text func(i int) string) string {
 	return strings.Join(list, ",")
 }
 
-// hurry fails the test if something takes much longer than it should, on a
-// machine that may be busy, or takes very much memory.
+// hurry fails the test if work takes too long, even for a busy machine, or allocates too
+// much memory.
 func hurry(t *testing.T, what string, work func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -36,12 +36,12 @@ func hurry(t *testing.T, what string, work func()) {
 	}
 }
 
-// Not parallel: it looks at time and memory.
+// TestLargeSchemas is not parallel, because it measures time and memory.
 func TestLargeSchemas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads schemas of several megabytes")
 	}
-	size := 10_000 // a tenth of what 5 MB hold
+	size := 10_000 // a tenth of the number that fits into 5 MB
 	fields := func(of string) string {
 		return record("R", repeat(2*size,
 			func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"%s"}`, i, of) }))
@@ -87,7 +87,13 @@ func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
 		"names printed in full": {`{"type":"record","name":"map","namespace":"` + strings.Repeat("a", 20_000) +
 			`","fields":[` + repeat(2000, func(i int) string { return fmt.Sprintf(`{"name":"f%d","type":"map"}`, i) }) +
 			`]}`, "printed schema is longer"},
-		"defaults times branches": {`{"type":"record","name":"T","fields":[{"name":"u","type":{"type":"array","items":[` + repeat(10_000, func(i int) string { return fmt.Sprintf(`{"type":"record","name":"F%d","fields":[]}`, i) }) + `]},"default":[` + strings.Repeat("1,", 10_000) + `1]}]}`, "Invalid default"},
+		"defaults times branches": {
+			`{"type":"record","name":"T","fields":[{"name":"u","type":{"type":"array","items":[` +
+				repeat(10_000, func(i int) string {
+					return fmt.Sprintf(`{"type":"record","name":"F%d","fields":[]}`, i)
+				}) + `]},"default":[` + strings.Repeat("1,", 10_000) + `1]}]}`,
+			"Invalid default",
+		},
 		"defaults that chain": {`[` + repeat(20_000, func(i int) string {
 			return fmt.Sprintf(`{"type":"record","name":"R%d","fields":[{"name":"a","type":%s,"default":{}}]}`, i,
 				map[bool]string{true: `{"type":"map","values":"int"}`, false: fmt.Sprintf(`"R%d"`, i-1)}[i == 0])
@@ -109,8 +115,8 @@ func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
 	}
 }
 
-// doubling makes a record whose fields use one another: R1 uses R0 twice, R2
-// uses R1 twice, and so on.
+// doubling returns a record with types that use each other: R1 uses R0 twice, R2 uses R1
+// twice, and so on.
 func doubling(levels int, leaf, rest string) string {
 	return record("T", `{"name":"z","type":`+record("R0", leaf)+`}`, repeat(levels, func(i int) string {
 		of := fmt.Sprintf(`"R%d"`, i)
@@ -132,8 +138,8 @@ func TestNothingIsExponential(t *testing.T) {
 	}
 }
 
-// Two circles of types meet in as many pairs as the product of their lengths,
-// one inside the other.
+// TestCheckBoundsItsDepth compares two cycles of types. The number of nested pairs is the
+// product of their lengths.
 func TestCheckBoundsItsDepth(t *testing.T) {
 	t.Parallel()
 	circle := func(n int) *avro.Schema {
@@ -150,12 +156,13 @@ func TestCheckBoundsItsDepth(t *testing.T) {
 	refusesToCompare(t, circle(200), circle(199))
 }
 
-// Each of n types is to read each of n others.
+// TestCheckBoundsItsPairs compares n types with n other types each.
 func TestCheckBoundsItsPairs(t *testing.T) {
 	t.Parallel()
 	reader := func(n int) *avro.Schema {
 		return mustParse(t, record("Top", repeat(n, func(i int) string {
-			return fmt.Sprintf(`{"name":"f%d","type":{"type":"record","name":"v%d.V","fields":[{"name":"u","type":{"type":"record","name":"n%d.C","fields":[]}}]}}`, i, i, i)
+			return fmt.Sprintf(`{"name":"f%d","type":{"type":"record","name":"v%d.V","fields":[{"name":"u",`+
+				`"type":{"type":"record","name":"n%d.C","fields":[]}}]}}`, i, i, i)
 		})))
 	}
 	writer := func(n int) *avro.Schema {
@@ -176,12 +183,12 @@ func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
 	problems := problemsOf(reader, writer)
 	if len(problems) != 1 || problems[0].Type != avro.LimitExceeded ||
 		!strings.Contains(problems[0].Describe("new", "old"), "too large or too deeply linked to be compared") {
-		t.Errorf("got %d problems, %.300v, want one that says too large", len(problems), problems)
+		t.Errorf("got %d problems, %.300v, want only LIMIT_EXCEEDED", len(problems), problems)
 	}
 }
 
-// Fields that are left out cost what they are, not what their unions have. Not
-// parallel: it looks at time and memory.
+// TestLeftOutFieldsCostLittle checks that the cost of a missing field does not depend on the
+// size of its union. It is not parallel, because it measures time and memory.
 func TestLeftOutFieldsCostLittle(t *testing.T) {
 	var branches strings.Builder
 	for i := range 20_000 {

@@ -7,7 +7,8 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// The logical types that Java knows, with the types they may annotate.
+// logicalKinds has the logical types of Avro's Java library, with the types that they may
+// annotate.
 var logicalKinds = map[string][]kind{
 	"decimal":                {kindBytes, kindFixed},
 	"big-decimal":            {kindBytes},
@@ -24,11 +25,11 @@ var logicalKinds = map[string][]kind{
 	"local-timestamp-nanos":  {kindLong},
 }
 
-// javaProps cannot stand beside a logical type.
+// javaProps are properties that exclude a logical type.
 var javaProps = []string{"avro.java.string", "java-class", "java-key-class", "java-element-class"}
 
-// logicalType returns the logical type of a schema, or "" where there is none,
-// or one that is unknown or does not fit: such a property means nothing.
+// logicalType returns the logical type of a schema. It is "" if the schema has none, or one
+// that is unknown or not allowed for its type: such a property has no effect.
 func (n *node) logicalType() string {
 	p := n.prop("logicalType")
 	if p == nil || p.Kind != jsontree.String {
@@ -79,8 +80,8 @@ func intProp(n *node, key string) (int, bool) {
 	return i, err == nil
 }
 
-// logicalProps returns the properties that make up the logical type of a schema
-// in their normal order. A scale of 0 says nothing and is not among them.
+// logicalProps returns the properties of the logical type of a schema in their normalized
+// order. A scale of 0 is the default and is omitted.
 func logicalProps(n *node) []string {
 	switch n.logicalType() {
 	case "":

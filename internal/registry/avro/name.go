@@ -10,9 +10,9 @@ type typeName struct {
 	full  string
 }
 
-// newTypeName reads a name as it stands in a text: with dots it is a full name,
-// without it belongs to the given namespace. Only the last part is validated
-// here, which is all that Java asks of an alias.
+// newTypeName parses a name in a schema: with dots it is a full name, without dots it
+// belongs to the given namespace. It validates only the last part, as Java does for an
+// alias.
 func newTypeName(name, space string) (typeName, error) {
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 		space, name = name[:dot], name[dot+1:]
@@ -39,8 +39,8 @@ func (t typeName) validateSpace() error {
 	return nil
 }
 
-// relative returns the name as it is written inside the given namespace. A name
-// that reads like a type of Avro's own must be written in full.
+// relative returns the name as it is written inside the given namespace. A name that equals
+// one of Avro's own types is written in full.
 func (t typeName) relative(space string) string {
 	if t.space == "" || t.space != space {
 		return t.full
@@ -51,9 +51,8 @@ func (t typeName) relative(space string) string {
 	return t.name
 }
 
-// alias returns an alias as a reader's list of aliases shows it: in full, and
-// with a dot in front where only that tells it from a name in the namespace of
-// its type.
+// alias returns an alias of the type of in full. A leading dot distinguishes an alias in the
+// null namespace from a name in the namespace of the type.
 func (t typeName) alias(of typeName) string {
 	if t.space == "" && of.space != "" {
 		return "." + t.name
@@ -61,7 +60,7 @@ func (t typeName) alias(of typeName) string {
 	return t.full
 }
 
-// validateName checks a name, or one part of a full name. The texts are Java's.
+// validateName checks a name, or one part of a full name. The error texts are Java's.
 func validateName(name string) error {
 	if name == "" {
 		return invalid("Empty name")

@@ -8,10 +8,9 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// define begins a named type: it reads what all of them have and makes the name
-// known, so that a record can refer to itself. What the caller then fills in is
-// the returned node, which is not the one at place when a reference already
-// brought the type.
+// define begins a named type: it reads the attributes that all named types have and registers
+// the name, so that a record can refer to itself. The caller fills in the returned node,
+// which differs from *place if a reference already defines the type.
 func (p *parser) define(v *jsontree.Value, k kind, space string, place **node) (*node, error) {
 	if s, ok := v.GetText("namespace"); ok {
 		space = s
@@ -40,7 +39,7 @@ func (p *parser) define(v *jsontree.Value, k kind, space string, place **node) (
 	return n, p.put(n, place)
 }
 
-// put makes a named type known.
+// put registers a named type.
 func (p *parser) put(n *node, place **node) error {
 	full := n.named.name.full
 	known := p.byName[full]
@@ -59,7 +58,7 @@ func (p *parser) put(n *node, place **node) error {
 	return nil
 }
 
-// aliases reads the aliases of a named type, without repetitions.
+// aliases reads the aliases of a named type, without duplicates.
 func (p *parser) aliases(v *jsontree.Value, of typeName) ([]typeName, error) {
 	texts, err := aliasTexts(v)
 	if err != nil || len(texts) == 0 {
@@ -83,7 +82,7 @@ func (p *parser) aliases(v *jsontree.Value, of typeName) ([]typeName, error) {
 	return names, nil
 }
 
-// aliasTexts reads the aliases of a type or a field, without repetitions.
+// aliasTexts reads the aliases of a type or a field, without duplicates.
 func aliasTexts(v *jsontree.Value) ([]string, error) {
 	list := v.Get("aliases")
 	if list == nil {
@@ -170,8 +169,8 @@ func (p *parser) field(v *jsontree.Value, space string) (*field, error) {
 	return f, nil
 }
 
-// fieldDefault returns the default of a field, or nil. As in Java the default
-// of a float or double may be a string that reads as a number.
+// fieldDefault returns the default of a field, or nil. As in Java, the default of a float or
+// double may be a string that contains a number.
 func fieldDefault(v *jsontree.Value, f *field) (*jsontree.Value, error) {
 	def := v.Get("default")
 	if def == nil || def.Kind != jsontree.String || f.node == nil || f.node.kind != kindFloat &&
@@ -185,7 +184,7 @@ func fieldDefault(v *jsontree.Value, f *field) (*jsontree.Value, error) {
 	return doubleValue(number), nil
 }
 
-// fieldOrder reads the sort order of a field, in any case.
+// fieldOrder reads the sort order of a field, ignoring case.
 func fieldOrder(v *jsontree.Value) (order, error) {
 	o := v.Get("order")
 	if o == nil {
@@ -236,7 +235,7 @@ func (p *parser) enum(v *jsontree.Value, space string, place **node) error {
 	return nil
 }
 
-// maxFixedSize is the largest array that a Java machine promises.
+// maxFixedSize is the largest array that Java virtual machines support.
 const maxFixedSize = math.MaxInt32 - 8
 
 // fixed reads a type of a fixed number of bytes.
@@ -250,7 +249,7 @@ func (p *parser) fixed(v *jsontree.Value, space string, place **node) error {
 	if size == nil || !fits32(size) {
 		return invalid("Invalid or no size: %s", quoted(v))
 	}
-	n.named.size, _ = strconv.Atoi(size.Text) // fits32 says that it does
+	n.named.size, _ = strconv.Atoi(size.Text) // fits32 has checked it
 	if n.named.size < 0 {
 		return invalid("Malformed data. Length is negative: %d", n.named.size)
 	}

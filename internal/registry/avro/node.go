@@ -54,7 +54,7 @@ var kindsByName = func() map[string]kind {
 
 func (k kind) String() string { return kindNames[k] }
 
-// upper is the name as Java's enumeration spells it.
+// upper returns the name of Java's enum constant.
 func (k kind) upper() string { return strings.ToUpper(kindNames[k]) }
 
 func (k kind) primitive() bool { return k <= kindString }
@@ -67,25 +67,25 @@ func primitiveKind(name string) (kind, bool) {
 	return k, ok && k.primitive()
 }
 
-// node is one schema. Every place in a text has a node of its own, except that
-// all uses of a named type share the node of its definition: compatibility is
-// remembered by pairs of nodes, as Java does by pairs of objects.
+// node is one schema. Every schema in a text has its own node, except that all uses of a
+// named type share the node of its definition. The checker caches results by pairs of nodes,
+// as Java does by pairs of objects.
 type node struct {
 	kind     kind
 	props    []prop
 	elem     *node   // items of an array, values of a map
 	branches []*node // of a union
-	nullable bool    // of a union: it has null
+	nullable bool    // of a union: it has a null branch
 	named    *named  // of a record, enum or fixed
 }
 
-// prop is a property that Avro gives no meaning, or a logical type.
+// prop is a property without a meaning in Avro, or of a logical type.
 type prop struct {
 	key   string
 	value *jsontree.Value
 }
 
-// named is what only named types have.
+// named has the attributes of named types.
 type named struct {
 	name    typeName
 	doc     *string
@@ -115,8 +115,8 @@ type field struct {
 	props   []prop
 }
 
-// String names a field in messages. A type that is not resolved yet passes for
-// a record there, as in Java.
+// String describes a field in error messages. As in Java, a type that is not resolved yet
+// appears as a record.
 func (f *field) String() string {
 	k := kindRecord
 	if f.node != nil {
@@ -125,7 +125,7 @@ func (f *field) String() string {
 	return fmt.Sprintf("%s type:%s pos:%d", shorten(f.name), k.upper(), f.pos)
 }
 
-// order is how a field takes part in sorting.
+// order is the sort order of a field.
 type order uint8
 
 const (
@@ -136,7 +136,7 @@ const (
 
 var orderNames = [...]string{ascending: "ascending", descending: "descending", ignore: "ignore"}
 
-// unionKey is what must be unique among the branches of a union.
+// unionKey returns the key that must be unique among the branches of a union.
 func (n *node) unionKey() string {
 	if n.kind.named() {
 		return n.named.name.full

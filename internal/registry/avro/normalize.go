@@ -7,8 +7,8 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// nodeProps writes the properties of a schema. Normalized, those that make up a
-// logical type come first.
+// nodeProps writes the properties of a schema. In the normalized text those of the logical
+// type come first.
 func (p *printer) nodeProps(n *node) {
 	if !p.normalize || len(n.props) < 2 {
 		p.props(n.props, 0)
@@ -25,7 +25,8 @@ func (p *printer) nodeProps(n *node) {
 	p.props(props, front)
 }
 
-// props writes properties, normalized by key except for the first few.
+// props writes properties. In the normalized text they are sorted by key, except for the
+// first front ones.
 func (p *printer) props(props []prop, front int) {
 	if p.normalize && len(props) > front+1 {
 		props = slices.Clone(props)
@@ -37,9 +38,9 @@ func (p *printer) props(props []prop, front int) {
 	}
 }
 
-// typeAliases writes the aliases of a named type, each relative to its
-// namespace; normalized, by full name. Quirk: an alias in the null namespace of
-// a type in another loses the mark of that, as in Java.
+// typeAliases writes the aliases of a named type, relative to its namespace. In the
+// normalized text they are sorted by full name. Quirk: as in Java, an alias in the null
+// namespace of a type in another namespace loses its leading dot.
 func (p *printer) typeAliases(t *named) {
 	if len(t.aliases) == 0 || p.only != nil {
 		return
@@ -71,10 +72,9 @@ func (p *printer) fieldAliases(f *field) {
 	p.strings(aliases)
 }
 
-// typedValue writes a default value in the form of its type: the integer
-// default of a double becomes 0.0, a double that is to be a float is rounded,
-// bytes keep to the characters that are bytes, objects are sorted by key. A nil
-// node stands for an unknown type.
+// typedValue writes a default value in the normalized form of its type: the integer default
+// of a double becomes 0.0, a double for a float is rounded, characters above U+00FF in bytes
+// become question marks, objects are sorted by key. A nil node means an unknown type.
 func (p *printer) typedValue(v *jsontree.Value, n *node) {
 	if p.Err != nil {
 		return
@@ -124,13 +124,13 @@ func (p *printer) typedObject(v *jsontree.Value, n *node) {
 	p.Close('}')
 }
 
-// raw writes what is JSON already.
+// raw writes text that is already JSON.
 func (p *printer) raw(s string) { p.Buf = append(p.Buf, s...) }
 
-// defaultBranch picks the branch of a union whose form a default takes: the
-// first that can take a value of that kind at all, and of several records the
-// first that the value is valid for. Quirk: an object keeps its form where a
-// branch that is neither map nor record comes first, as in Java.
+// defaultBranch returns the branch of a union that determines the form of a default: the
+// first that accepts a value of that kind, and among records the first for which the value
+// is valid. Quirk: as in Java, an object is not converted if a branch that is neither null,
+// map nor record comes first.
 func (p *printer) defaultBranch(v *jsontree.Value, union *node) *node {
 	for _, b := range union.branches {
 		fits := false
@@ -154,7 +154,7 @@ func (p *printer) defaultBranch(v *jsontree.Value, union *node) *node {
 	return nil
 }
 
-// latin1 replaces the characters that are no bytes.
+// latin1 replaces the characters that do not fit into one byte.
 func latin1(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c > 0xFF {

@@ -8,11 +8,11 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// A number keeps the text that it was written with. Like Java we take it for an
-// integer of its own size, or for a double if it has a point or an exponent.
+// A number keeps its text. As in Java, it is an integer of the smallest type that holds it,
+// or a double if it has a point or an exponent.
 
-// isDouble reports whether the text of a number means a double. NaN and Infinity
-// come from defaults that are written as strings; see fieldDefault.
+// isDouble reports whether the text of a number is a double. NaN and Infinity come from
+// defaults that are written as strings; see fieldDefault.
 func isDouble(text string) bool { return strings.ContainsAny(text, ".eENI") }
 
 // fits32 reports whether v is an integer that Java holds in an int.
@@ -35,7 +35,7 @@ func floatOf(v *jsontree.Value) float64 {
 	return f
 }
 
-// doubleValue holds a double.
+// doubleValue returns the JSON value of a double.
 func doubleValue(f float64) *jsontree.Value {
 	return &jsontree.Value{Kind: jsontree.Number, Text: strings.Trim(javaNumber(f, 64), `"`)}
 }
@@ -52,9 +52,9 @@ func appendNumber(dst []byte, text string) []byte {
 	return append(dst, javaNumber(f, 64)...)
 }
 
-// javaNumber prints a float (bits 32) or double (bits 64) as Java prints it in
-// JSON: always with a point, with an exponent outside 0.001 to 10,000,000, and
-// what is no number as a string.
+// javaNumber prints a float (bits 32) or double (bits 64) as Java prints it in JSON: always
+// with a point, with an exponent outside 0.001 to 10,000,000, and NaN and infinities as
+// strings.
 func javaNumber(f float64, bits int) string {
 	switch {
 	case math.IsNaN(f):
@@ -82,9 +82,8 @@ func javaNumber(f float64, bits int) string {
 	return mantissa + "E" + sign + strings.TrimLeft(exponent, "+-0")
 }
 
-// javaParseDouble reads what Java's Double.parseDouble reads: a decimal or
-// hexadecimal number with an optional type letter, NaN or Infinity, with white
-// space around it.
+// javaParseDouble parses as Java's Double.parseDouble does: a decimal or hexadecimal number
+// with an optional type letter, NaN or Infinity, surrounded by white space.
 func javaParseDouble(s string) (float64, bool) {
 	s = strings.TrimFunc(s, func(c rune) bool { return c <= ' ' })
 	bare := strings.TrimLeft(s, "+-")

@@ -12,9 +12,7 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// rounds returns how many random cases to try: few, or as many as the
-// environment asks for.
-// check is Check without limits from outside.
+// check calls Check without a spend function.
 func check(reader, writer *Schema) []Incompatibility {
 	found, err := Check(reader, writer, nil)
 	if err != nil {
@@ -23,6 +21,7 @@ func check(reader, writer *Schema) []Incompatibility {
 	return found
 }
 
+// rounds returns the number of random cases: AVRO_ROUNDS if it is set, else few.
 func rounds(t testing.TB, few int) uint64 {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("AVRO_ROUNDS")); err == nil {
@@ -31,7 +30,7 @@ func rounds(t testing.TB, few int) uint64 {
 	return uint64(few)
 }
 
-// TestPropertiesOfRandomSchemas holds what must be true of every schema.
+// TestPropertiesOfRandomSchemas checks properties that every schema must have.
 func TestPropertiesOfRandomSchemas(t *testing.T) {
 	t.Parallel()
 	accepted := 0
@@ -85,16 +84,15 @@ func checkProperties(t *testing.T, s *Schema) {
 	}
 }
 
-// ambiguous reports whether a check ended because a field has two sources.
+// ambiguous reports whether a check ended because several writer fields match a field.
 func ambiguous(problems []Incompatibility) bool {
 	return len(problems) == 1 && problems[0].Type == AmbiguousFieldAliases
 }
 
-// TestSecondOpinion compares verdicts with another implementation. It differs
-// from Java, and so from this package, in these points, which are left out: it
-// takes null for the default of a field whose union begins with null, it allows
-// aliases that make a field ambiguous, and the time it takes for defaults of
-// records can be exponential.
+// TestSecondOpinion compares the results with another implementation. The schemas avoid the
+// points in which that one differs from Java and from this package: it takes null as the
+// default of a field whose union begins with null, it allows aliases that make a field
+// ambiguous, and it can need exponential time for defaults of records.
 func TestSecondOpinion(t *testing.T) {
 	t.Parallel()
 	compared, incompatible := 0, 0
@@ -120,15 +118,15 @@ func TestSecondOpinion(t *testing.T) {
 			incompatible++
 		}
 		if err := other.CheckCompatibility(w, r); (err == nil) != (len(problems) == 0) {
-			t.Errorf("reader %s\nwriter %s\n we say %v\n other says %v", textOf(a), textOf(b), problems, err)
+			t.Errorf("reader %s\nwriter %s\n got  %v\n want %v", textOf(a), textOf(b), problems, err)
 		}
 	}
 	if compared < 100 || incompatible < 20 || incompatible == compared {
-		t.Errorf("%d pairs compared, %d incompatible: the comparison says little", compared, incompatible)
+		t.Errorf("%d pairs compared, %d incompatible: too few for a meaningful comparison", compared, incompatible)
 	}
 }
 
-// plain takes out of a schema what the other implementation sees differently.
+// plain removes from a schema what the other implementation treats differently.
 func plain(v jsontree.Value) jsontree.Value {
 	if v.List == nil {
 		return v
@@ -150,8 +148,8 @@ func plain(v jsontree.Value) jsontree.Value {
 	return c
 }
 
-// TestDecodeDatumTakesWhatOthersEncode encodes random data with another
-// implementation. Every strict beginning of a datum must be refused.
+// TestDecodeDatumTakesWhatOthersEncode encodes random data with another implementation.
+// DecodeDatum must accept the data and reject every proper prefix of it.
 func TestDecodeDatumTakesWhatOthersEncode(t *testing.T) {
 	t.Parallel()
 	encoded := 0
@@ -184,7 +182,7 @@ func TestDecodeDatumTakesWhatOthersEncode(t *testing.T) {
 			}
 		}
 		if s.DecodeDatum(append(data, 0)) == nil {
-			t.Errorf("%s\n datum %x is accepted with a byte too many", text, data)
+			t.Errorf("%s\n datum %x is accepted with an extra byte", text, data)
 		}
 	}
 	if encoded < 100 {
@@ -192,7 +190,7 @@ func TestDecodeDatumTakesWhatOthersEncode(t *testing.T) {
 	}
 }
 
-// datum makes a random datum for the other implementation.
+// datum returns a random datum for the other implementation.
 func (g *generator) datum(n *node, depth int) (any, bool) {
 	if depth < 0 {
 		return nil, false

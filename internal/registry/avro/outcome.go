@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// outcome is why a pair is not compatible; nil means that it is. It is a tree,
-// because pairs that are met often would otherwise copy their problems as
-// often. For the same reason messages and paths are made when they are listed.
+// outcome has the problems of a pair of types, nil if they are compatible. It is a tree, so
+// that pairs that occur often share their problems instead of copying them. For the same
+// reason messages and paths are built only when the problems are listed.
 type outcome struct {
 	kind   string // of a leaf: the type of its problem
 	place  *place
@@ -18,12 +18,12 @@ type outcome struct {
 	parts  []*outcome
 }
 
-// problem makes an outcome of one problem.
+// problem returns an outcome with one problem.
 func problem(at *place, kind string, r, w *node) *outcome {
 	return &outcome{kind: kind, place: at, reader: r, writer: w}
 }
 
-// message is the detail of a problem.
+// message returns the detail of a problem, with Java's texts.
 func (o *outcome) message() string {
 	r, w := o.reader, o.writer
 	switch o.kind {
@@ -57,8 +57,8 @@ func (o *outcome) with(other *outcome) *outcome {
 	return o
 }
 
-// list returns the problems in the order in which they were found, as far as
-// anybody could want to read them.
+// list returns the problems in the order in which they were found, up to maxCheckProblems
+// and maxProblemBytes.
 func (o *outcome) list() []Incompatibility {
 	var all []Incompatibility
 	bytes := 0
@@ -81,14 +81,14 @@ func (o *outcome) list() []Incompatibility {
 	return all
 }
 
-// place is a path into the reader's schema, from the end to the beginning; nil
-// is the root.
+// place is a path into the reader's schema as a linked list from its end to its beginning.
+// nil is the root.
 type place struct {
 	above *place
 	token string
 }
 
-// down goes one token deeper; no token stays.
+// down returns the path extended by a token. An empty token does not extend it.
 func (p *place) down(token string) *place {
 	if token == "" {
 		return p
@@ -96,7 +96,7 @@ func (p *place) down(token string) *place {
 	return &place{p, token}
 }
 
-// String is the path as a JSON pointer.
+// String returns the path as a JSON pointer.
 func (p *place) String() string {
 	var tokens []string
 	for ; p != nil; p = p.above {
@@ -113,17 +113,15 @@ func (p *place) String() string {
 	return b.String()
 }
 
-// unionIndex finds the branches of a large union that can possibly read a
-// writer's type.
+// unionIndex finds the branches of a large union that may be able to read a writer's type.
 type unionIndex struct {
-	plain  []*node // unnamed: at most one of each type
+	plain  []*node // branches of unnamed types, at most one of each
 	byName map[string][]*node
 }
 
-// candidates returns the branches of a union to try for a writer's type, in
-// their order. Small unions are tried in full, because problems keep the path
-// of their first finding and Java tries all; large ones only where the names
-// match.
+// candidates returns the branches of a union to try for a writer's type, in their order. It
+// returns all branches of a small union, as Java tries all and problems keep the path of
+// their first comparison. Of a large union it returns only those whose names match.
 func (c *checker) candidates(union, w *node) []*node {
 	if len(union.branches) < largeUnion {
 		return union.branches

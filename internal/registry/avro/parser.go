@@ -6,13 +6,13 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// parser reads one text into nodes. It first collects the types of the
-// references, then reads the text, then resolves the names that were used
-// before their definition, and at last checks what can be checked only then.
+// parser parses one text into nodes. It collects the types of the references, reads the
+// text, resolves the names that were used before their definition, and then runs the checks
+// that need resolved names.
 type parser struct {
 	byName    map[string]*node
 	types     []*node // the values of byName in the order of definition
-	defined   []*node // those of them that this parser has made
+	defined   []*node // the types that this parser has created
 	foreign   map[string]struct{}
 	nameBytes int
 
@@ -24,21 +24,21 @@ type parser struct {
 	redefined []redefinedTypes // to compare
 }
 
-// openName is a place whose type was not defined yet when it was read.
+// openName is a use of a type before its definition. place gets the type's node.
 type openName struct {
 	place **node
 	name  string
 }
 
-// redefinedTypes is a definition in the text of a type that a reference has
-// already brought. That is fine as long as both say the same.
+// redefinedTypes is a definition in the text of a type that a reference also defines. It is
+// valid if both definitions are equal.
 type redefinedTypes struct{ known, again *node }
 
 func newParser() *parser {
 	return &parser{byName: map[string]*node{}, references: map[string]struct{}{}}
 }
 
-// sealReferences marks all types known so far as coming from references.
+// sealReferences marks all types that are registered so far as types of references.
 func (p *parser) sealReferences() {
 	p.foreign = make(map[string]struct{}, len(p.types))
 	for _, t := range p.types {
@@ -65,7 +65,7 @@ func (p *parser) document(text string) (*node, error) {
 	return root, nil
 }
 
-// finish resolves the open names and makes the checks that need them.
+// finish resolves the open names and runs the checks that need them.
 func (p *parser) finish() error {
 	for _, o := range p.open {
 		t := p.byName[o.name]
@@ -94,7 +94,7 @@ func (p *parser) finish() error {
 	return nil
 }
 
-// schema reads the schema v, found in the given namespace, into *place.
+// schema reads the schema v in the given namespace into *place.
 func (p *parser) schema(v *jsontree.Value, space string, place **node) error {
 	switch v.Kind {
 	case jsontree.String:
@@ -107,9 +107,9 @@ func (p *parser) schema(v *jsontree.Value, space string, place **node) error {
 	return invalid("Schema not yet supported: %s", quoted(v))
 }
 
-// reference reads a type given by name. As in Java a name without dots means
-// the enclosing namespace first and the null namespace second; what is defined
-// later can only be meant by the first reading.
+// reference reads a type given by name. As in Java, a name without dots is looked up in the
+// enclosing namespace first and in the null namespace second; a type that is defined later
+// is found only in the enclosing namespace.
 func (p *parser) reference(name, space string, place **node) error {
 	if k, ok := primitiveKind(name); ok {
 		*place = &node{kind: k}
@@ -133,11 +133,11 @@ func (p *parser) reference(name, space string, place **node) error {
 	return nil
 }
 
-// countName keeps the memory for full names within bounds: a long namespace is
-// inherited by every type inside it.
+// countName limits the memory for full names, because every type inside a long namespace
+// inherits it.
 func (p *parser) countName(n int) error {
 	if p.nameBytes += n; p.nameBytes > maxNameBytes {
-		return invalid("the full names of the schema are longer than %d bytes together", maxNameBytes)
+		return invalid("full names of the schema are longer than %d bytes together", maxNameBytes)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (p *parser) container(v *jsontree.Value, space string, k kind, place **node
 	return p.schema(elem, space, &n.elem)
 }
 
-// elemKey is the key under which an array or a map has its inner type.
+// elemKey returns the key of the inner type of an array or a map.
 func elemKey(k kind) string {
 	if k == kindArray {
 		return "items"
@@ -193,7 +193,7 @@ func containerName(k kind) string {
 	return "Map"
 }
 
-// union reads a union. Its branches are checked when all names are resolved.
+// union reads a union. checkUnion checks its branches when all names are resolved.
 func (p *parser) union(v *jsontree.Value, space string, place **node) error {
 	n := &node{kind: kindUnion, branches: make([]*node, len(v.List.Values))}
 	*place = n
@@ -206,7 +206,7 @@ func (p *parser) union(v *jsontree.Value, space string, place **node) error {
 	return nil
 }
 
-// checkUnion refuses a union in a union and branches that cannot be told apart.
+// checkUnion rejects nested unions and duplicate branches.
 func checkUnion(u *node) error {
 	seen := make(map[string]struct{}, len(u.branches))
 	for _, b := range u.branches {
@@ -223,8 +223,8 @@ func checkUnion(u *node) error {
 	return nil
 }
 
-// The keys that are not kept as properties because Avro gives them a meaning,
-// here or in another kind of type.
+// The keys that are not properties, because they have a meaning in Avro for this or another
+// kind of type.
 var (
 	schemaReserved = keySet("doc", "fields", "items", "name", "namespace", "size", "symbols", "values",
 		"type", "aliases")

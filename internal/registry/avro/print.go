@@ -6,10 +6,10 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// printer writes a schema as Java's Schema.toString does.
+// printer prints a schema as Java's Schema.toString does.
 type printer struct {
 	jsontree.Writer
-	foreign   map[string]struct{} // types to write by name always
+	foreign   map[string]struct{} // types that are always written by name
 	normalize bool                // see Normalized
 	only      *node               // if set, the only type to define, without docs and aliases
 
@@ -17,7 +17,7 @@ type printer struct {
 	defaults defaultChecker
 }
 
-// print runs a printer over the whole schema.
+// print prints the whole schema.
 func (s *Schema) print(p printer) (string, error) {
 	p.Writer = newWriter(maxPrintedBytes)
 	p.Buf = make([]byte, 0, len(s.text)+64)
@@ -34,7 +34,7 @@ func (p *printer) member(key, text string) {
 	p.Text(text)
 }
 
-// node writes a schema that stands inside the given namespace.
+// node writes a schema inside the given namespace.
 func (p *printer) node(n *node, space string) {
 	if p.Err != nil {
 		return
@@ -66,8 +66,8 @@ func (p *printer) node(n *node, space string) {
 	}
 }
 
-// byName reports whether a type is to be written by name, because it is defined
-// elsewhere or was defined before; otherwise it counts as defined from now on.
+// byName reports whether a type is written by name, because a reference or an earlier part
+// of the text defines it. Otherwise it marks the type as defined.
 func (p *printer) byName(n *node) bool {
 	full := n.named.name.full
 	if p.only != nil && n != p.only {

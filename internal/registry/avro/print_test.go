@@ -12,12 +12,15 @@ func TestCanonicalText(t *testing.T) {
 			`{"type":"int","name":"x","doc":"d","size":1,"items":"int","aliases":5}`, `"int"`,
 		},
 		"order of keys": {
-			`{"zeta":1,"aliases":["Old"],"fields":[{"alpha":2,"aliases":["g"],"order":"ignore","default":1,"doc":"d","type":"int","name":"f"}],"doc":"r","namespace":"a.b","name":"R","type":"record"}`,
-			`{"type":"record","name":"R","namespace":"a.b","doc":"r","fields":[{"name":"f","type":"int","doc":"d","default":1,"order":"ignore","aliases":["g"],"alpha":2}],"zeta":1,"aliases":["Old"]}`,
+			`{"zeta":1,"aliases":["Old"],"fields":[{"alpha":2,"aliases":["g"],"order":"ignore","default":1,"doc":"d",` +
+				`"type":"int","name":"f"}],"doc":"r","namespace":"a.b","name":"R","type":"record"}`,
+			`{"type":"record","name":"R","namespace":"a.b","doc":"r","fields":[{"name":"f","type":"int","doc":"d",` +
+				`"default":1,"order":"ignore","aliases":["g"],"alpha":2}],"zeta":1,"aliases":["Old"]}`,
 		},
 		"enum": {
 			`{"p":1,"aliases":["D"],"default":"A","symbols":["A","B"],"doc":"","name":"n.E","type":"enum"}`,
-			`{"type":"enum","name":"E","namespace":"n","doc":"","symbols":["A","B"],"default":"A","p":1,"aliases":["D"]}`,
+			`{"type":"enum","name":"E","namespace":"n","doc":"","symbols":["A","B"],"default":"A","p":1,` +
+				`"aliases":["D"]}`,
 		},
 		"fixed": {
 			`{"aliases":["m.D"],"scale":2,"precision":4,"logicalType":"decimal","size":4,"name":"F","type":"fixed"}`,
@@ -46,20 +49,28 @@ func TestCanonicalText(t *testing.T) {
 		},
 		"the last of two keys": {`{"a":1,"type":"int","b":2,"a":3}`, `{"type":"int","a":3,"b":2}`},
 		"relative names": {
-			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"record","name":"S","namespace":"m","fields":[{"name":"r","type":["null","n.R"]},{"name":"s","type":["null","m.S"]}]}},{"name":"b","type":"m.S"},{"name":"c","type":["null","n.R"]}]}`,
-			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"record","name":"S","namespace":"m","fields":[{"name":"r","type":["null","n.R"]},{"name":"s","type":["null","S"]}]}},{"name":"b","type":"m.S"},{"name":"c","type":["null","R"]}]}`,
+			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"record","name":"S","namespace":"m",` +
+				`"fields":[{"name":"r","type":["null","n.R"]},{"name":"s","type":["null","m.S"]}]}},` +
+				`{"name":"b","type":"m.S"},{"name":"c","type":["null","n.R"]}]}`,
+			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"record","name":"S",` +
+				`"namespace":"m","fields":[{"name":"r","type":["null","n.R"]},{"name":"s","type":["null","S"]}]}},` +
+				`{"name":"b","type":"m.S"},{"name":"c","type":["null","R"]}]}`,
 		},
 		"no namespace inside one": {
-			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}},{"name":"b","type":"F"}]}`,
-			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}},{"name":"b","type":"F"}]}`,
+			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"",` +
+				`"size":1}},{"name":"b","type":"F"}]}`,
+			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"fixed","name":"F",` +
+				`"namespace":"","size":1}},{"name":"b","type":"F"}]}`,
 		},
 		"a name like a kind stays full": {
 			`{"type":"record","name":"n.map","fields":[{"name":"a","type":["null","map"]}]}`,
 			`{"type":"record","name":"map","namespace":"n","fields":[{"name":"a","type":["null","n.map"]}]}`,
 		},
 		"defined at the first use": {
-			`[{"type":"record","name":"A","fields":[{"name":"b","type":"B"}]},{"type":"array","items":{"type":"enum","name":"B","symbols":[]}}]`,
-			`[{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"enum","name":"B","symbols":[]}}]},{"type":"array","items":"B"}]`,
+			`[{"type":"record","name":"A","fields":[{"name":"b","type":"B"}]},{"type":"array","items":{"type":"enum",` +
+				`"name":"B","symbols":[]}}]`,
+			`[{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"enum","name":"B","symbols":[]}}]},` +
+				`{"type":"array","items":"B"}]`,
 		},
 		"aliases": {
 			`{"type":"record","name":"n.R","aliases":["A","n.A","m.B",".C","n.enum"],"fields":[]}`,
@@ -88,8 +99,10 @@ func TestNormalizedText(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"properties by key": {
-			`{"type":"record","name":"R","z":1,"a":{"y":1,"x":[{"d":1,"c":2}]},"fields":[{"name":"f","type":{"type":"int","q":1,"p":2},"k":1,"j":2}]}`,
-			`{"type":"record","name":"R","fields":[{"name":"f","type":{"type":"int","p":2,"q":1},"j":2,"k":1}],"a":{"x":[{"c":2,"d":1}],"y":1},"z":1}`,
+			`{"type":"record","name":"R","z":1,"a":{"y":1,"x":[{"d":1,"c":2}]},"fields":[{"name":"f",` +
+				`"type":{"type":"int","q":1,"p":2},"k":1,"j":2}]}`,
+			`{"type":"record","name":"R","fields":[{"name":"f","type":{"type":"int","p":2,"q":1},"j":2,"k":1}],` +
+				`"a":{"x":[{"c":2,"d":1}],"y":1},"z":1}`,
 		},
 		"a logical type first": {
 			`{"type":"bytes","scale":2,"a":1,"precision":4,"logicalType":"decimal"}`,
@@ -104,8 +117,10 @@ func TestNormalizedText(t *testing.T) {
 			`{"type":"string","a":1,"logicalType":"decimal","precision":4}`,
 		},
 		"aliases by full name": {
-			`{"type":"record","name":"n.R","aliases":["z.A","B","a.C"],"fields":[{"name":"f","type":"int","aliases":["y","x"]}]}`,
-			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"f","type":"int","aliases":["x","y"]}],"aliases":["a.C","B","z.A"]}`,
+			`{"type":"record","name":"n.R","aliases":["z.A","B","a.C"],"fields":[{"name":"f","type":"int",` +
+				`"aliases":["y","x"]}]}`,
+			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"f","type":"int","aliases":["x","y"]}],` +
+				`"aliases":["a.C","B","z.A"]}`,
 		},
 		"an error is a record": {`{"type":"error","name":"R","fields":[]}`, `{"type":"record","name":"R","fields":[]}`},
 		"empty docs of types": {
@@ -139,12 +154,16 @@ func TestNormalizedText(t *testing.T) {
 			field(`"type":["null","string"],"default":"x"`), field(`"type":["null","string"],"default":"x"`),
 		},
 		"nested defaults": {
-			field(`"type":{"type":"record","name":"S","fields":[{"name":"y","type":"float"},{"name":"x","type":{"type":"map","values":"double"}}]},"default":{"y":1,"x":{"b":1,"a":2}}`),
-			field(`"type":{"type":"record","name":"S","fields":[{"name":"y","type":"float"},{"name":"x","type":{"type":"map","values":"double"}}]},"default":{"x":{"a":2.0,"b":1.0},"y":1.0}`),
+			field(`"type":{"type":"record","name":"S","fields":[{"name":"y","type":"float"},` +
+				`{"name":"x","type":{"type":"map","values":"double"}}]},"default":{"y":1,"x":{"b":1,"a":2}}`),
+			field(`"type":{"type":"record","name":"S","fields":[{"name":"y","type":"float"},` +
+				`{"name":"x","type":{"type":"map","values":"double"}}]},"default":{"x":{"a":2.0,"b":1.0},"y":1.0}`),
 		},
 		"no namespace inside one stays": {
-			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}}]}`,
-			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}}]}`,
+			`{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"",` +
+				`"size":1}}]}`,
+			`{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":{"type":"fixed","name":"F",` +
+				`"namespace":"","size":1}}]}`,
 		},
 	}
 	for name, tc := range tests {
@@ -157,8 +176,8 @@ func TestNormalizedText(t *testing.T) {
 	}
 }
 
-// What normalization is for: texts that differ only in what has no meaning
-// become one.
+// TestNormalizedTextsMeet checks that texts with the same meaning have the same normalized
+// text.
 func TestNormalizedTextsMeet(t *testing.T) {
 	t.Parallel()
 	tests := map[string][2]string{

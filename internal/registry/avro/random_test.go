@@ -8,12 +8,12 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// generator makes random schemas from small pools of names, so that two of them
-// have much in common.
+// generator creates random schemas from small pools of names, so that two schemas have much
+// in common.
 type generator struct {
 	*rand.Rand
 	defined []string // full names that can be used
-	wild    bool     // also make what only the parser and printer care about
+	wild    bool     // also create what matters only for the parser and printer
 }
 
 func newGenerator(seed uint64, wild bool) *generator {
@@ -36,7 +36,7 @@ func arr(list ...jsontree.Value) jsontree.Value {
 	return jsontree.Value{Kind: jsontree.Array, List: &jsontree.List{Values: list}}
 }
 
-// obj makes an object of keys and values in turns.
+// obj returns an object. The arguments are alternating keys and values.
 func obj(pairs ...any) jsontree.Value {
 	v := jsontree.Value{Kind: jsontree.Object, List: &jsontree.List{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -60,7 +60,7 @@ func textOf(v jsontree.Value) string {
 
 var primitives = []string{"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 
-// schema makes a schema in a namespace.
+// schema returns a random schema in a namespace.
 func (g *generator) schema(depth int, space string, inUnion bool) jsontree.Value {
 	n := g.IntN(100)
 	switch {
@@ -124,7 +124,7 @@ func (g *generator) named(kind, space string) (jsontree.Value, string) {
 	if space != "" {
 		full = space + "." + name
 	}
-	if slices.Contains(g.defined, full) { // a name can be defined once only
+	if slices.Contains(g.defined, full) { // a name can be defined only once
 		name += strconv.Itoa(len(g.defined))
 		v.List.Put("name", str(name))
 		full += strconv.Itoa(len(g.defined))
@@ -191,7 +191,7 @@ func (g *generator) field(name string, depth int, space string) jsontree.Value {
 	return g.props(f)
 }
 
-// props adds properties.
+// props adds random properties.
 func (g *generator) props(v jsontree.Value) jsontree.Value {
 	if !g.wild || !g.chance(20) {
 		return v
@@ -210,7 +210,7 @@ func (g *generator) props(v jsontree.Value) jsontree.Value {
 	return v
 }
 
-// defaultFor makes a default for a type; now and then a wrong one.
+// defaultFor returns a default for a type, sometimes an invalid one.
 func (g *generator) defaultFor(t jsontree.Value, depth int) (jsontree.Value, bool) {
 	if g.wild && g.chance(3) {
 		return integerOf(7), true
@@ -274,7 +274,7 @@ func (g *generator) recordDefault(t jsontree.Value, depth int) (jsontree.Value, 
 	return d, true
 }
 
-// clone copies a value deeply.
+// clone returns a deep copy of a value.
 func clone(v jsontree.Value) jsontree.Value {
 	if v.List == nil {
 		return v
@@ -290,7 +290,7 @@ func clone(v jsontree.Value) jsontree.Value {
 	return c
 }
 
-// mutate changes a schema here and there, in place.
+// mutate changes random parts of a schema in place.
 func (g *generator) mutate(v *jsontree.Value, percent int) {
 	switch v.Kind {
 	case jsontree.String:

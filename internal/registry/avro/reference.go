@@ -1,8 +1,8 @@
 package avro
 
-// addReferences makes the types of the references known, in the order listed.
-// As in Java every text is read once, and the first that comes under a name
-// wins, also when it is a reference of a reference.
+// addReferences registers the types of the references, in their order. As in Java, each text
+// is read once, and the first reference of a name is used, even if it is a reference of a
+// reference.
 func (p *parser) addReferences(refs []Reference) error {
 	for _, ref := range refs {
 		if ref.Schema == nil {
@@ -18,7 +18,7 @@ func (p *parser) addReferences(refs []Reference) error {
 	return nil
 }
 
-// firstUse reports whether a reference comes for the first time under its name.
+// firstUse reports whether a reference is the first of its name.
 func (p *parser) firstUse(ref Reference) bool {
 	if _, seen := p.references[ref.Name]; seen && ref.Name != "" {
 		return false
@@ -27,9 +27,8 @@ func (p *parser) firstUse(ref Reference) bool {
 	return true
 }
 
-// addReference makes the types of one referenced schema known. Where one of
-// them already means another version, the text is read anew, so that it means
-// the version that is known.
+// addReference registers the types of one referenced schema. If another version of one of
+// them is registered, the text is parsed again, so that it uses the registered version.
 func (p *parser) addReference(s *Schema) error {
 	if p.conflicts(s) {
 		if err := p.addReferences(s.refs); err != nil {
@@ -49,7 +48,7 @@ func (p *parser) addReference(s *Schema) error {
 	return nil
 }
 
-// adopt counts the references of a schema as used.
+// adopt marks the references of a schema as used.
 func (p *parser) adopt(s *Schema) {
 	for _, ref := range s.refs {
 		if ref.Name != "" && p.firstUse(ref) {
@@ -58,7 +57,7 @@ func (p *parser) adopt(s *Schema) {
 	}
 }
 
-// conflicts reports whether s knows a type by a name that means another here.
+// conflicts reports whether s has a type whose name is registered with another definition.
 func (p *parser) conflicts(s *Schema) bool {
 	for _, t := range s.types {
 		known := p.byName[t.named.name.full]
@@ -69,9 +68,9 @@ func (p *parser) conflicts(s *Schema) bool {
 	return false
 }
 
-// sameDefinition reports whether two definitions of one name say the same, docs
-// and aliases apart. Other named types are compared by name only: they are
-// compared by themselves.
+// sameDefinition reports whether two definitions of one name are equal, except for docs and
+// aliases. It compares the named types that they use by name only, because these are
+// compared separately.
 func sameDefinition(a, b *node) bool {
 	if a == b {
 		return true
@@ -79,7 +78,7 @@ func sameDefinition(a, b *node) bool {
 	return shallowText(a) == shallowText(b)
 }
 
-// shallowText prints one definition in full and the types it uses by name.
+// shallowText prints one definition in full, and the types that it uses by name.
 func shallowText(n *node) string {
 	p := printer{only: n, Writer: newWriter(maxPrintedBytes)}
 	p.node(n, "")

@@ -11,7 +11,8 @@ func TestReferences(t *testing.T) {
 	t.Parallel()
 	const (
 		a       = `{"type":"record","name":"A","namespace":"n","fields":[{"name":"x","type":"int"}]}`
-		nesting = `{"type":"record","name":"Outer","fields":[{"name":"e","type":{"type":"enum","name":"Inner","symbols":["Q"]}}]}`
+		nesting = `{"type":"record","name":"Outer","fields":[{"name":"e","type":{"type":"enum","name":"Inner",` +
+			`"symbols":["Q"]}}]}`
 	)
 	tests := map[string]struct {
 		refs                      []string
@@ -27,7 +28,8 @@ func TestReferences(t *testing.T) {
 			[]string{a},
 			`{"type":"record","name":"n.B","fields":[{"name":"a","type":"A"},{"name":"b","type":"n.A"}]}`,
 			`{"type":"record","name":"B","namespace":"n","fields":[{"name":"a","type":"A"},{"name":"b","type":"A"}]}`,
-			`{"type":"record","name":"B","namespace":"n","fields":[{"name":"a","type":{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}},{"name":"b","type":"A"}]}`,
+			`{"type":"record","name":"B","namespace":"n","fields":[{"name":"a","type":{"type":"record","name":"A",` +
+				`"fields":[{"name":"x","type":"int"}]}},{"name":"b","type":"A"}]}`,
 		},
 		"of a reference": {
 			[]string{a, record("B", `{"name":"a","type":"n.A"}`)},
@@ -69,8 +71,8 @@ func TestReferences(t *testing.T) {
 			if s.Resolved() != tc.resolved {
 				t.Errorf("resolved\n got  %s\n want %s", s.Resolved(), tc.resolved)
 			}
-			// The stored text must mean the same as the one sent, and the resolved
-			// text the same as both.
+			// The stored text must have the same meaning as the original, and the resolved
+			// text the same meaning as both.
 			again, err := parseWith(t, tc.refs, s.Canonical())
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +99,7 @@ func TestReferencesThatConflict(t *testing.T) {
 	}
 	root := record("Root", `{"name":"m","type":"Middle"}`, `{"name":"i","type":"Inner"}`)
 
-	// The first version of a type that is listed is meant everywhere.
+	// The first listed version of a type is used everywhere.
 	s, err := avro.Parse(root, []avro.Reference{{Name: "Inner", Schema: v1}, {Name: "Middle", Schema: middle}})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +137,8 @@ func TestReferencesThatConflict(t *testing.T) {
 	}
 }
 
-// The same schema parsed twice is the same schema, by whatever way it comes.
+// TestReferencesThatAgree checks that equal definitions from different references do not
+// conflict.
 func TestReferencesThatAgree(t *testing.T) {
 	t.Parallel()
 	const inner = `{"type":"record","name":"Inner","fields":[{"name":"next","type":["null","Inner"]}]}`

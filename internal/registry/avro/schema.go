@@ -13,34 +13,32 @@ type Reference struct {
 	Schema *Schema // parsed with its own references
 }
 
-// Schema is a parsed and validated schema. It never changes and may be used
-// from several goroutines.
+// Schema is a parsed and validated schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	text string // as given to Parse
 	refs []Reference
 
 	root    *node
-	types   []*node             // every named type that is known, those of references first
-	foreign map[string]struct{} // full names of the types that came from references
+	types   []*node             // all named types, those of references first
+	foreign map[string]struct{} // full names of the types of references
 
 	canonical  string
 	normalized func() string
 	resolved   func() string
 }
 
-// invalid makes an error for the caller who sent a bad schema or datum. Most
-// texts are those of Java's parser, capital letter included.
+// invalid returns the error for an invalid schema or datum. Most texts are those of Java's
+// parser, including the capital letter.
 func invalid(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, format, args...)
 }
 
-// Parse reads a schema as Java's parser reads a new one, with every name and
-// default value validated. The types of the references are known to the text,
-// in the order listed; the references of references come along with them.
-// Inside the text a name may be used before its definition.
+// Parse parses a schema as Java's parser does for a new schema: it validates every name and
+// default value. The text can use the types of the references, in their order, and of their
+// references. It can use a name before its definition.
 func Parse(text string, refs []Reference) (*Schema, error) {
 	if len(text) > maxTextBytes {
-		return nil, invalid("the schema text is longer than %d bytes", maxTextBytes)
+		return nil, invalid("schema text is longer than %d bytes", maxTextBytes)
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	p := newParser()
@@ -62,23 +60,21 @@ func Parse(text string, refs []Reference) (*Schema, error) {
 	return s, nil
 }
 
-// Canonical is the text under which the schema is stored: that of Java's
-// Schema.toString, where types that came from references stand by name.
+// Canonical returns the text under which the schema is stored: that of Java's
+// Schema.toString, with types of references written by name.
 func (s *Schema) Canonical() string { return s.canonical }
 
-// Normalized is the text under which the schema is stored when the client asks
-// for normalization: the canonical text after aliases, properties and the
-// members of JSON objects have been sorted, default values brought to the form
-// of their type, and the parts of a logical type put in front.
+// Normalized returns the text under which the schema is stored if the client requests
+// normalization: the canonical text with sorted aliases, properties and members of JSON
+// objects, default values in the form of their type, and the properties of a logical type
+// first.
 func (s *Schema) Normalized() string { return s.normalized() }
 
-// Resolved is the canonical text with the types of references written out, as
-// the schema would read had it been sent in one piece.
+// Resolved returns the canonical text with the types of references written out.
 func (s *Schema) Resolved() string { return s.resolved() }
 
-// printOr prints in another form than the canonical one. Where that form would
-// be nested too deeply, as many references in a chain can cause, it is the
-// canonical text again.
+// printOr prints another form than the canonical one. It returns the canonical text if that
+// form cannot be printed, for example because a chain of references nests it too deeply.
 func (s *Schema) printOr(p printer) string {
 	text, err := s.print(p)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// typical is a schema as people write them: twenty properties, a nested object,
-// an array and a union.
+// typical is a typical schema: twenty properties, a nested object, an array and a union.
 func typical(d draft, leaf string) string {
 	return inDraft(d, `{"$id":"http://example.com/order.json","title":"Order",`+
 		obj(list(20, func(i int) string {
 			return fmt.Sprintf(`"field%d":{"type":"string","maxLength":%d,"description":"a field"}`, i, i+10)
 		})+
-			`,"customer":{"$ref":"#/definitions/customer"},"lines":{"type":"array","items":{"$ref":"#/definitions/line"}},`+
+			`,"customer":{"$ref":"#/definitions/customer"},"lines":{"type":"array",`+
+			`"items":{"$ref":"#/definitions/line"}},`+
 			`"payment":{"oneOf":[{"$ref":"#/definitions/card"},{"type":"null"}]}`,
 			`,"required":["field0","customer"],"additionalProperties":false,"definitions":{`+
 				`"customer":{"type":"object","properties":{"id":{"type":"`+leaf+
@@ -43,11 +43,12 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// A schema may be used by many at once; the race detector looks on.
+// The race detector checks here that a schema is safe for concurrent use.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	common := mustParse(t, `{"definitions":{"mail":{"type":"string","pattern":"@"}},"if":{"type":"null"},"then":true}`)
-	text := obj(`"a":{"$ref":"c.json#/definitions/mail"},"m":{"$ref":"http://json-schema.org/draft-07/schema#"},"t":{"format":"date-time"}`, "")
+	text := obj(`"a":{"$ref":"c.json#/definitions/mail"},"m":{"$ref":"http://json-schema.org/draft-07/schema#"},`+
+		`"t":{"format":"date-time"}`, "")
 	old, next := mustParse(t, text, Reference{"c.json", common}), mustParse(t, text, Reference{"c.json", common})
 	var wg sync.WaitGroup
 	for range 8 {

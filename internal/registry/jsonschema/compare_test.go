@@ -48,9 +48,9 @@ type ruleCase struct {
 	want string
 }
 
-// ruleCases has, for every change, at least two cases; a test holds that.
+// ruleCases has at least two cases for every change; a test checks that.
 var ruleCases = []ruleCase{
-	// What a schema says of itself.
+	// Annotations.
 	{`{"$id":"a"}`, `{"$id":"b"}`, "ID_CHANGED #/"},
 	{`{"type":"string","$id":"a"}`, `{"type":"string"}`, "ID_CHANGED #/"},
 	{`{"title":"a"}`, `{"title":"b"}`, "TITLE_CHANGED #/"},
@@ -222,7 +222,7 @@ var ruleCases = []ruleCase{
 	{obj(`"a":{}`, ""), obj(`"a":{}`, `,"required":["b"]`), ""},
 	{obj(`"a":{}`, `,"required":["b"]`), obj(`"a":{}`, ``), ""},
 
-	// Properties that go.
+	// Removed properties.
 	{
 		obj(`"a":{"type":"string"},"b":{}`, ""), obj(`"b":{}`, ""),
 		"PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL #/properties/a",
@@ -250,11 +250,13 @@ var ruleCases = []ruleCase{
 	},
 	{
 		obj(`"a":{"type":"string"}`, closed), obj(``, `,"additionalProperties":{"type":"string"}`),
-		"PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; ADDITIONAL_PROPERTIES_ADDED #/additionalProperties",
+		"PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; ADDITIONAL_PROPERTIES_ADDED " +
+			"#/additionalProperties",
 	},
 	{
 		obj(`"a":{"type":"string"}`, closed), obj(``, `,"additionalProperties":{"type":"null"}`),
-		"TYPE_CHANGED #/properties/a; PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; ADDITIONAL_PROPERTIES_ADDED #/additionalProperties",
+		"TYPE_CHANGED #/properties/a; PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; " +
+			"ADDITIONAL_PROPERTIES_ADDED #/additionalProperties",
 	},
 	{
 		obj(`"ax":{"type":"number"}`, `,"patternProperties":{"x":{"type":"integer"}}`),
@@ -262,7 +264,7 @@ var ruleCases = []ruleCase{
 		"TYPE_NARROWED #/properties/ax; PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/ax",
 	},
 
-	// Properties that come.
+	// Added properties.
 	{obj(``, ""), obj(`"a":{}`, ""), "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"},
 	{
 		`{"type":"object"}`, obj(`"a":true`, `,"required":["a"]`),
@@ -287,7 +289,8 @@ var ruleCases = []ruleCase{
 	},
 	{
 		obj(``, ""), obj(`"a":{"type":"null","default":null}`, closed+`,"required":["a"]`),
-		"REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a; ADDITIONAL_PROPERTIES_REMOVED #/additionalProperties",
+		"REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a; ADDITIONAL_PROPERTIES_REMOVED " +
+			"#/additionalProperties",
 	},
 	{
 		obj(``, closed), obj(`"a":{"type":"string"}`, closed),
@@ -316,22 +319,26 @@ var ruleCases = []ruleCase{
 	{
 		obj(``, closed+`,"patternProperties":{"^x":{"type":"integer"}}`),
 		obj(`"x1":{"type":"number"}`, closed+`,"patternProperties":{"^x":{"type":"integer"}}`),
-		"TYPE_EXTENDED #/properties/x1; PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/x1; OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/x1",
+		"TYPE_EXTENDED #/properties/x1; PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/x1; " +
+			"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/x1",
 	},
 	{
 		obj(``, `,"additionalProperties":{"type":"string"}`),
 		obj(`"a":{}`, `,"additionalProperties":{"type":"string"}`),
-		"PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+		"PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; " +
+			"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
 	},
 	{
 		obj(``, `,"additionalProperties":{"type":"string"}`),
 		obj(`"a":{"type":"null"}`, `,"additionalProperties":{"type":"string"}`),
-		"TYPE_CHANGED #/properties/a; PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+		"TYPE_CHANGED #/properties/a; PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; " +
+			"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
 	},
 	{
 		obj(``, `,"additionalProperties":{}`),
 		obj(`"a":{"type":"null"}`, `,"required":["a"],"additionalProperties":{}`),
-		"TYPE_CHANGED #/properties/a; PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+		"TYPE_CHANGED #/properties/a; PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; " +
+			"REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
 	},
 
 	// Additional and unevaluated properties.
@@ -402,7 +409,8 @@ var ruleCases = []ruleCase{
 	{
 		in2020(obj(``, `,"unevaluatedProperties":{"type":"string"}`)),
 		in2020(obj(`"a":{"type":"string"}`, `,"unevaluatedProperties":{"type":"string"}`)),
-		"PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+		"PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a; " +
+			"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
 	},
 
 	// Numbers of properties, dependencies.
@@ -764,8 +772,8 @@ var ruleCases = []ruleCase{
 		`{"oneOf":[{"type":"string","maxLength":1},{"type":"null"}]}`,
 		`{"oneOf":[{"type":"null"},{"maxLength":2,"type":"string"}]}`, "MAX_LENGTH_INCREASED #/oneOf/0/maxLength",
 	},
-	// The first old branch fits both new ones, the second only the first: a
-	// greedy pairing would fail, a maximum matching does not.
+	// The first old branch is compatible with both new ones, the second only with the
+	// first: a greedy pairing fails, a maximum matching does not.
 	{
 		`{"oneOf":[{"type":"integer"},{"type":"integer","maximum":5}]}`,
 		`{"oneOf":[{"type":"integer","maximum":9},{"type":"number"}]}`,

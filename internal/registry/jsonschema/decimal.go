@@ -8,16 +8,17 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// decimal is a number literal in normal form: 0.digits × 10^exponent, with no
-// zero at either end of digits; zero has no digits. Comparing normal forms is
-// exact and costs what the literal is long, whatever its exponent says.
+// decimal is a number literal in normal form: 0.digits × 10^exponent, without leading or
+// trailing zeros in digits; zero has no digits. Comparing normal forms is exact, and its
+// cost depends only on the length of the literal, not on its exponent.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int64
 }
 
-// exponentLimit is where exponents saturate: no schema means such a number.
+// exponentLimit is the largest exponent; larger ones are cut to it. No real schema contains
+// such a number.
 const exponentLimit = 1 << 40
 
 func parseDecimal(literal string) decimal {
@@ -49,7 +50,7 @@ func parseDecimal(literal string) decimal {
 	return d
 }
 
-// key is a text that two literals share exactly when they mean one number.
+// key returns a text that is equal for two literals exactly if they are the same number.
 func (d decimal) key() string {
 	if d.digits == "" {
 		return "0"
@@ -92,14 +93,14 @@ func (d decimal) compare(e decimal) int {
 	return magnitude * max(d.sign(), -1)
 }
 
-// multipleOf says whether d is a whole multiple of e. Numbers of absurd length
-// or scale count as no multiples rather than as work.
+// multipleOf reports whether d is an integer multiple of e. It returns false for numbers of
+// extreme length or scale, to bound the work.
 func (d decimal) multipleOf(e decimal) bool {
 	const maxDigits, maxShift = 1000, 2000
 	if e.digits == "" || d.digits == "" {
 		return d.digits == "" && e.digits != ""
 	}
-	// d = D × 10^m and e = E × 10^n with whole D and E.
+	// d = D × 10^m and e = E × 10^n with integers D and E.
 	shift := (d.exponent - int64(len(d.digits))) - (e.exponent - int64(len(e.digits)))
 	if len(d.digits) > maxDigits || len(e.digits) > maxDigits || shift > maxShift || shift < -maxShift {
 		return false

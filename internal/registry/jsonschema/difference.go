@@ -2,20 +2,19 @@ package jsonschema
 
 import "strings"
 
-// Difference is one thing in which a new schema differs from an old one.
+// Difference is one difference between an old and a new schema.
 type Difference struct {
-	Type       string // the name other registries give it, say MAX_LENGTH_ADDED
-	Path       string // where it is, say #/properties/age
-	Compatible bool   // whether documents of the old schema stay valid
+	Type       string // Confluent's name, for example MAX_LENGTH_ADDED
+	Path       string // for example #/properties/age
+	Compatible bool   // documents of the old schema stay valid
 }
 
-// String describes the difference for the backward direction, in which the new
-// schema reads what was written with the old one.
+// String describes the difference for the backward direction, in which the new schema reads
+// documents of the old one.
 func (d Difference) String() string { return d.Describe("new", "old") }
 
-// Describe prints the difference as clients of other registries know it. In the
-// forward direction, where the old schema was compared as the new one, call
-// Describe("old", "new").
+// Describe formats the difference as Confluent Schema Registry does. In the forward
+// direction, in which the roles of the schemas are exchanged, call Describe("old", "new").
 func (d Difference) Describe(newName, oldName string) string {
 	text := strings.NewReplacer("{path}", d.Path, "{new}", newName, "{old}",
 		oldName).Replace(changes[change(d.Type)].text)
@@ -25,8 +24,8 @@ func (d Difference) Describe(newName, oldName string) string {
 // change is the name of a type of difference.
 type change string
 
-// The sentences. Those that only compatible differences use are ours; the
-// others are the wording that clients of the commercial registry see.
+// The descriptions. Those of incompatible differences have the wording of Confluent Schema
+// Registry; those that only compatible differences use are Freshet's own.
 const (
 	keywordAdded   = "The keyword at path '{path}' in the {new} schema is not present in the {old} schema"
 	keywordRemoved = "The keyword at path '{path}' in the {old} schema is not present in the {new} schema"
@@ -67,9 +66,9 @@ type changeInfo struct {
 	text       string
 }
 
-// changes is the rule table of docs/spec/registry.md#json-compatibility in one
-// place: every type of difference, whether it is compatible, and what is said
-// of it.
+// changes is the rule table of docs/spec/registry.md#json-compatibility: every type of
+// difference, whether it is compatible, and its description. newBound and newOpenness add
+// further entries.
 var changes = map[change]changeInfo{
 	"ID_CHANGED":                         {true, valueDiffers},
 	"TITLE_CHANGED":                      {true, valueDiffers},
@@ -140,16 +139,18 @@ var changes = map[change]changeInfo{
 	"ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":   {false, addedUncovered},
 }
 
-// bound names the four changes of a limit; ceiling and floor say which of them
-// are compatible, and rest the four changes of what is not named.
+// bound has the four changes of a numeric limit.
 type bound struct{ added, removed, increased, decreased change }
 
+// openness has the four changes of a keyword for properties or items that are not named.
 type openness struct{ added, removed, extended, narrowed change }
 
+// ceiling returns the changes of an upper limit: increasing it is compatible.
 func ceiling(name string) bound {
 	return newBound(name, changeInfo{true, valueMore}, changeInfo{false, valueLess})
 }
 
+// floor returns the changes of a lower limit: decreasing it is compatible.
 func floor(name string) bound {
 	return newBound(name, changeInfo{false, valueMore}, changeInfo{true, valueLess})
 }
@@ -171,7 +172,7 @@ func newOpenness(name string) openness {
 		change(name + "_ADDED"), change(name + "_REMOVED"), change(name + "_EXTENDED"),
 		change(name + "_NARROWED"),
 	}
-	// Allowing what was forbidden removes a keyword, and the other way round.
+	// The keyword false forbids, so allowing means that the keyword was removed.
 	changes[o.added] = changeInfo{true, keywordRemoved}
 	changes[o.removed] = changeInfo{false, keywordAdded}
 	changes[o.extended] = changeInfo{true, moreElements}

@@ -7,28 +7,27 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// digest is what is known of a value without looking inside it again. Two
-// values of one process are taken as equal when their 64-bit hashes are. The
-// seed is random and never leaves the process, so nobody can aim at a
-// collision, and by chance a union of a thousand branches meets one once in
-// 10^13 tries. Members count without their order, numbers by value. Equal parts
-// of two schemas need no comparison then; see BenchmarkCompare.
+// digest is the hash of a value. Two values in one process are considered equal if their
+// 64-bit hashes are. The seed is random and never leaves the process, so an attacker cannot
+// construct a collision; the probability of a random collision in a union of a thousand
+// branches is 10^-13. The order of members does not matter, and numbers are compared by
+// value. Equal parts of two schemas need no comparison; see BenchmarkCompare.
 type digest struct {
 	hash uint64
 	refs bool // a reference keyword occurs in the value or below
 }
 
-// digests holds the digests of the arrays and objects of a document.
+// digests has the digests of the arrays and objects of a document.
 type digests map[*jsontree.List]digest
 
-// newDigests looks at every part of a value, whose depth is bounded.
+// newDigests computes the digests of all parts of a value. Its depth is bounded.
 func newDigests(root *jsontree.Value) digests {
 	d := digests{}
 	d.add(root)
 	return d
 }
 
-// add digests a value and all that is inside it.
+// add computes the digests of a value and of its parts.
 func (sums digests) add(v *jsontree.Value) digest {
 	if v.List == nil {
 		return sums.of(v)
@@ -41,7 +40,7 @@ func (sums digests) add(v *jsontree.Value) digest {
 	}
 	for name, member := range v.Members() {
 		inner := sums.add(member)
-		// A sum, so that the order of members does not matter.
+		// Addition makes the hash independent of the order of members.
 		sum.hash += mix(hashText('k', name), inner.hash)
 		sum.refs = sum.refs || inner.refs || isReferenceKeyword(name)
 	}
@@ -62,7 +61,7 @@ func (sums digests) of(v *jsontree.Value) digest {
 	return digest{hash: hashText('l', emit(v))} // null, true or false
 }
 
-// repeats says whether two elements of an array are equal.
+// repeats reports whether two elements of an array are equal.
 func (sums digests) repeats(list *jsontree.Value) bool {
 	seen := make(map[uint64]bool, list.Len())
 	for _, item := range list.Elements() {

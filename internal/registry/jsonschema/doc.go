@@ -2,19 +2,18 @@
 // and 2020-12 for the schema registry, prints their canonical text and
 // compares two of them for compatibility.
 //
-// It owns the whole of JSON Schema: reading the text (json.go), finding what
-// a $ref means (resolve.go), the facet model that compatibility is defined on
-// (model.go, extract.go), the rules of docs/spec/registry.md#json-compatibility
-// and the solver that applies them to graphs with cycles (rules*.go, solve.go,
-// report.go). It does not judge documents by a schema. It never opens a file or
-// a socket: what is not in the schema, not a registered reference and not one
-// of the published metaschemas does not exist.
+// It owns all of JSON Schema: parsing the text (json.go), resolving $ref (resolve.go), the
+// facet model on which compatibility is defined (model.go, extract.go), the rules of
+// docs/spec/registry.md#json-compatibility, and the solver that applies them to graphs with
+// cycles (rules*.go, solve.go, report.go). It does not validate documents. It never opens a
+// file or a socket: a $ref must lead to the schema itself, a registered reference or a
+// published metaschema.
 //
-// It does not know subjects, versions, levels or HTTP: that is package
-// schemas, which resolves references and asks Parse and Compare. The other two
-// formats live next door in packages avro and protobuf.
+// It contains nothing about subjects, versions, levels or HTTP: package schemas does, which
+// resolves references and calls Parse and Compare. Packages avro and protobuf implement the
+// other two languages.
 //
-// Everything here is bounded: nesting by maxDepth, text by maxText, a
-// comparison by maxPairs and compareTime. Schemas are immutable after Parse and
-// safe for concurrent use.
+// All work is bounded: nesting by maxDepth, text by maxText, the model by maxNodes, a
+// comparison by maxPairs and maxWork. Schemas are immutable after Parse and safe for
+// concurrent use.
 package jsonschema

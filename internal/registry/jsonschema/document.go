@@ -8,32 +8,32 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// document is one parsed text with everything that can be named in it.
+// document is one parsed text with the names that references can use.
 type document struct {
 	root  *jsontree.Value
 	sums  digests
 	draft draft
-	base  string // the root's own name, or ""
+	base  string // the $id of the root without its fragment, or ""
 	refs  []Reference
 
 	names
-	links   []link // every reference in a place where schemas are
+	links   []link // every reference keyword in a schema
 	targets map[linkKey]site
 	regexps map[string]*pattern
-	spent   func(began time.Time) error // reports time as steps
+	spent   func(began time.Time) error // reports elapsed time as steps
 }
 
-// site is a schema in its surroundings: the base is the name that relative
-// references in it are resolved against, before its own $id.
+// site is a schema with its context. base is the base URI of the surrounding schema, before
+// the schema's own $id is applied.
 type site struct {
 	doc   *document
 	value *jsontree.Value
 	base  string
-	meta  string // the address of a published metaschema, instead of all above
+	meta  string // the URI of a published metaschema; the other fields are then empty
 }
 
-// link is a reference keyword where it stands, and linkKey all that its meaning
-// depends on within one document.
+// link is a reference keyword with its location. linkKey has everything that determines the
+// target of a link within one document.
 type (
 	link struct {
 		from site
@@ -42,7 +42,7 @@ type (
 	linkKey struct{ base, ref string }
 )
 
-// place says how the values under a keyword relate to schemas.
+// place is the kind of value that a keyword has.
 type place uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	schemaMap         // an object whose members are schemas
 	oneOrList         // items: a schema or an array of them
 	mapOrNames        // dependencies: schemas or arrays of names
-	plainValues       // enum, const, default, examples: nothing in there is a schema
+	plainValues       // enum, const, default, examples: values, not schemas
 )
 
 var places = map[string]place{
@@ -118,11 +118,11 @@ func newDocument(root *jsontree.Value, sums digests, refs []Reference, spend fun
 	return d, nil
 }
 
-// names are what schemas are called. Tentative names are those of what
-// only looks like a schema, under unknown keywords; they yield to real ones.
+// names are the names of schemas. Tentative names are those of objects under unknown
+// keywords, which may be schemas; names of real schemas take precedence.
 type names struct {
-	ids     map[string]site // absolute names, and names as written
-	anchors map[string]site // absolute name + "#" + anchor
+	ids     map[string]site // absolute URIs, and URIs as written
+	anchors map[string]site // absolute URI + "#" + anchor
 }
 
 func addName(to map[string]site, name string, s site) {
@@ -131,9 +131,9 @@ func addName(to map[string]site, name string, s site) {
 	}
 }
 
-// scan walks the whole text. It records names wherever they stand, since a
-// pointer may lead anywhere, but links and patterns only where schemas are.
-// The depth of the text is bounded, so recursion is too.
+// scan walks through the whole text. It records names everywhere, because a JSON pointer can
+// lead anywhere, but links and patterns only in schemas. The depth of the text is bounded,
+// so the recursion is too.
 func (d *document) scan(v *jsontree.Value, base string, as place, tentative *names) error {
 	switch {
 	case as == plainValues:
@@ -182,7 +182,7 @@ func (d *document) scan(v *jsontree.Value, base string, as place, tentative *nam
 	return nil
 }
 
-// add records what the object at s is called.
+// add records the names of the object at s.
 func (n *names) add(s site) {
 	inner := s.inner()
 	if id, ok := s.ownID(); ok && s.value != s.doc.root {
@@ -238,12 +238,12 @@ func (d *document) addPattern(text string) error {
 		return err
 	}
 	d.regexps[text] = p
-	// What a pattern costs is not to be seen in its text.
+	// The cost of a pattern does not follow from its length, so its time is reported.
 	return d.spent(began)
 }
 
-// pattern returns the compiled form of an expression that occurs in d, or nil
-// if it stands where no schema was expected and does not compile.
+// pattern returns the compiled form of an expression in d. It is nil for an expression
+// outside of schemas that does not compile.
 func (d *document) pattern(text string) *pattern {
 	if p, ok := d.regexps[text]; ok {
 		return p
@@ -255,7 +255,7 @@ func (d *document) pattern(text string) *pattern {
 	return p
 }
 
-// inner is the base inside the schema at s: its own $id resolved against s.base.
+// inner returns the base URI inside the schema at s: its own $id resolved against s.base.
 func (s site) inner() string {
 	if s.value == s.doc.root {
 		return s.doc.base
@@ -271,8 +271,8 @@ func (s site) inner() string {
 	return join(s.base, name)
 }
 
-// ownID returns the $id of the schema at s. Before 2019-09 one beside a $ref
-// means nothing, like everything else there.
+// ownID returns the $id of the schema at s. Before 2019-09 a $ref makes all other keywords
+// of its schema void, including $id.
 func (s site) ownID() (string, bool) {
 	if !s.doc.draft.modern() && s.value.Get("$ref") != nil {
 		return "", false
@@ -280,8 +280,8 @@ func (s site) ownID() (string, bool) {
 	return s.value.GetText(s.doc.draft.idKeyword())
 }
 
-// checkLinks resolves every reference once and keeps the answer, so that a
-// schema which parses can be walked without meeting a dangling one.
+// checkLinks resolves every reference once and caches the result, so that a parsed schema
+// has no dangling references.
 func (d *document) checkLinks() error {
 	for _, l := range d.links {
 		key := linkKey{l.from.inner(), l.ref}
@@ -294,7 +294,7 @@ func (d *document) checkLinks() error {
 			return err
 		}
 		d.targets[key] = target
-		if err := d.spent(began); err != nil { // every reference may have been asked
+		if err := d.spent(began); err != nil { // a lookup may have searched all references
 			return err
 		}
 	}
@@ -302,7 +302,7 @@ func (d *document) checkLinks() error {
 	return nil
 }
 
-// unresolved is the error of a reference that leads nowhere.
+// unresolved returns the error of a reference without a target.
 func unresolved(ref, why string) error {
 	return fmt.Errorf("unresolved reference %q: %s", clip(ref, 300), why)
 }

@@ -28,7 +28,7 @@ const (
 
 var draftInfo = [...]struct {
 	name    string
-	mark    string // what a $schema of this draft has in it
+	mark    string // the part of the $schema URI that identifies the draft
 	url     string
 	library *metaschema.Draft
 }{
@@ -47,10 +47,10 @@ var draftInfo = [...]struct {
 
 func (d draft) String() string { return draftInfo[d].name }
 
-// modern says whether d belongs to the drafts in which $ref has neighbours.
+// modern reports whether d is a draft in which other keywords next to $ref have an effect.
 func (d draft) modern() bool { return d >= draft2019 }
 
-// idKeyword is the keyword that names a schema.
+// idKeyword returns the keyword that identifies a schema.
 func (d draft) idKeyword() string {
 	if d == draft4 {
 		return "id"
@@ -58,8 +58,8 @@ func (d draft) idKeyword() string {
 	return "$id"
 }
 
-// draftOf reads $schema. A document that names no draft, or none we know, is
-// draft-07: that is what other registries take it for.
+// draftOf returns the draft of $schema. As in Confluent Schema Registry, the default is
+// draft-07, also for an unknown draft.
 func draftOf(root *jsontree.Value) draft {
 	url, _ := root.GetText("$schema")
 	if host, ok := strings.CutPrefix(trimScheme(url), "json-schema.org"); ok {
@@ -72,7 +72,7 @@ func draftOf(root *jsontree.Value) draft {
 	return draft7
 }
 
-// vocabularies are the parts that the modern metaschemas consist of.
+// vocabularies are the parts of the modern metaschemas.
 var vocabularies = map[draft][]string{
 	draft2019: {"core", "applicator", "validation", "meta-data", "format", "content"},
 	draft2020: {
@@ -81,8 +81,8 @@ var vocabularies = map[draft][]string{
 	},
 }
 
-// metaschemaURL returns the canonical address if uri, without its fragment, is
-// that of a published metaschema, whether spelt with http or https.
+// metaschemaURL returns the canonical URI of a published metaschema, if uri, without its
+// fragment, is one with http or https.
 func metaschemaURL(uri string) (string, bool) {
 	for d, info := range draftInfo {
 		if trimScheme(uri) == trimScheme(info.url) {
@@ -103,7 +103,7 @@ func trimScheme(url string) string {
 	return strings.TrimPrefix(url, "https://")
 }
 
-// metaschemas holds the compiled metaschema of each draft, made on first use.
+// metaschemas has the compiled metaschema of each draft, compiled on first use.
 var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, error)) {
 	for d := range compiled {
 		compiled[d] = sync.OnceValues(func() (*metaschema.Schema, error) {
@@ -112,7 +112,7 @@ var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, e
 			c.UseLoader(refusal{})
 			c.UseRegexpEngine(lenientRegexp)
 			for _, name := range []string{"uri", "uri-reference"} {
-				// Whether an address can be understood is for resolve.go to say.
+				// resolve.go checks URIs.
 				c.RegisterFormat(&metaschema.Format{Name: name, Validate: func(any) error { return nil }})
 			}
 			return c.Compile(draftInfo[d].url)
@@ -121,42 +121,42 @@ var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, e
 	return compiled
 }()
 
-// refusal is the loader that loads nothing. The library has its metaschemas
-// built in and never needs it for them.
+// refusal is a loader that loads nothing. The library has the metaschemas built in and does
+// not load them.
 type refusal struct{}
 
 func (refusal) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%q is not a registered reference", url)
 }
 
-// lenientRegexp compiles the patterns that metaschemas themselves hold. Patterns
-// of users, which meet it as "format": "regex", are checked by compilePattern.
+// lenientRegexp compiles the patterns of the metaschemas. The library also calls it for
+// users' patterns ("format": "regex"), but compilePattern checks those.
 func lenientRegexp(pattern string) (metaschema.Regexp, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return regexp.MustCompile(""), nil //nolint:nilerr // a pattern of ours that Go cannot compile restricts nothing
+		return regexp.MustCompile(""), nil //nolint:nilerr // a pattern that Go cannot compile matches everything
 	}
 	return re, nil
 }
 
-// maxMetaWork bounds the objects under the modern metaschemas, of which deep ones
-// count for more: dynamic references make the library climb the whole nesting at
-// each, and it cannot be stopped once it has begun.
+// maxMetaWork bounds the number of objects that are validated with a modern metaschema. Deep
+// objects count more: for dynamic references the library searches all enclosing levels of
+// each object, and it cannot be interrupted.
 const (
 	maxMetaWork  = 100_000
-	metaWorkStep = 64 // levels that cost as much as an object
+	metaWorkStep = 64 // levels of nesting that count as one object
 )
 
-// checkMetaschema says whether root is a valid schema of draft d.
+// checkMetaschema returns an error if root is not a valid schema of draft d.
 func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 	if d.modern() && metaWork(root, 1) > maxMetaWork {
-		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those at level %d count twice, and so "+
-			"on; make the schema smaller, or of draft-07",
+		return fmt.Errorf("%w: it has more than %d subschemas of %s, of which those below level %d count twice, and "+
+			"so on; make the schema smaller, or use draft-07",
 			ErrTooComplex, maxMetaWork, d, metaWorkStep)
 	}
 	meta, err := metaschemas[d]()
 	if err != nil {
-		return fmt.Errorf("compile the metaschema of %s: %w", d, err)
+		return fmt.Errorf("compiling the metaschema of %s: %w", d, err)
 	}
 	err = meta.Validate(sums.plainSchema(root, oneSchema))
 	var invalid *metaschema.ValidationError
@@ -166,10 +166,9 @@ func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 	return err
 }
 
-// plainSchema is plain for a schema, with what other registries' parsers take
-// and the metaschemas do not left out: an enum that is empty or repeats itself,
-// which the text of the drafts only advises against, and the empty required of
-// draft 4 that generators like to write.
+// plainSchema is plain for a schema. It omits what Confluent Schema Registry accepts and the
+// metaschemas reject: an enum that is empty or has duplicates, which the drafts only advise
+// against, and the empty required of draft 4 that generators write.
 func (sums digests) plainSchema(v *jsontree.Value, as place) any {
 	switch {
 	case as == noSchema || as == plainValues:
@@ -213,7 +212,7 @@ func metaWork(v *jsontree.Value, depth int) int {
 
 var english = message.NewPrinter(language.English)
 
-// explainLibrary names the first few places where the library found fault.
+// explainLibrary lists the first errors of the library with their positions.
 func explainLibrary(err *metaschema.ValidationError) string {
 	const most = 3
 	var found []string
@@ -237,7 +236,7 @@ func explainLibrary(err *metaschema.ValidationError) string {
 	return strings.Join(found, "; ")
 }
 
-// pointer prints tokens as a JSON pointer written as a URI fragment.
+// pointer formats tokens as a JSON pointer in a URI fragment.
 func pointer(tokens []string) string {
 	if len(tokens) == 0 {
 		return "#"
@@ -252,7 +251,7 @@ func pointer(tokens []string) string {
 	return clip(b.String(), 300)
 }
 
-// clip shortens s to about n bytes without cutting a character in two.
+// clip shortens s to about n bytes without splitting a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -8,11 +8,11 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// maxNodes bounds the model of one schema with all that it references.
+// maxNodes bounds the number of nodes of one schema with its references.
 const maxNodes = 4 << 20
 
-// builder turns schemas into nodes. It works off a queue, not by recursion:
-// references make the graph as deep as anyone likes.
+// builder converts schemas to nodes. It uses a queue instead of recursion, because
+// references can make the graph arbitrarily deep.
 type builder struct {
 	nodes map[*jsontree.Value]*node
 	metas map[string]*node
@@ -25,7 +25,7 @@ type work struct {
 	from site
 }
 
-// buildModel makes the model of a document whose references all resolve.
+// buildModel builds the model of a document whose references are all resolved.
 func buildModel(doc *document) (*node, error) {
 	b := &builder{nodes: map[*jsontree.Value]*node{}, metas: map[string]*node{}}
 	root := b.at(site{doc: doc, value: doc.root})
@@ -53,7 +53,7 @@ func buildModel(doc *document) (*node, error) {
 	return root, nil
 }
 
-// at returns the node of the schema at s, which may still have to be filled.
+// at returns the node of the schema at s. A new node is queued to be filled.
 func (b *builder) at(s site) *node {
 	if s.meta != "" {
 		n, ok := b.metas[s.meta]
@@ -72,8 +72,8 @@ func (b *builder) at(s site) *node {
 	return n
 }
 
-// followRefs finds where each chain of references ends; checkLoops has made
-// sure that it does.
+// followRefs determines the end of each chain of references. checkLoops has checked that
+// each chain ends.
 func (b *builder) followRefs() {
 	for _, n := range b.refs {
 		first := n.ref
@@ -98,10 +98,9 @@ func (b *builder) followRefs() {
 	}
 }
 
-// facets is a schema object being taken apart: each extractor takes the
-// keywords it understands, in the order of docs/spec/registry.md#json-model,
-// and the families of keywords that a type has not used up become facets of
-// their own.
+// facets converts one schema object. Each extractor handles its keywords, in the order of
+// docs/spec/registry.md#json-model. The keyword families that no type has used become
+// separate facets.
 type facets struct {
 	b     *builder
 	from  site
@@ -141,7 +140,7 @@ func (b *builder) fill(n *node, s site) error {
 	if err := f.references(); err != nil {
 		return err
 	}
-	// Before 2019-09 a $ref stands alone, whatever is written beside it.
+	// Before 2019-09 the other keywords next to a $ref have no effect.
 	if len(f.found) == 0 || s.doc.draft.modern() {
 		f.combinations()
 		f.types()
@@ -197,7 +196,7 @@ func (f *facets) references() error {
 	return nil
 }
 
-// combinations takes enum, allOf, anyOf, oneOf, not and const.
+// combinations handles enum, allOf, anyOf, oneOf, not and const.
 func (f *facets) combinations() {
 	if e := f.v.Get("enum"); e != nil && e.Kind == jsontree.Array {
 		values := make([]*hashed, 0, e.Len())
@@ -230,7 +229,7 @@ func (f *facets) combinations() {
 	}
 }
 
-// types takes type, and with it the keywords of the families it names.
+// types handles type and the keywords of the families of these types.
 func (f *facets) types() {
 	t := f.v.Get("type")
 	switch {
@@ -267,8 +266,8 @@ func (f *facets) typed(name string) {
 	}
 }
 
-// untyped makes facets of the keyword families that are still there, also when
-// the schema has a type: {"type": "string", "minimum": 1} speaks of both.
+// untyped adds facets for the remaining keyword families, also if the schema has a type:
+// {"type": "string", "minimum": 1} has a string and a number facet.
 func (f *facets) untyped() {
 	for _, fam := range []family{arrayFamily, objectFamily, numberFamily, stringFamily} {
 		if !f.used[fam] && f.has(fam) {

@@ -9,8 +9,8 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// show prints a model, so that tables can say what facets a schema has. A node
-// that contains itself is cut with "...".
+// show prints a model, so that tables can contain the expected facets of a schema. A node
+// that contains itself is abbreviated as "...".
 func show(n *node) string { return (&printer{}).node(n) }
 
 type printer struct{ above []*node }
@@ -146,7 +146,7 @@ func TestModel(t *testing.T) {
 		{d7, `{"not":true}`, "not(empty)"},
 		{d7, `{"not":false}`, "not(false)"},
 
-		// A type with its own family, and with another's.
+		// A type with keywords of its own family and of another.
 		{d7, `{"type":"string","minLength":1,"pattern":"a"}`, "string min=1 pattern=a"},
 		{d7, `{"type":"integer","minimum":1,"multipleOf":2}`, "integer min=1 mult=2"},
 		{d7, `{"type":"string","minimum":1}`, "allOf(string,number min=1)"},
@@ -193,7 +193,8 @@ func TestModel(t *testing.T) {
 		// Objects and arrays.
 		{
 			d7,
-			`{"type":"object","properties":{"b":{},"a":false},"required":["a"],"patternProperties":{"^x":{"type":"null"}},"additionalProperties":{"type":"string"}}`,
+			`{"type":"object","properties":{"b":{},"a":false},"required":["a"],"patternProperties":{"^x":{"type":` +
+				`"null"}},"additionalProperties":{"type":"string"}}`,
 			"object{a!:false,b:empty,/^x/:null,more:string}",
 		},
 		{d7, `{"additionalProperties":false,"minProperties":1}`, "object{more:false} min=1"},

@@ -2,7 +2,7 @@ package jsonschema
 
 import "freshet/internal/registry/jsontree"
 
-// family is a group of keywords that speak of one type of document.
+// family is a set of keywords that apply to one type of value.
 type family uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 type keywordSpan struct {
 	name        string
 	first, last draft
-	// filled means that an empty object does not count: the parser of the
-	// modern drafts keeps such a keyword as an empty map and forgets it.
+	// filled means that an empty object does not count: Confluent's parser for the modern
+	// drafts does not distinguish it from a missing keyword.
 	filled bool
 }
 
@@ -62,7 +62,7 @@ var families = [...][]keywordSpan{
 	},
 }
 
-// has says whether the schema uses a keyword of the family.
+// has reports whether the schema uses a keyword of the family.
 func (f *facets) has(fam family) bool {
 	d := f.from.doc.draft
 	for _, span := range families[fam] {
@@ -134,7 +134,7 @@ func (f *facets) numberBody() *numberBody {
 	return body
 }
 
-// members visits the members of an object-valued keyword.
+// members calls visit for each member of a keyword whose value is an object.
 func (f *facets) members(keyword string, visit func(name string, v *jsontree.Value)) {
 	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.Object {
 		for name, member := range v.Members() {
@@ -211,8 +211,8 @@ func (f *facets) arrayBody() *arrayBody {
 			body.all = f.child(items)
 		}
 	case items != nil && (items.IsBool() || len(body.tuple) > 0):
-		// In 2020-12 items is what additionalItems was, if there is a prefix; and
-		// a boolean says nothing of the items but whether there may be any.
+		// In 2020-12 items has the role of additionalItems if prefixItems exists; a
+		// boolean only allows or forbids items.
 		body.additional = f.rest("items")
 	case items != nil && items.Kind == jsontree.Object:
 		body.all = f.child(items)
@@ -230,10 +230,11 @@ func (f *facets) arrayBody() *arrayBody {
 	return body
 }
 
-// one is what contains asks for when minContains does not say.
+// one is the default of minContains.
 var one = &jsontree.Value{Kind: jsontree.Number, Text: "1"}
 
-// rest reads a keyword that is a boolean or a schema for whatever is not named.
+// rest reads a keyword whose value is a boolean or a schema for properties or items that are
+// not named.
 func (f *facets) rest(keyword string) rest {
 	v := f.v.Get(keyword)
 	switch {

@@ -14,10 +14,16 @@ import (
 var fuzzSeeds = []string{
 	`true`, `false`, `{}`, `{"type":"string","minLength":1}`, `{"$ref":"#"}`, `{"not":{"$ref":"#"}}`,
 	`{"type":["string","null"],"enum":["a",null],"default":"a"}`,
-	`{"type":"object","properties":{"a":{"$ref":"#/definitions/a"},"b":{"type":"integer","maximum":1e400}},"required":["a"],"patternProperties":{"^x(?=y)":false},"additionalProperties":{"oneOf":[{"type":"null"},{"$ref":"#"}]},"definitions":{"a":{"$id":"http://e/a","allOf":[{"$ref":"#/definitions/a"}]}}}`,
-	`{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://e/r","items":[{"maximum":1,"exclusiveMaximum":true}],"additionalItems":false,"dependencies":{"a":["b"],"c":{}}}`,
-	`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"items":{"$recursiveRef":"#"},"dependentRequired":{"a":["b"]},"unevaluatedItems":false}`,
-	`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"r","$dynamicAnchor":"n","prefixItems":[{"$dynamicRef":"#n"}],"items":{"$anchor":"x"},"contains":{"$ref":"#x"},"minContains":2,"$defs":{"a":{"if":{},"then":false}}}`,
+	`{"type":"object","properties":{"a":{"$ref":"#/definitions/a"},"b":{"type":"integer","maximum":1e400}},` +
+		`"required":["a"],"patternProperties":{"^x(?=y)":false},"additionalProperties":{"oneOf":[{"type":"null"},` +
+		`{"$ref":"#"}]},"definitions":{"a":{"$id":"http://e/a","allOf":[{"$ref":"#/definitions/a"}]}}}`,
+	`{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://e/r","items":[{"maximum":1,` +
+		`"exclusiveMaximum":true}],"additionalItems":false,"dependencies":{"a":["b"],"c":{}}}`,
+	`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"items":{"$recursiveRef":"#"},` +
+		`"dependentRequired":{"a":["b"]},"unevaluatedItems":false}`,
+	`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"r","$dynamicAnchor":"n",` +
+		`"prefixItems":[{"$dynamicRef":"#n"}],"items":{"$anchor":"x"},"contains":{"$ref":"#x"},"minContains":2,` +
+		`"$defs":{"a":{"if":{},"then":false}}}`,
 	"{\"title\":\"\\ud800\\u0000\xff\"}", `{"a":1,"a":2}`, `{"pattern":"(a+)+$"}`, `[[[[`, `{"type":`,
 }
 
@@ -29,7 +35,7 @@ func FuzzParse(f *testing.F) {
 		s, err := Parse(text, nil, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) || err.Error() == "" {
-				t.Fatalf("an error of no kind: %v", err)
+				t.Fatalf("error without a kind: %v", err)
 			}
 			return
 		}
@@ -66,15 +72,15 @@ func FuzzCompare(f *testing.F) {
 		for _, d := range differences {
 			if info, known := changes[change(d.Type)]; !known || info.compatible != d.Compatible ||
 				!strings.HasPrefix(d.Path, "#/") {
-				t.Fatalf("a strange difference: %+v", d)
+				t.Fatalf("invalid difference: %+v", d)
 			}
 		}
 	})
 }
 
-// A schema whose every part stands in definitions means what it meant before,
-// so it must compare as before. Written out, equal parts are skipped without
-// comparing; behind references they are not, so this also holds the shortcut.
+// TestReferencesAreTransparent moves every part of a schema into definitions, which must
+// not change the results. Equal inline parts are skipped without a comparison and equal
+// parts behind references are not, so the test also checks that shortcut.
 func TestReferencesAreTransparent(t *testing.T) {
 	t.Parallel()
 	rounds := 1000
@@ -89,15 +95,15 @@ func TestReferencesAreTransparent(t *testing.T) {
 		inline := mustCompare(t, mustParse(t, oldText), mustParse(t, newText))
 		behind := mustCompare(t, mustParse(t, refer(t, oldText)), mustParse(t, refer(t, newText)))
 		if a, b := bad(inline), bad(behind); !slices.Equal(a, b) {
-			t.Fatalf("old %s\nnew %s\nwritten out %v\nreferred to %v", oldText, newText, a, b)
+			t.Fatalf("old %s\nnew %s\ninline %v\nby reference %v", oldText, newText, a, b)
 		}
 		verdicts[len(bad(inline)) == 0]++
 		if d := mustCompare(t, mustParse(t, refer(t, oldText)), mustParse(t, oldText)); len(bad(d)) > 0 {
-			t.Fatalf("%s and its referring form differ: %v", oldText, d)
+			t.Fatalf("%s and its form with references differ: %v", oldText, d)
 		}
 	}
 	if verdicts[true] < rounds/10 || verdicts[false] < rounds/10 {
-		t.Errorf("the generator is lopsided: %v", verdicts)
+		t.Errorf("the generator produces too few of one result: %v", verdicts)
 	}
 }
 
@@ -111,7 +117,7 @@ func bad(differences []Difference) []string {
 	return found
 }
 
-// mutate changes a number or a word of a schema here and there.
+// mutate changes random numbers and words of a schema.
 func mutate(g *generator, text string) string {
 	for range 1 + g.IntN(2) {
 		swaps := [][2]string{
@@ -137,7 +143,7 @@ func mutate(g *generator, text string) string {
 	return text
 }
 
-// refer moves every schema inside a schema into definitions.
+// refer moves every subschema into definitions.
 func refer(t *testing.T, text string) string {
 	t.Helper()
 	root, err := parseValue(text)
@@ -164,7 +170,7 @@ func refer(t *testing.T, text string) string {
 		if v == root {
 			return inside
 		}
-		// equal schemas, one definition: duplicates in a union stay duplicates
+		// Equal schemas share one definition, so that duplicates in a union stay duplicates.
 		name := fmt.Sprintf("d%x", sums.of(v).hash)
 		definitions[name] = inside
 		return `{"$ref":"#/definitions/` + name + `"}`

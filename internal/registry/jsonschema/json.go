@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// maxText bounds a schema; the registry's surface stops at 5 MiB long
-	// before.
+	// maxText limits a schema text in bytes. The registry's HTTP API allows 5 MiB.
 	maxText = 16 << 20
-	// maxDepth bounds nesting of objects and arrays. It is Jackson's limit, so
-	// that nothing which other registries store is refused here, and it keeps
-	// every recursion over a value shallow.
+	// maxDepth limits the nesting of objects and arrays. It is Jackson's limit, so every
+	// schema in a Confluent Schema Registry is accepted, and it bounds the recursion over
+	// values.
 	maxDepth = 1000
 )
 
-// limits lets one level more pass than maxDepth says: what is innermost may
-// always have been an empty object.
+// limits allows one level more than maxDepth, because the innermost level may be an empty
+// object.
 var limits = jsontree.Limits{Depth: maxDepth + 1}
 
-// parseValue reads exactly one JSON value.
+// parseValue parses exactly one JSON value.
 func parseValue(text string) (*jsontree.Value, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	v, rest, err := jsontree.Read(text, limits)
@@ -40,7 +39,7 @@ func parseValue(text string) (*jsontree.Value, error) {
 	return v, nil
 }
 
-// syntaxTexts are the problems that need no more words.
+// syntaxTexts has the error texts of problems without parameters.
 var syntaxTexts = map[jsontree.Problem]string{
 	jsontree.NoMemberName:       "expected a member name in double quotes",
 	jsontree.NoColon:            "expected ':' after a member name",
@@ -54,7 +53,7 @@ var syntaxTexts = map[jsontree.Problem]string{
 	jsontree.ShortUnicodeEscape: "incomplete \\u escape",
 }
 
-// syntaxError puts a failure to read JSON into words, with its place.
+// syntaxError converts a JSON syntax error to an error text with its position.
 func syntaxError(err error) error {
 	var e *jsontree.SyntaxError
 	if !errors.As(err, &e) {
@@ -80,8 +79,8 @@ func syntaxError(err error) error {
 	return fmt.Errorf("%s at line %d, column %d", text, e.Line, e.Column)
 }
 
-// emit prints v compactly: members in document order, numbers as written, and
-// of all characters only those escaped that JSON requires (never <, > or &).
+// emit prints v compactly: members in their order, numbers as written, and only the
+// characters escaped that JSON requires (not <, > or &).
 func emit(v *jsontree.Value) string {
 	w := jsontree.Writer{Limit: math.MaxInt}
 	w.Value(v, false)

@@ -71,44 +71,50 @@ func manyMembers(n int) string {
 func TestInvalidText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
-		"nothing":              {"", "empty schema"},
-		"space":                {" \n", "empty schema"},
-		"a number":             {"5", "object or a boolean"},
-		"a string":             {`"string"`, "object or a boolean"},
-		"null":                 {"null", "object or a boolean"},
-		"an array":             {"[{}]", "object or a boolean"},
-		"trailing text":        {"{} x", "after the JSON value at line 1, column 4"},
-		"two values":           {"{}{}", "after the JSON value"},
-		"trailing comma":       {`{"type":"string",}`, "member name"},
-		"missing comma":        {`{"a":1 "b":2}`, "expected ','"},
-		"missing colon":        {`{"a" 1}`, "expected ':'"},
-		"unclosed":             {"{\n\"a\": 1", "line 2, column 7"},
-		"unclosed string":      {`{"a`, "not closed"},
-		"single quotes":        {`{'a':1}`, "member name"},
-		"comment":              {`{/**/}`, "member name"},
-		"NaN":                  {`{"default":NaN}`, `unexpected word "NaN" at line 1, column 12`},
-		"Infinity":             {`{"default":-Infinity}`, "invalid number"},
-		"leading zero":         {`{"default":01}`, "leading zero"},
-		"leading plus":         {`{"default":+1}`, "unexpected character '+'"},
-		"bare point":           {`{"default":1.}`, "decimal point"},
-		"bare exponent":        {`{"default":1e}`, "exponent"},
-		"bad escape":           {`{"title":"\x"}`, "unknown escape"},
-		"bad unicode":          {`{"title":"\u00g0"}`, "invalid \\u escape"},
-		"short unicode":        {`{"title":"\u00`, "incomplete \\u escape"},
-		"control character":    {"{\"title\":\"a\nb\"}", "control character"},
-		"too deep":             {strings.Repeat(`{"not":`, 1200) + "{}" + strings.Repeat("}", 1200), "nested deeper than 1000"},
-		"only brackets":        {strings.Repeat("[", 1<<20), "nested deeper than 1000"},
-		"an unknown type":      {`{"type":"strin"}`, "not a valid draft-07 JSON Schema: at '#/type'"},
-		"a bad property":       {`{"properties":{"a/b":{"minLength":-1}}}`, "at '#/properties/a~1b/minLength'"},
-		"a schema as text":     {`{"properties":{"a":"string"}}`, "at '#/properties/a'"},
-		"a bad pattern":        {`{"pattern":"("}`, "invalid regular expression"},
-		"a bad pattern name":   {inDraft(draft2020, `{"patternProperties":{"[":{}}}`), "invalid regular expression"},
-		"draft-03 required":    {`{"properties":{"a":{"required":true}}}`, "at '#/properties/a/required'"},
-		"multiple of zero":     {`{"multipleOf":0}`, "at '#/multipleOf'"},
-		"a long pattern":       {`{"pattern":"` + strings.Repeat("a", maxPattern+1) + `"}`, "longer than"},
-		"only itself":          {`{"$ref":"#"}`, "leads back to itself"},
-		"itself and a type":    {inDraft(draft2020, `{"$ref":"#","type":"string"}`), "leads back to itself"},
-		"one and the other":    {`{"$ref":"#/definitions/a","definitions":{"a":{"$ref":"#/definitions/b"},"b":{"$ref":"#/definitions/a"}}}`, "leads back to itself"},
+		"nothing":           {"", "empty schema"},
+		"space":             {" \n", "empty schema"},
+		"a number":          {"5", "object or a boolean"},
+		"a string":          {`"string"`, "object or a boolean"},
+		"null":              {"null", "object or a boolean"},
+		"an array":          {"[{}]", "object or a boolean"},
+		"trailing text":     {"{} x", "after the JSON value at line 1, column 4"},
+		"two values":        {"{}{}", "after the JSON value"},
+		"trailing comma":    {`{"type":"string",}`, "member name"},
+		"missing comma":     {`{"a":1 "b":2}`, "expected ','"},
+		"missing colon":     {`{"a" 1}`, "expected ':'"},
+		"unclosed":          {"{\n\"a\": 1", "line 2, column 7"},
+		"unclosed string":   {`{"a`, "not closed"},
+		"single quotes":     {`{'a':1}`, "member name"},
+		"comment":           {`{/**/}`, "member name"},
+		"NaN":               {`{"default":NaN}`, `unexpected word "NaN" at line 1, column 12`},
+		"Infinity":          {`{"default":-Infinity}`, "invalid number"},
+		"leading zero":      {`{"default":01}`, "leading zero"},
+		"leading plus":      {`{"default":+1}`, "unexpected character '+'"},
+		"bare point":        {`{"default":1.}`, "decimal point"},
+		"bare exponent":     {`{"default":1e}`, "exponent"},
+		"bad escape":        {`{"title":"\x"}`, "unknown escape"},
+		"bad unicode":       {`{"title":"\u00g0"}`, "invalid \\u escape"},
+		"short unicode":     {`{"title":"\u00`, "incomplete \\u escape"},
+		"control character": {"{\"title\":\"a\nb\"}", "control character"},
+		"too deep": {
+			strings.Repeat(`{"not":`, 1200) + "{}" + strings.Repeat("}", 1200),
+			"nested deeper than 1000",
+		},
+		"only brackets":      {strings.Repeat("[", 1<<20), "nested deeper than 1000"},
+		"an unknown type":    {`{"type":"strin"}`, "not a valid draft-07 JSON Schema: at '#/type'"},
+		"a bad property":     {`{"properties":{"a/b":{"minLength":-1}}}`, "at '#/properties/a~1b/minLength'"},
+		"a schema as text":   {`{"properties":{"a":"string"}}`, "at '#/properties/a'"},
+		"a bad pattern":      {`{"pattern":"("}`, "invalid regular expression"},
+		"a bad pattern name": {inDraft(draft2020, `{"patternProperties":{"[":{}}}`), "invalid regular expression"},
+		"draft-03 required":  {`{"properties":{"a":{"required":true}}}`, "at '#/properties/a/required'"},
+		"multiple of zero":   {`{"multipleOf":0}`, "at '#/multipleOf'"},
+		"a long pattern":     {`{"pattern":"` + strings.Repeat("a", maxPattern+1) + `"}`, "longer than"},
+		"only itself":        {`{"$ref":"#"}`, "leads back to itself"},
+		"itself and a type":  {inDraft(draft2020, `{"$ref":"#","type":"string"}`), "leads back to itself"},
+		"one and the other": {
+			`{"$ref":"#/definitions/a","definitions":{"a":{"$ref":"#/definitions/b"},"b":{"$ref":"#/definitions/a"}}}`,
+			"leads back to itself",
+		},
 		"a loop in a property": {`{"properties":{"p":{"$ref":"#/properties/p"}}}`, "leads back to itself"},
 		"allOf of itself":      {`{"allOf":[{"type":"string"},{"$ref":"#"}]}`, "leads back to itself"},
 		"$schema is a number":  {`{"$schema":42}`, "at '#/$schema'"},
@@ -126,7 +132,7 @@ func TestInvalidText(t *testing.T) {
 	}
 }
 
-// What the text of a draft only advises against is no reason to refuse.
+// The parser accepts what the text of a draft only advises against.
 func TestLenient(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -182,7 +188,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// Against exact arithmetic, on numbers small enough for it.
+// The expected results come from exact arithmetic, on numbers that are small enough for it.
 func TestDecimalAgainstRat(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

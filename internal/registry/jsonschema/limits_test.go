@@ -12,8 +12,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// patience is what anything here may take on a busy machine; what it really
-// takes is a small part of it.
+// patience is the time limit of each test on a busy machine. An idle machine needs a small
+// part of it.
 const patience = 20 * time.Second
 
 func within(t *testing.T, what string, f func()) {
@@ -25,7 +25,7 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// large says whether to test at the sizes that the registry really takes.
+// large reports whether to test with the largest sizes that the registry accepts.
 func large() bool { return os.Getenv("FRESHET_LARGE_TESTS") != "" }
 
 func incompatible(differences []Difference) int {
@@ -102,9 +102,9 @@ func TestRecursiveSchemas(t *testing.T) {
 	}
 }
 
-// A difference behind a cycle must reach every pair that was judged before it
-// was known. T0 leads to T2 and T2 back to T0, while the root is a union of T0
-// and T1; a single pass with a memo calls this compatible.
+// A difference behind a cycle must reach every pair that was evaluated before it was found.
+// T0 leads to T2 and T2 back to T0, while the root is a union of T0 and T1; a single pass
+// with a cache would report these schemas as compatible.
 func TestCycleDoesNotMaskDifference(t *testing.T) {
 	t.Parallel()
 	schema := func(id0, id1 string) string {
@@ -123,8 +123,8 @@ func TestCycleDoesNotMaskDifference(t *testing.T) {
 	}
 }
 
-// B is judged while A is being judged, and relies on it; then A turns out bad.
-// What p says of B must follow, though q does not mind A.
+// B is evaluated while A is being evaluated, and depends on it; then A turns out to be
+// incompatible. The result of B at p must change, although q does not depend on A.
 func TestLateVerdictReachesDependents(t *testing.T) {
 	t.Parallel()
 	schema := func(p, q, v string) string {
@@ -141,12 +141,13 @@ func TestLateVerdictReachesDependents(t *testing.T) {
 	}
 }
 
-// products is a union of n types, each with p properties that lead back to the
-// union: the shape that took another registry hours.
+// products is a union of n types, each with p properties that lead back to the union. A
+// comparison without caching takes hours for it.
 func products(n, p int, id string) string {
 	types := list(n, func(i int) string {
 		refs := list(p, func(k int) string { return fmt.Sprintf(`"ref%d":{"$ref":"#/$defs/ProductOrId"}`, k) })
-		return fmt.Sprintf(`"T%d":{"$ref":"#/$defs/Base","type":"object","properties":{%s,"tag":{"type":"string","const":"t%d"}},"required":["ref0","tag"]}`, i, refs, i)
+		return fmt.Sprintf(`"T%d":{"$ref":"#/$defs/Base","type":"object","properties":{%s,"tag":{"type":"string",`+
+			`"const":"t%d"}},"required":["ref0","tag"]}`, i, refs, i)
 	})
 	union := list(n, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/T%d"}`, i) })
 	return in2020(`{"$ref":"#/$defs/Product","$defs":{
@@ -167,7 +168,7 @@ func TestUnionsOfReferences(t *testing.T) {
 		})
 		within(t, "another", func() {
 			if incompatible(mustCompare(t, old, mustParse(t, products(size.n, size.p, "integer")))) == 0 {
-				t.Errorf("%v: the difference is gone", size)
+				t.Errorf("%v: the difference was not found", size)
 			}
 		})
 	}
@@ -176,7 +177,8 @@ func TestUnionsOfReferences(t *testing.T) {
 // a0 refers to a1 twice, a1 to a2 twice, and so on: 2^n paths, n pairs.
 func doubling(n int, leaf string) string {
 	return `{"$ref":"#/definitions/a0","definitions":{` + list(n, func(i int) string {
-		return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},"y":{"oneOf":[{"$ref":"#/definitions/a%d"},{"type":"null"}]}}}`, i, i+1, i+1)
+		return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},`+
+			`"y":{"oneOf":[{"$ref":"#/definitions/a%d"},{"type":"null"}]}}}`, i, i+1, i+1)
 	}) + fmt.Sprintf(`,"a%d":{"type":%q}}}`, n, leaf)
 }
 
@@ -193,7 +195,8 @@ func TestManyPathsToOneDifference(t *testing.T) {
 	within(t, "a title 60 levels down", func() {
 		twice := func(title string) string {
 			return `{"$ref":"#/definitions/a0","definitions":{` + list(60, func(i int) string {
-				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
+				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},`+
+					`"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
 			}) + `,"a60":{"type":"string","title":"` + title + `"}}}`
 		}
 		if got := mustCompare(t, mustParse(t, twice("a")), mustParse(t, twice("b"))); len(got) == 0 ||
@@ -202,16 +205,18 @@ func TestManyPathsToOneDifference(t *testing.T) {
 		}
 	})
 	within(t, "a verdict behind too many titles", func() {
-		// The walk over the titles ends at its limit before it meets the type.
+		// The walk over the titles ends at its limit before it reaches the type.
 		both := func(title, leaf string) string {
-			return `{"type":"object","properties":{"a":{"$ref":"#/definitions/a0"},"z":{"$ref":"#/definitions/z"}},"definitions":{` + list(40, func(i int) string {
-				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
+			return `{"type":"object","properties":{"a":{"$ref":"#/definitions/a0"},"z":{"$ref":"#/definitions/z"}},` +
+				`"definitions":{` + list(40, func(i int) string {
+				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},`+
+					`"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
 			}) + `,"a40":{"type":"string","title":"` + title + `"},"z":{"type":"array","items":{"type":"` +
 				leaf + `"}}}}`
 		}
 		got := mustCompare(t, mustParse(t, both("a", "string")), mustParse(t, both("b", "null")))
 		if incompatible(got) != 1 || got[len(got)-1].Path != "#/properties/z/items" {
-			t.Errorf("the verdict is hidden: %d differences, last %v", len(got), got[len(got)-1])
+			t.Errorf("no incompatible difference reported: %d differences, last %v", len(got), got[len(got)-1])
 		}
 	})
 }
@@ -267,7 +272,7 @@ func TestDeepSchemas(t *testing.T) {
 	within(t, "as deep as it goes", func() {
 		old, next := mustParse(t, nested(490, `{"type":"string"}`)), mustParse(t, nested(490, `{"type":"null"}`))
 		if incompatible(mustCompare(t, old, next)) != 1 || incompatible(mustCompare(t, old, old)) != 0 {
-			t.Error("wrong verdict")
+			t.Error("wrong result")
 		}
 	})
 	within(t, "10,000 levels", func() {
@@ -298,7 +303,7 @@ func TestRegularExpressionBombs(t *testing.T) {
 	within(t, "compiling", func() {
 		if _, err := Parse(`{"pattern":"`+strings.Repeat("(", 16_000)+strings.Repeat(")", 16_000)+`"}`, nil,
 			nil); err != nil {
-			t.Logf("refused: %v", clip(err.Error(), 100))
+			t.Logf("rejected: %v", clip(err.Error(), 100))
 		}
 	})
 }

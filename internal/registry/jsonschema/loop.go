@@ -2,14 +2,13 @@ package jsonschema
 
 import "errors"
 
-// errLoop is a schema that every validator would follow for ever: what it says
-// of a value is what it says of that value.
-var errLoop = errors.New("a reference leads back to itself through $ref and allOf alone")
+// errLoop is the error of a schema that is defined by itself, so that a validator would not
+// terminate.
+var errLoop = errors.New("reference leads back to itself through $ref and allOf alone")
 
-// checkLoops refuses nodes that mean themselves. Loops that go through a
-// property or an item end with the value, and those through anyOf and the like
-// may; so only references and allOf are followed. Without a reference there is
-// no loop, so it is enough to begin at each.
+// checkLoops rejects nodes that are defined by themselves. It follows only references and
+// allOf: a loop through a property or an item ends with the value, and a loop through anyOf
+// or oneOf may end. Every loop contains a reference, so the search starts at the references.
 func (b *builder) checkLoops() error {
 	const (
 		underWay = 1
@@ -17,7 +16,7 @@ func (b *builder) checkLoops() error {
 	)
 	state := map[*node]int{}
 	for _, start := range b.refs {
-		// A stack and not recursion: the graph can be as deep as the text is long.
+		// A stack instead of recursion, because the graph can be as deep as the text is long.
 		for stack := []*node{start}; len(stack) > 0; {
 			n := stack[len(stack)-1]
 			if state[n] != 0 {
@@ -39,7 +38,7 @@ func (b *builder) checkLoops() error {
 	return nil
 }
 
-// alsoMeans lists the schemas that a value must satisfy, too, to satisfy n.
+// alsoMeans lists the schemas that every value of n must satisfy.
 func (n *node) alsoMeans() []*node {
 	switch {
 	case n.kind == kindRef:

@@ -2,40 +2,41 @@ package jsonschema
 
 import "freshet/internal/registry/jsontree"
 
-// kind is the class of a node. Compatibility compares only nodes of one class.
+// kind is the kind of a node. The rules compare only nodes of the same kind.
 type kind uint8
 
+// The kinds, with the field of body that each uses.
 const (
 	kindEmpty       kind = iota // {} or true: everything is valid
-	kindFalse                   // false: nothing is
-	kindString                  // says text
-	kindNumber                  // says number; integer is a flag of it
-	kindBoolean                 // says nothing
-	kindNull                    // says nothing
-	kindEnum                    // says other.values
-	kindConst                   // says other.values, of which there is one
-	kindNot                     // says not
-	kindObject                  // says object
-	kindArray                   // says array
-	kindCombined                // says combined
+	kindFalse                   // false: nothing is valid
+	kindString                  // text
+	kindNumber                  // number; integer is a flag of it
+	kindBoolean                 // no field
+	kindNull                    // no field
+	kindEnum                    // other.values
+	kindConst                   // other.values, with one value
+	kindNot                     // not
+	kindObject                  // object
+	kindArray                   // array
+	kindCombined                // combined
 	kindConditional             // if/then/else, never compared
-	kindRef                     // says ref
-	kindMeta                    // says other.address, that of a published metaschema
+	kindRef                     // ref
+	kindMeta                    // other.address, the URI of a published metaschema
 )
 
-// node is one element of the model that compatibility is defined on. A schema
-// object becomes one node; if it speaks of several things at once (say, a type
-// and an enum), those become facets under a combined node.
+// node is one element of the model on which compatibility is defined. A schema object
+// becomes one node. If it has several facets (for example a type and an enum), they become
+// nodes under a combined node.
 type node struct {
 	kind   kind
 	draft  draft
-	src    *jsontree.Value // the schema it was made from; nil for facets
+	src    *jsontree.Value // the schema from which it was built; nil for facets
 	digest                 // of src
-	meta   *meta           // nil when there is nothing in it
+	meta   *meta           // nil if it would be empty
 	body
 }
 
-// body is what a node says about documents; its kind tells in which field.
+// body has the constraints of a node. The kind of the node determines the field that is set.
 type body struct {
 	text     *stringBody
 	number   *numberBody
@@ -47,7 +48,7 @@ type body struct {
 	other    *otherBody
 }
 
-// meta is what a node says about itself rather than about documents.
+// meta has the annotations of a node.
 type meta struct {
 	id, title, description string
 	fallback               *hashed // default
@@ -63,7 +64,7 @@ func (n *node) about() *meta {
 	return n.meta
 }
 
-// end follows references to the node that says something.
+// end returns the node at the end of the references.
 func (n *node) end() *node {
 	if n.kind == kindRef {
 		return n.ref.end
@@ -71,8 +72,7 @@ func (n *node) end() *node {
 	return n
 }
 
-// hasDefault says whether a property of this schema has a default, on itself or
-// behind its reference.
+// hasDefault reports whether the schema or the end of its references has a default.
 func (n *node) hasDefault() bool {
 	return n.about().fallback != nil || n.end().about().fallback != nil
 }
@@ -90,7 +90,7 @@ type numberBody struct {
 }
 
 type objectBody struct {
-	names      []string // of the properties, sorted
+	names      []string // names of the properties, sorted
 	properties map[string]*node
 	required   map[string]bool
 	patterns   []patternProperty
@@ -98,8 +98,8 @@ type objectBody struct {
 	unmatched  rest // unevaluatedProperties
 	minimum    *jsontree.Value
 	maximum    *jsontree.Value
-	arrays     map[string][]string // dependencies on names
-	schemas    map[string]*node    // dependencies on schemas
+	arrays     map[string][]string // dependencies that are lists of names
+	schemas    map[string]*node    // dependencies that are schemas
 }
 
 type patternProperty struct {
@@ -119,13 +119,13 @@ type arrayBody struct {
 	unique      bool
 }
 
-// rest is what a schema says of properties or items it does not name.
+// rest has the constraint for properties or items that a schema does not name.
 type rest struct {
 	forbidden bool  // the keyword is false
 	schema    *node // the keyword is a schema
 }
 
-// open says whether anything goes.
+// open reports whether there is no constraint.
 func (r rest) open() bool { return !r.forbidden && r.schema == nil }
 
 // criterion is the keyword of a combined node.
@@ -144,7 +144,7 @@ func (c criterion) String() string { return criterionNames[c] }
 type combinedBody struct {
 	criterion criterion
 	branches  []*node
-	unique    []int // positions of the branches left when duplicates go
+	unique    []int // positions of the branches without duplicates
 }
 
 // hashed is a value that is compared for equality.
@@ -153,7 +153,7 @@ type hashed struct {
 	hash  uint64
 }
 
-// otherBody holds what is too rare to have a field in every node.
+// otherBody has the fields of rare kinds, to keep node small.
 type otherBody struct {
 	values  []*hashed // of an enum or a const
 	address string    // of a metaschema
@@ -161,5 +161,5 @@ type otherBody struct {
 
 type refBody struct {
 	target *node
-	end    *node // the target behind all references; set when the model is done
+	end    *node // the end of the chain of references; set by followRefs
 }

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// maxPattern bounds the length of one regular expression.
+	// maxPattern limits the length of one regular expression in bytes.
 	maxPattern = 128 << 10
-	// patternTime is how long one match may take: an honest pattern needs
-	// microseconds, a bomb would need years.
+	// patternTime is the timeout of one match. A normal pattern needs microseconds, a
+	// malicious one could need years.
 	patternTime = 100 * time.Millisecond
-	// stepTime is how much time at a pattern counts as a step.
+	// stepTime is the time that counts as one step of work.
 	stepTime = 100 * time.Nanosecond
 )
 
@@ -23,10 +23,9 @@ type pattern struct {
 	re *regexp2.Regexp
 }
 
-// compilePattern reads a regular expression as ECMAScript does. Where that
-// fails it spells out the names of character classes that the engine does not
-// know, of ECMAScript and of Java: other registries run on Java's dialect, and
-// schemas written for them should load here.
+// compilePattern compiles a regular expression of ECMAScript. If that fails it replaces the
+// names of character classes that the engine does not support, of ECMAScript and of Java:
+// Confluent Schema Registry uses Java's dialect, and its schemas must load here.
 func compilePattern(text string) (*pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("regular expression is longer than %d bytes", maxPattern)
@@ -42,7 +41,7 @@ func compilePattern(text string) (*pattern, error) {
 	return &pattern{re: re}, nil
 }
 
-// classes maps long names of character classes to what they hold.
+// classes maps long names of character classes to their definitions.
 var classes = map[string]string{
 	"Letter": `\p{L}`, "Uppercase_Letter": `\p{Lu}`, "Lowercase_Letter": `\p{Ll}`, "Titlecase_Letter": `\p{Lt}`,
 	"Modifier_Letter": `\p{Lm}`, "Other_Letter": `\p{Lo}`, "Mark": `\p{M}`, "Nonspacing_Mark": `\p{Mn}`,
@@ -57,8 +56,8 @@ var classes = map[string]string{
 	"Punct": `!-/:-@\[-\x60{-~`, "Graph": `!-~`, "Print": ` -~`,
 }
 
-// spellClasses rewrites \p{Name} and \P{Name} for the names above, for scripts
-// written Script=Name or IsName, and leaves everything else as it is.
+// spellClasses replaces \p{Name} and \P{Name} for the names in classes and for scripts
+// written as Script=Name or IsName.
 func spellClasses(text string) string {
 	var b strings.Builder
 	inClass := false
@@ -105,11 +104,11 @@ func spellClass(name string, negated, inClass bool) string {
 	return body
 }
 
-// find says whether s holds a match. An error means that time ran out.
+// find reports whether s contains a match. An error means a timeout.
 func (p *pattern) find(s string) (bool, error) {
 	found, err := p.re.MatchString(s)
 	if err != nil {
-		return false, fmt.Errorf("match regular expression %q: time ran out", clip(p.re.String(), 100))
+		return false, fmt.Errorf("matching regular expression %q timed out", clip(p.re.String(), 100))
 	}
 	return found, nil
 }

@@ -7,7 +7,7 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// plain turns v into the maps and slices that the validation library reads.
+// plain converts v to the maps and slices that the validation library reads.
 func plain(v *jsontree.Value) any {
 	switch v.Kind {
 	case jsontree.True, jsontree.False:
@@ -32,9 +32,8 @@ func plain(v *jsontree.Value) any {
 	return nil
 }
 
-// plainNumber keeps a literal exact unless its expansion would cost more than
-// any number means: the library reckons in big.Rat, where a large exponent is
-// as many digits. Beyond maxScale a number becomes the edge of the range.
+// plainNumber returns the literal, or an approximation with at most maxScale digits and
+// exponent. The library uses big.Rat, in which a large exponent needs as many digits.
 func plainNumber(literal string) json.Number {
 	const maxScale = 400
 	d := parseDecimal(literal)

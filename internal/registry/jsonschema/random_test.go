@@ -2,8 +2,8 @@ package jsonschema
 
 import "math/rand/v2"
 
-// generator makes random schemas over a small vocabulary, so that they have
-// something to do with each other.
+// generator creates random schemas from a small vocabulary, so that they have much in
+// common.
 type generator struct {
 	*rand.Rand
 	draft draft

@@ -6,25 +6,24 @@ import (
 )
 
 const (
-	// maxDifferences bounds each half of the report, the compatible and the
-	// incompatible: nobody reads further, and references can multiply a handful
-	// of differences without end.
+	// maxDifferences limits the number of compatible and of incompatible differences in
+	// the report, because references can multiply a few differences without limit.
 	maxDifferences = 5000
-	// maxVisits bounds the walk that collects them, and maxPath the steps of a
-	// path that are printed.
+	// maxVisits limits the walk that collects them, and maxPath the steps of a path that
+	// are printed.
 	maxVisits = 200_000
 	maxPath   = 200
 )
 
-// record is what the rules say about one pair: its own differences, and the
-// pairs below whose differences it takes over, in the order of the rules.
+// record has the results of the rules for one pair: its own differences, and the pairs below
+// whose differences it includes, in the order of the rules.
 type record struct {
 	entries []entry
 	above   []*record
 	differs bool // there is a difference here or below
 }
 
-// entry is a difference, or the place of a pair below.
+// entry is a difference, or a pair below.
 type entry struct {
 	change     change
 	compatible bool
@@ -33,8 +32,8 @@ type entry struct {
 	record     *record
 }
 
-// differences writes down every difference below the root. A pair that contains
-// itself is reported once on each path.
+// differences lists every difference below the root. A pair that contains itself is reported
+// once on each path.
 func (c *comparer) differences(root pair) []Difference {
 	top := c.records(root)
 	if c.err != nil || !top.differs {
@@ -48,8 +47,8 @@ func (c *comparer) differences(root pair) []Difference {
 	return r.found
 }
 
-// records judges every pair that the root takes differences from, once more,
-// now that all verdicts are known, and marks those with something to report.
+// records applies the rules again to every pair that is reachable from the root, now that
+// all results are known, and marks the pairs that have differences.
 func (c *comparer) records(root pair) *record {
 	known := map[pair]*record{}
 	var queue []pair
@@ -99,8 +98,8 @@ type reporter struct {
 	onPath                   map[*record]bool
 }
 
-// walk collects differences depth first. It keeps its own stack, since a path
-// can be as long as there are pairs.
+// walk collects differences depth first. It uses a stack instead of recursion, because a
+// path can be as long as the number of pairs.
 func (r *reporter) walk(top *record) {
 	type frame struct {
 		record *record
@@ -142,7 +141,7 @@ func (r *reporter) add(e entry) {
 	*count++
 	path := r.path[:len(r.path):len(r.path)]
 	if len(path) > maxPath {
-		// Only references can make a path so long; its ends say where it is.
+		// Only references can make a path so long. Print its beginning and its end.
 		path = append(append(path[:maxPath/2:maxPath/2], "..."), path[len(path)-maxPath/2:]...)
 	}
 	path = e.below.append(e.at.append(path))
@@ -153,8 +152,8 @@ func (r *reporter) add(e entry) {
 	})
 }
 
-// shortest adds the incompatible difference nearest to the top. It is needed
-// when the walk ended early, so that the report never hides the verdict.
+// shortest adds the incompatible difference that is nearest to the top. It is called if the
+// walk ended early, so that the report of incompatible schemas has at least one.
 func (r *reporter) shortest(top *record) {
 	type origin struct {
 		from *record

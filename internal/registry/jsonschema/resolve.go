@@ -8,9 +8,8 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// resolve finds the schema that ref, written inside s, means. It looks in the
-// document, then among the registered references, then at the published
-// metaschemas, and nowhere else: no file, no socket.
+// resolve finds the target of ref, a reference inside s. It searches the document, then the
+// registered references, then the published metaschemas. It opens no file and no socket.
 func (s site) resolve(ref string) (site, error) {
 	base := s.inner()
 	if known, ok := s.doc.targets[linkKey{base, ref}]; ok {
@@ -41,9 +40,9 @@ func (s site) resolve(ref string) (site, error) {
 	return site{}, unresolved(ref, "it is neither in the document nor a registered reference")
 }
 
-// local resolves a reference that is only a fragment. Strictly it belongs to
-// the nearest schema with an $id; where nothing answers there, other
-// registries' parsers look in the whole document, and so do we.
+// local resolves a reference that is only a fragment. By the standard it refers to the
+// nearest schema with an $id. If it has no target there, the whole document is searched, as
+// in Confluent Schema Registry.
 func (s site) local(ref, fragment string) (site, error) {
 	if nearest, ok := s.doc.ids[s.inner()]; ok && nearest.value != s.doc.root {
 		if target, err := nearest.fragment(ref, fragment); err == nil {
@@ -53,9 +52,9 @@ func (s site) local(ref, fragment string) (site, error) {
 	return site{doc: s.doc, value: s.doc.root}.fragment(ref, fragment)
 }
 
-// registered looks for a reference by its name: as written, resolved against
-// the base, or with both resolved; else by the $id of the schema behind it.
-// Whole means that the name covers the fragment too.
+// registered finds a reference by its name: as written, resolved against the base, or with
+// both resolved; else by the $id of its schema. whole means that the name includes the
+// fragment.
 func (s site) registered(ref, name, absolute string) (found *document, whole bool) {
 	wanted := map[string]bool{name: true, absolute: true, strings.TrimPrefix(name, "./"): true}
 	s.doc.eachReference(func(r Reference) bool {
@@ -79,8 +78,8 @@ func (s site) registered(ref, name, absolute string) (found *document, whole boo
 	return found, false
 }
 
-// eachReference visits d's references and then theirs, nearest first, until
-// visit says no. A reference of a reference is reachable by its name too.
+// eachReference calls visit for d's references and then for theirs, nearest first, until
+// visit returns false. References of references can be used by their names too.
 func (d *document) eachReference(visit func(Reference) bool) {
 	seen := map[*document]bool{d: true}
 	for queue := []*document{d}; len(queue) > 0; queue = queue[1:] {
@@ -96,8 +95,7 @@ func (d *document) eachReference(visit func(Reference) bool) {
 	}
 }
 
-// fragment walks from the schema at s to what the fragment names: a JSON
-// pointer, or an anchor.
+// fragment resolves a fragment in the schema at s: a JSON pointer or an anchor.
 func (s site) fragment(ref, fragment string) (site, error) {
 	if decoded, err := url.PathUnescape(fragment); err == nil {
 		fragment = decoded
@@ -112,7 +110,7 @@ func (s site) fragment(ref, fragment string) (site, error) {
 	if err == nil {
 		return target, nil
 	}
-	// What stands under definitions can be named through $defs in any draft.
+	// In any draft, $defs can be used to refer to definitions.
 	if rest, ok := strings.CutPrefix(fragment, "/$defs/"); ok {
 		if bridged, second := s.pointer(ref, "/definitions/"+rest); second == nil {
 			return bridged, nil
@@ -128,7 +126,7 @@ func (s site) anchor(ref, anchor string) (site, error) {
 	if target, ok := s.doc.anchors[s.doc.base+"#"+anchor]; ok {
 		return target, nil
 	}
-	return site{}, unresolved(ref, "there is no such anchor")
+	return site{}, unresolved(ref, "the anchor does not exist")
 }
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
@@ -150,7 +148,7 @@ func (s site) pointer(ref, fragment string) (site, error) {
 			}
 		}
 		if next == nil {
-			return site{}, unresolved(ref, "there is nothing at "+strconv.Quote(clip(token, 100)))
+			return site{}, unresolved(ref, strconv.Quote(clip(token, 100))+" does not exist")
 		}
 		s = site{doc: s.doc, value: next, base: base}
 	}
@@ -160,8 +158,8 @@ func (s site) pointer(ref, fragment string) (site, error) {
 	return s, nil
 }
 
-// join resolves a relative name against a base as RFC 3986 says, and leaves
-// alone what is no URI at all.
+// join resolves a relative name against a base by RFC 3986. It returns the name unchanged if
+// either is not a URI.
 func join(base, name string) string {
 	if base == "" {
 		return strings.TrimPrefix(name, "./")
@@ -178,7 +176,7 @@ func join(base, name string) string {
 		return name
 	}
 	if !b.IsAbs() && b.Host == "" && !strings.HasPrefix(b.Path, "/") && !n.IsAbs() && n.Host == "" {
-		// A relative base: net/url would root it, so take the leading slash back.
+		// net/url makes a relative base absolute, so remove the leading slash again.
 		rooted := *b
 		rooted.Path = "/" + rooted.Path
 		joined := rooted.ResolveReference(n).String()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each case resolves the $ref of property x; want is the model behind it.
+// Each case resolves the $ref of property x; want is the model of its target.
 func TestReferencesInsideDocument(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
@@ -14,24 +14,61 @@ func TestReferencesInsideDocument(t *testing.T) {
 			`{"properties":{"x":{"$ref":"#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`,
 			"ref null",
 		},
-		"a sibling":       {`{"properties":{"x":{"$ref":"#/properties/y"},"y":{"type":"null"}}}`, "ref null"},
-		"an array":        {`{"properties":{"x":{"$ref":"#/allOf/1"}},"allOf":[{},{"type":"null"}]}`, "ref null"},
-		"escaped pointer": {`{"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}},"definitions":{"a/b~c":{"type":"null"}}}`, "ref null"},
+		"a sibling": {`{"properties":{"x":{"$ref":"#/properties/y"},"y":{"type":"null"}}}`, "ref null"},
+		"an array":  {`{"properties":{"x":{"$ref":"#/allOf/1"}},"allOf":[{},{"type":"null"}]}`, "ref null"},
+		"escaped pointer": {
+			`{"properties":{"x":{"$ref":"#/definitions/a~1b~0c"}},"definitions":{"a/b~c":{"type":"null"}}}`,
+			"ref null",
+		},
 		"tilde one": {
 			`{"properties":{"x":{"$ref":"#/definitions/~01"}},"definitions":{"~1":{"type":"null"}}}`,
 			"ref null",
 		},
-		"percent encoding":   {`{"properties":{"x":{"$ref":"#/definitions/a%20b%25c%22"}},"definitions":{"a b%c\"":{"type":"null"}}}`, "ref null"},
-		"not encoded":        {`{"properties":{"x":{"$ref":"#/definitions/a b"}},"definitions":{"a b":{"type":"null"}}}`, "ref null"},
-		"an unknown place":   {`{"properties":{"x":{"$ref":"#/components/schemas/a"}},"components":{"schemas":{"a":{"type":"null"}}}}`, "ref null"},
-		"$defs in draft 7":   {`{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"null"}}}`, "ref null"},
-		"$defs bridges":      {`{"properties":{"x":{"$ref":"#/$defs/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
-		"$defs comes first":  {`{"properties":{"x":{"$ref":"#/$defs/a"}},"definitions":{"a":{}},"$defs":{"a":{"type":"null"}}}`, "ref null"},
-		"own $id":            {`{"$id":"http://e/r.json","properties":{"x":{"$ref":"http://e/r.json#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
-		"own $id, relative":  {`{"$id":"http://e/r.json","properties":{"x":{"$ref":"r.json#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
-		"own relative $id":   {`{"$id":"r.json","properties":{"x":{"$ref":"r.json#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`, "ref null"},
-		"an inner $id":       {`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"a.json"}},"definitions":{"a":{"$id":"a.json","type":"null"}}}`, "ref null"},
-		"an $id by its text": {`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"/d/a.json"}},"definitions":{"a":{"$id":"a.json","type":"null"}}}`, "ref null"},
+		"percent encoding": {
+			`{"properties":{"x":{"$ref":"#/definitions/a%20b%25c%22"}},"definitions":{"a b%c\"":{"type":"null"}}}`,
+			"ref null",
+		},
+		"not encoded": {
+			`{"properties":{"x":{"$ref":"#/definitions/a b"}},"definitions":{"a b":{"type":"null"}}}`,
+			"ref null",
+		},
+		"an unknown place": {
+			`{"properties":{"x":{"$ref":"#/components/schemas/a"}},"components":{"schemas":{"a":{"type":"null"}}}}`,
+			"ref null",
+		},
+		"$defs in draft 7": {`{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"null"}}}`, "ref null"},
+		"$defs bridges": {
+			`{"properties":{"x":{"$ref":"#/$defs/a"}},"definitions":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"$defs comes first": {
+			`{"properties":{"x":{"$ref":"#/$defs/a"}},"definitions":{"a":{}},"$defs":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"own $id": {
+			`{"$id":"http://e/r.json","properties":{"x":{"$ref":"http://e/r.json#/definitions/a"}},` +
+				`"definitions":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"own $id, relative": {
+			`{"$id":"http://e/r.json","properties":{"x":{"$ref":"r.json#/definitions/a"}},` +
+				`"definitions":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"own relative $id": {
+			`{"$id":"r.json","properties":{"x":{"$ref":"r.json#/definitions/a"}},"definitions":{"a":{"type":"null"}}}`,
+			"ref null",
+		},
+		"an inner $id": {
+			`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"a.json"}},"definitions":{"a":{"$id":"a.json",` +
+				`"type":"null"}}}`,
+			"ref null",
+		},
+		"an $id by its text": {
+			`{"$id":"http://e/d/r.json","properties":{"x":{"$ref":"/d/a.json"}},"definitions":{"a":{"$id":"a.json",` +
+				`"type":"null"}}}`,
+			"ref null",
+		},
 		"$id as anchor": {
 			`{"properties":{"x":{"$ref":"#a"}},"definitions":{"a":{"$id":"#a","type":"null"}}}`,
 			"ref null",
@@ -43,29 +80,38 @@ func TestReferencesInsideDocument(t *testing.T) {
 			"ref null",
 		},
 		"an inner anchor": {
-			in2020(`{"$id":"http://e/r","properties":{"x":{"$ref":"i#a"}},"$defs":{"i":{"$id":"i","$defs":{"a":{"$anchor":"a","type":"null"}}},"a":{"$anchor":"a"}}}`),
+			in2020(`{"$id":"http://e/r","properties":{"x":{"$ref":"i#a"}},"$defs":{"i":{"$id":"i",` +
+				`"$defs":{"a":{"$anchor":"a","type":"null"}}},"a":{"$anchor":"a"}}}`),
 			"ref null",
 		},
 		"nearest $id": {
-			in2020(`{"properties":{"x":{"$id":"http://e/i","$ref":"#/$defs/a","$defs":{"a":{"type":"null"}}}},"$defs":{"a":{}}}`), "ref null",
+			in2020(`{"properties":{"x":{"$id":"http://e/i","$ref":"#/$defs/a","$defs":{"a":{"type":"null"}}}},` +
+				`"$defs":{"a":{}}}`), "ref null",
 		},
 		"nearest $id has nothing": {
-			`{"properties":{"x":{"$id":"http://e/i","allOf":[{"$ref":"#/definitions/a"}]}},"definitions":{"a":{"type":"null"}}}`, "allOf(ref null)",
+			`{"properties":{"x":{"$id":"http://e/i","allOf":[{"$ref":"#/definitions/a"}]}},` +
+				`"definitions":{"a":{"type":"null"}}}`, "allOf(ref null)",
 		},
 		"an $id beside $ref": {
-			`{"$id":"http://e/d/","properties":{"x":{"$id":"http://e/","$ref":"a"}},"definitions":{"a":{"$id":"http://e/a"},"b":{"$id":"a","type":"null"}}}`, "ref null",
+			`{"$id":"http://e/d/","properties":{"x":{"$id":"http://e/","$ref":"a"}},"definitions":{"a":` +
+				`{"$id":"http://e/a"},"b":{"$id":"a","type":"null"}}}`, "ref null",
 		},
 		"an $id in an enum": {
-			`{"properties":{"x":{"$ref":"http://e/a"}},"enum":[{"$id":"http://e/a"}],"definitions":{"b":{"$id":"http://e/a","type":"null"}}}`, "ref null",
+			`{"properties":{"x":{"$ref":"http://e/a"}},"enum":[{"$id":"http://e/a"}],"definitions":{"b":` +
+				`{"$id":"http://e/a","type":"null"}}}`, "ref null",
 		},
 		"an $id nobody knows yields": {
-			`{"x":{"$id":"http://e/a"},"properties":{"x":{"$ref":"http://e/a"}},"definitions":{"b":{"$id":"http://e/a","type":"null"}}}`, "ref null",
+			`{"x":{"$id":"http://e/a"},"properties":{"x":{"$ref":"http://e/a"}},"definitions":{"b":` +
+				`{"$id":"http://e/a","type":"null"}}}`, "ref null",
 		},
 		"a metaschema": {
 			`{"properties":{"x":{"$ref":"http://json-schema.org/draft-04/schema#"}}}`,
 			"ref meta http://json-schema.org/draft-04/schema#",
 		},
-		"part of a metaschema": {`{"properties":{"x":{"$ref":"http://json-schema.org/draft-07/schema#/definitions/a"}}}`, "ref meta http://json-schema.org/draft-07/schema#/definitions/a"},
+		"part of a metaschema": {
+			`{"properties":{"x":{"$ref":"http://json-schema.org/draft-07/schema#/definitions/a"}}}`,
+			"ref meta http://json-schema.org/draft-07/schema#/definitions/a",
+		},
 		"a vocabulary": {
 			`{"properties":{"x":{"$ref":"https://json-schema.org/draft/2020-12/meta/core"}}}`,
 			"ref meta https://json-schema.org/draft/2020-12/meta/core#",
@@ -97,17 +143,20 @@ func TestReferencesInsideDocument(t *testing.T) {
 func TestUnresolvedReferences(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"a missing pointer":      {`{"$ref":"#/definitions/a"}`, `"#/definitions/a"`},
-		"a missing member":       {`{"$ref":"#/definitions/b","definitions":{"a":{}}}`, `nothing at "b"`},
-		"a missing anchor":       {`{"$ref":"#a"}`, "no such anchor"},
-		"a web address":          {`{"items":{"$ref":"http://example.com/a.json"}}`, `"http://example.com/a.json"`},
-		"a file":                 {`{"items":{"$ref":"file:///etc/passwd"}}`, `"file:///etc/passwd"`},
-		"a path":                 {`{"items":{"$ref":"../other.json#/a"}}`, `"../other.json#/a"`},
-		"in an unused place":     {`{"definitions":{"a":{"$ref":"nowhere.json"}}}`, `"nowhere.json"`},
-		"a dynamic one":          {in2020(`{"items":{"$dynamicRef":"http://example.com/a#n"}}`), `"http://example.com/a#n"`},
+		"a missing pointer":  {`{"$ref":"#/definitions/a"}`, `"#/definitions/a"`},
+		"a missing member":   {`{"$ref":"#/definitions/b","definitions":{"a":{}}}`, `"b" does not exist`},
+		"a missing anchor":   {`{"$ref":"#a"}`, "anchor does not exist"},
+		"a web address":      {`{"items":{"$ref":"http://example.com/a.json"}}`, `"http://example.com/a.json"`},
+		"a file":             {`{"items":{"$ref":"file:///etc/passwd"}}`, `"file:///etc/passwd"`},
+		"a path":             {`{"items":{"$ref":"../other.json#/a"}}`, `"../other.json#/a"`},
+		"in an unused place": {`{"definitions":{"a":{"$ref":"nowhere.json"}}}`, `"nowhere.json"`},
+		"a dynamic one": {
+			in2020(`{"items":{"$dynamicRef":"http://example.com/a#n"}}`),
+			`"http://example.com/a#n"`,
+		},
 		"no schema there":        {`{"$ref":"#/title","title":"a"}`, "does not lead to a schema"},
-		"a bad index":            {`{"$ref":"#/allOf/9","allOf":[{}]}`, `nothing at "9"`},
-		"a negative index":       {`{"$ref":"#/allOf/-1","allOf":[{}]}`, `nothing at "-1"`},
+		"a bad index":            {`{"$ref":"#/allOf/9","allOf":[{}]}`, `"9" does not exist`},
+		"a negative index":       {`{"$ref":"#/allOf/-1","allOf":[{}]}`, `"-1" does not exist`},
 		"definitions, not $defs": {`{"$ref":"#/definitions/a","$defs":{"a":{}}}`, `"#/definitions/a"`},
 		"a made-up metaschema":   {`{"$ref":"http://json-schema.org/draft-99/schema"}`, "draft-99"},
 	} {
@@ -172,10 +221,14 @@ func TestRegisteredReferences(t *testing.T) {
 			[]Reference{{"urn:a:null", null}},
 			"array[all:ref null]",
 		},
-		"a name with a fragment":  {`{"$ref":"n#x"}`, []Reference{{"n#x", null}}, "ref null"},
-		"no URI at all":           {`{"$ref":"a b\\c%"}`, []Reference{{"a b\\c%", null}}, "ref null"},
-		"by the $id behind it":    {`{"$ref":"http://e/named.json"}`, []Reference{{"other", named}}, "ref integer"},
-		"of a reference":          {`{"$ref":"nested.json"}`, []Reference{{"nested.json", nested}}, "ref array[all:ref string]"},
+		"a name with a fragment": {`{"$ref":"n#x"}`, []Reference{{"n#x", null}}, "ref null"},
+		"no URI at all":          {`{"$ref":"a b\\c%"}`, []Reference{{"a b\\c%", null}}, "ref null"},
+		"by the $id behind it":   {`{"$ref":"http://e/named.json"}`, []Reference{{"other", named}}, "ref integer"},
+		"of a reference": {
+			`{"$ref":"nested.json"}`,
+			[]Reference{{"nested.json", nested}},
+			"ref array[all:ref string]",
+		},
 		"a reference's reference": {`{"$ref":"null.json"}`, []Reference{{"nested.json", nested}}, "ref null"},
 		"the document wins": {
 			`{"$ref":"http://e/x","definitions":{"x":{"$id":"http://e/x","type":"boolean"}}}`,
@@ -196,11 +249,11 @@ func TestRegisteredReferences(t *testing.T) {
 		})
 	}
 	if _, err := Parse(`{}`, []Reference{{Name: "x"}}, nil); err == nil {
-		t.Error("a reference without a schema was taken")
+		t.Error("a reference without a schema was accepted")
 	}
 }
 
-// A change behind a reference is a change of the schema that uses it.
+// A change of a referenced schema is a change of the schema that uses it.
 func TestCompareThroughReferences(t *testing.T) {
 	t.Parallel()
 	text := obj(`"a":{"$ref":"common.json"}`, "")

@@ -2,15 +2,15 @@ package jsonschema
 
 import "freshet/internal/registry/jsontree"
 
-// pass applies the rules to one pair of nodes. While the solver runs (record is
-// nil) it only finds out whether the pair is compatible, given what is known of
-// the pairs below; when the report is written it also says why.
+// pass applies the rules to one pair of nodes. While the solver runs (record is nil) it only
+// determines whether the pair is compatible, given the current state of the pairs below. For
+// the report it also records the differences.
 type pass struct {
 	c      *comparer
-	owner  *state  // the pair being judged, for dependencies
-	broken bool    // an incompatible difference was met
-	record *record // where differences go, or nil
-	at     step    // where in the record's pair we are, for inlined leaves
+	owner  *state  // the pair being evaluated, for dependencies
+	broken bool    // an incompatible difference was found
+	record *record // gets the differences; nil while the solver runs
+	at     step    // position in the record's pair, for inlined leaves
 }
 
 // step is one step down a path: a keyword, and a name or index within it.
@@ -41,7 +41,7 @@ func element(keyword string, index int) step {
 	return step{keyword: keyword, index: index, form: stepIndex}
 }
 
-// note reports a difference of the pair, at a step below it or at itself.
+// note records a difference of the pair, at a step below it or at the pair itself.
 func (p *pass) note(t change, below step) {
 	p.c.tick()
 	info := changes[t]
@@ -54,7 +54,7 @@ func (p *pass) note(t change, below step) {
 	}
 }
 
-// descend compares two nodes below and takes over all their differences.
+// descend compares two nodes below and includes all their differences.
 func (p *pass) descend(old, next *node, below step) {
 	if p.record == nil {
 		if !p.ok(old, next) {
@@ -66,7 +66,7 @@ func (p *pass) descend(old, next *node, below step) {
 	switch {
 	case same(old, next):
 	case isLeaf(old, next):
-		// A leaf has no pairs below it, so it needs no record of its own.
+		// A leaf has no pairs below it, so its differences go into this record.
 		p.at = below
 		p.apply(old, next)
 		p.at = step{}
@@ -75,8 +75,7 @@ func (p *pass) descend(old, next *node, below step) {
 	}
 }
 
-// apply is the comparison of docs/spec/registry.md#json-compatibility, for two
-// nodes that exist.
+// apply compares two nodes by the rules of docs/spec/registry.md#json-compatibility.
 func (p *pass) apply(old, next *node) {
 	if p.mixed(old, next) {
 		return
@@ -98,7 +97,7 @@ func (p *pass) apply(old, next *node) {
 			p.note("ENUM_ARRAY_CHANGED", key("const"))
 		}
 	case kindNot:
-		// What is forbidden must shrink, so the comparison turns round.
+		// The set of forbidden values must shrink, so the roles are exchanged.
 		if p.ok(next.not, old.not) {
 			p.note("NOT_TYPE_NARROWED", key("not"))
 		} else {
@@ -117,7 +116,7 @@ func (p *pass) apply(old, next *node) {
 	}
 }
 
-// maybe compares two nodes of which either may be absent.
+// maybe compares two nodes, either of which may be nil.
 func (p *pass) maybe(old, next *node, below step) {
 	switch {
 	case old == nil && next == nil:
@@ -130,8 +129,8 @@ func (p *pass) maybe(old, next *node, below step) {
 	}
 }
 
-// mixed handles a combined node on one side only, and says whether that
-// settled the pair. If it did not, the classes decide.
+// mixed handles a pair in which only one node is combined. It returns false if the pair must
+// be compared by its kinds.
 func (p *pass) mixed(old, next *node) bool {
 	switch {
 	case old.kind != kindCombined && next.kind == kindCombined:
@@ -158,7 +157,8 @@ func (p *pass) mixed(old, next *node) bool {
 	return false
 }
 
-// settle takes over the differences of a compatible pair, and adds one.
+// settle includes the differences of a compatible pair and adds another one. It returns
+// false for an incompatible pair.
 func (p *pass) settle(old, next *node, more change) bool {
 	if !p.ok(old, next) {
 		return false
@@ -170,9 +170,8 @@ func (p *pass) settle(old, next *node, more change) bool {
 	return true
 }
 
-// compatibleFirst returns the first branch that is compatible with other, as a
-// list of one or none. All branches are asked, so that the solver meets every
-// pair at once.
+// compatibleFirst returns the first branch that is compatible with other, as a list of one
+// or none. It checks all branches, so that the solver discovers every pair in one pass.
 func (p *pass) compatibleFirst(other *node, branches []*node, branchIsOld bool) []*node {
 	var first []*node
 	for _, branch := range branches {
@@ -187,7 +186,7 @@ func (p *pass) compatibleFirst(other *node, branches []*node, branchIsOld bool) 
 	return first
 }
 
-// otherKind judges nodes of different classes.
+// otherKind compares nodes of different kinds.
 func (p *pass) otherKind(old, next *node) {
 	if !kindsAgree(old, next) {
 		p.note("TYPE_CHANGED", step{})
@@ -304,7 +303,7 @@ func (p *pass) enums(old, next []*hashed) {
 	}
 }
 
-// missing says whether some value of from is not in the other list.
+// missing reports whether a value of from is not in the list in.
 func missing(from, in []*hashed) bool {
 	known := make(map[uint64]bool, len(in))
 	for _, v := range in {

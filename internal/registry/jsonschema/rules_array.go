@@ -26,11 +26,10 @@ func (p *pass) arrays(old, next *arrayBody) {
 	}
 }
 
-// open says whether the array takes any item after those it names.
+// open reports whether the array allows any items after the tuple.
 func (a *arrayBody) open() bool { return a.additional.open() && a.unmatched.open() }
 
-// cover returns the schema for items that are not named, or nil if there may be
-// none.
+// cover returns the schema for items after the tuple, or nil if there is none.
 func (a *arrayBody) cover() *node {
 	if a.additional.schema != nil {
 		return a.additional.schema

@@ -33,8 +33,8 @@ func (p *pass) combinations(old, next *combinedBody) {
 	}
 }
 
-// criterionExtended says whether a change of criterion lets all old documents
-// through, as far as the criterion goes.
+// criterionExtended reports whether the new criterion accepts all documents that the old one
+// accepted.
 func criterionExtended(old, next *combinedBody) bool {
 	oldSingle, newSingle := len(old.branches) == 1, len(next.branches) == 1
 	return next.criterion == anyOf ||
@@ -70,7 +70,7 @@ func (p *pass) match(old, next *combinedBody) ([]int, int) {
 		}
 	}
 	if p.waiting() {
-		// Some pairs are not judged yet; the solver will come back.
+		// Some pairs are not evaluated yet; the solver will repeat this pass.
 		return m.partners, m.size
 	}
 	for i := range m.partners {
@@ -85,9 +85,9 @@ func (p *pass) match(old, next *combinedBody) ([]int, int) {
 	return m.partners, m.size
 }
 
-// matchAlike pairs branches that are written alike. Nearly all of a large union
-// stays as it was, and a matching may start anywhere: growing it by augmenting
-// paths ends at the same size.
+// matchAlike pairs equal branches first, because most branches of a large union do not
+// change. The maximum matching that augmenting paths find does not depend on the initial
+// matching.
 func (p *pass) matchAlike(m *matching, old, next *combinedBody) {
 	alike := make(map[uint64]int, len(next.unique))
 	for j, n := range next.unique {
@@ -116,9 +116,9 @@ type matching struct {
 	size     int
 }
 
-// augment looks for a path from an unmatched old branch to an unmatched new
-// one, and flips it. It walks with a stack of its own: a path may be as long as
-// the union has branches.
+// augment searches an augmenting path from an unmatched old branch to an unmatched new one,
+// and flips it. It uses a stack instead of recursion, because a path can be as long as the
+// number of branches.
 func (m *matching) augment(start int, visited []bool, c *comparer) bool {
 	type frame struct{ old, next int }
 	stack := []frame{{old: start}}

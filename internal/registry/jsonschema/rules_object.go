@@ -12,8 +12,8 @@ func (p *pass) objects(old, next *objectBody) {
 	p.limit(minProperties, old.minimum, next.minimum, "minProperties")
 }
 
-// required looks only at properties that both sides know: for the others it is
-// part of how they were added or removed.
+// required compares only properties of both schemas. For the others, required is part of the
+// rules for added and removed properties.
 func (p *pass) required(old, next *objectBody) {
 	for _, name := range old.names {
 		property, common := next.properties[name]
@@ -46,13 +46,13 @@ func (p *pass) properties(old, next *objectBody) {
 	}
 }
 
-// open says whether the object takes any property it does not name.
+// open reports whether the object allows any property that it does not name.
 func (o *objectBody) open() bool {
 	return o.additional.open() && len(o.patterns) == 0 && o.unmatched.open()
 }
 
-// cover returns the schema that a partially open object has for a property it
-// does not name, or nil if it takes none.
+// cover returns the schema of a partially open object for a property that it does not name,
+// or nil if it allows none.
 func (p *pass) cover(o *objectBody, name string) *node {
 	for _, property := range o.patterns {
 		if p.c.matches(property.pattern, name) {
@@ -116,8 +116,8 @@ func (p *pass) propertyAdded(old *objectBody, is *node, required bool, name stri
 	}
 }
 
-// covered compares a named schema with the one for unnamed things, reports
-// their differences and says whether they are compatible.
+// covered compares the schema of a named property or item with the schema for unnamed ones,
+// records their differences and reports whether they are compatible.
 func (p *pass) covered(old, next *node, below step) bool {
 	p.descend(old, next, below)
 	return p.ok(old, next)
@@ -172,7 +172,7 @@ func missingName(from, in []string) bool {
 	return slices.ContainsFunc(from, func(name string) bool { return !known[name] })
 }
 
-// rests compares what two schemas say of everything they do not name.
+// rests compares the constraints for properties or items that the schemas do not name.
 func (p *pass) rests(o openness, old, next rest, keyword string) {
 	below := key(keyword)
 	switch {

@@ -8,12 +8,11 @@ import (
 	"freshet/internal/registry/jsontree"
 )
 
-// ErrInvalid is what every failure of Parse wraps. The text of the failure,
-// without the sentinel's own, is meant for the person who wrote the schema.
+// ErrInvalid is wrapped by every error of Parse. The text of the error, which does not
+// repeat the text of ErrInvalid, is for the author of the schema.
 var ErrInvalid = errs.New(errs.Invalid, "invalid JSON Schema")
 
-// ErrTooComplex is what Compare returns when its answer would take more work
-// than anyone may cause.
+// ErrTooComplex means that Parse or Compare would exceed a limit of work.
 var ErrTooComplex = errs.New(errs.Invalid, "JSON Schema is too complex")
 
 // Reference is a registered schema that another one may name in a $ref.
@@ -21,7 +20,7 @@ type Reference struct {
 	// Name is the URI used in $ref, absolute or relative to the $id of the
 	// schema that uses it.
 	Name string
-	// Schema is what the name stands for, parsed with its own references.
+	// Schema is the referenced schema, parsed with its own references.
 	Schema *Schema
 }
 
@@ -32,11 +31,10 @@ type Schema struct {
 	canonical string
 }
 
-// Parse reads a schema. The text must be one JSON object or boolean that is
-// valid under its draft's metaschema, and each $ref in it must lead to
-// something in the document, in refs, or to a published metaschema. The text
-// of the error becomes the details of the registry's answer. Parse reports its
-// steps to spend, and ends with the error of that, if any; nil stands for no one.
+// Parse parses a schema. The text must be one JSON object or boolean that is valid under the
+// metaschema of its draft, and each $ref must lead to a schema in the document, in refs, or
+// to a published metaschema. The registry returns the text of the error to the client. Parse
+// reports its steps to spend, which may be nil, and returns the error of spend.
 func Parse(text string, refs []Reference, spend func(steps int) error) (*Schema, error) {
 	s, err := parse(text, refs, spend)
 	if err != nil {
@@ -62,7 +60,7 @@ func parse(text string, refs []Reference, spend func(steps int) error) (*Schema,
 		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
 	if root.Kind != jsontree.Object && !root.IsBool() {
-		return nil, fmt.Errorf("a JSON Schema is an object or a boolean")
+		return nil, fmt.Errorf("JSON Schema must be an object or a boolean")
 	}
 	sums := newDigests(root)
 	if err := checkMetaschema(draftOf(root), root, sums); err != nil {
@@ -83,8 +81,8 @@ func parse(text string, refs []Reference, spend func(steps int) error) (*Schema,
 	return &Schema{doc: doc, root: model, canonical: emit(root)}, nil
 }
 
-// Canonical returns the text the registry stores and compares by: the schema
-// printed compactly, with its own order of members and its own numbers.
+// Canonical returns the text that the registry stores and compares: the schema printed
+// compactly, with its own order of members and its own number literals.
 func (s *Schema) Canonical() string { return s.canonical }
 
 // Normalized returns the canonical text.
@@ -92,7 +90,7 @@ func (s *Schema) Canonical() string { return s.canonical }
 // JSON Schema.
 func (s *Schema) Normalized() string { return s.canonical }
 
-// invalidError carries a cause under ErrInvalid without repeating its text.
+// invalidError wraps a cause and ErrInvalid, without the text of ErrInvalid.
 type invalidError struct{ cause error }
 
 func (e *invalidError) Error() string   { return e.cause.Error() }

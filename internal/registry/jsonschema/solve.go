@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// The work one comparison may take.
+// The limits of work for one comparison.
 const (
 	maxPairs = 1_000_000
 	maxWork  = 10_000_000
-	// spendEvery is after how many steps they are reported.
+	// spendEvery is the number of steps between two reports to spend.
 	spendEvery = 1 << 12
 )
 
-// Compare returns all differences between two schemas in the backward
-// direction: next is meant to accept what old accepted. The schemas are
-// compatible when no difference is incompatible. It fails with ErrTooComplex
-// when the comparison would take too much work. At most maxDifferences of each
-// sort are listed, but never none where there is one. It reports its steps to
-// spend, and ends with the error of that, if any; nil stands for no one.
+// Compare returns the differences between two schemas in the backward direction: next should
+// accept every document that old accepts. The schemas are compatible if no difference is
+// incompatible. Compare returns ErrTooComplex if it would need too much work. It lists at
+// most maxDifferences compatible and incompatible differences each, and at least one
+// incompatible difference of incompatible schemas. It reports its steps to spend, which may
+// be nil, and returns the error of spend.
 //
-// Compatibility of recursive schemas is a greatest fixed point: a pair of nodes
-// counts as compatible until a rule says otherwise, and when it does, every
-// pair that relied on it is judged again. This takes each pair once in the
-// common case, whatever the order, and never recurses.
+// Compatibility of recursive schemas is a greatest fixed point: a pair of nodes counts as
+// compatible until a rule finds a problem. Then every pair that depends on it is evaluated
+// again. In the common case each pair is evaluated once, in any order, without recursion.
 func Compare(old, next *Schema, spend func(steps int) error) ([]Difference, error) {
 	c := &comparer{states: map[pair]*state{}, report: spend}
 	root := pair{old.root.end(), next.root.end()}
@@ -41,27 +40,27 @@ func Compare(old, next *Schema, spend func(steps int) error) ([]Difference, erro
 // pair is an old node to be compared with a new one; both are ends of references.
 type pair struct{ old, next *node }
 
-// state is what is known of a pair.
+// state is the state of a pair in the solver.
 type state struct {
 	pair
-	judged     bool     // it went through the rules at least once
+	judged     bool     // the rules were applied at least once
 	bad        bool     // it is incompatible; this never changes back
-	dirty      bool     // it waits to be judged again
-	dependents []*state // the pairs whose verdict relied on this one
+	dirty      bool     // it must be evaluated again
+	dependents []*state // the pairs whose results depend on this one
 }
 
 type comparer struct {
 	states  map[pair]*state
-	stack   []*state // pairs being judged, each above the one that needs it
+	stack   []*state // pairs being evaluated, each above the one that needs it
 	dirty   []*state
-	missing []*state // pairs the current pass met for the first time
+	missing []*state // pairs that the current pass discovered
 	report  func(steps int) error
 	work    int
-	spent   int // of the work, reported
+	spent   int // part of work that was reported
 	err     error
 }
 
-// solve judges the root and everything below it until nothing changes.
+// solve evaluates the root and all pairs below it until no result changes.
 func (c *comparer) solve(root pair) {
 	first := &state{pair: root}
 	c.states[root] = first
@@ -95,7 +94,7 @@ func (c *comparer) solve(root pair) {
 	}
 }
 
-// markIncompatible makes a pair incompatible and has its dependents judged again.
+// markIncompatible marks a pair as incompatible and its dependents as dirty.
 func (c *comparer) markIncompatible(s *state) {
 	s.bad = true
 	for _, d := range s.dependents {
@@ -107,7 +106,7 @@ func (c *comparer) markIncompatible(s *state) {
 	s.dependents = nil
 }
 
-// ok says whether a pair is compatible as far as is known.
+// ok reports whether a pair is compatible in the current state of the solver.
 func (p *pass) ok(old, next *node) bool {
 	p.c.tick()
 	if p.c.err != nil {
@@ -136,7 +135,7 @@ func (p *pass) ok(old, next *node) bool {
 
 func (c *comparer) discover(at pair) {
 	if len(c.states) >= maxPairs {
-		c.fail("comparing takes more than %d pairs of subschemas", maxPairs)
+		c.fail("comparison needs more than %d pairs of subschemas", maxPairs)
 		return
 	}
 	s := &state{pair: at}
@@ -144,18 +143,18 @@ func (c *comparer) discover(at pair) {
 	c.missing = append(c.missing, s)
 }
 
-// waiting says whether the current pass met pairs that are not judged yet, so
-// that its outcome does not count.
+// waiting reports whether the current pass discovered pairs that are not evaluated yet, so
+// that its result is not final.
 func (p *pass) waiting() bool { return len(p.c.missing) > 0 }
 
-// same says that two nodes cannot differ: they were written alike and refer to
-// nothing whose meaning depends on the document around them.
+// same reports whether two nodes are equal: their schemas are equal and contain no
+// references, whose targets depend on the document.
 func same(old, next *node) bool {
 	return old == next || (old.src != nil && next.src != nil && old.hash == next.hash &&
 		!old.refs && old.draft == next.draft)
 }
 
-// isLeaf says whether a pair is judged without looking at any other pair.
+// isLeaf reports whether the result of a pair depends on no other pair.
 func isLeaf(old, next *node) bool {
 	if old.kind == kindCombined || next.kind == kindCombined {
 		return false
@@ -166,11 +165,11 @@ func isLeaf(old, next *node) bool {
 	return old.kind != kindObject && old.kind != kindArray && old.kind != kindNot
 }
 
-// matches asks whether a name fits a patternProperties expression.
+// matches reports whether a name matches a patternProperties expression.
 func (c *comparer) matches(p *pattern, name string) bool {
 	began := time.Now()
 	found, err := p.find(name)
-	// What a pattern costs is not to be seen in its text.
+	// The cost of a pattern does not follow from its length, so its time is counted.
 	c.spend(1 + len(name)/64 + int(time.Since(began)/stepTime))
 	if err != nil {
 		c.fail("%v", err)
@@ -180,19 +179,20 @@ func (c *comparer) matches(p *pattern, name string) bool {
 
 func (c *comparer) tick() { c.spend(1) }
 
-// affords says whether there may be so much more work, before it is begun.
+// affords reports whether the limit allows so much more work. It is called before the work
+// starts.
 func (c *comparer) affords(work int) bool {
 	if c.work+work > maxWork {
-		c.fail("comparing takes more than %d steps", maxWork)
+		c.fail("comparison needs more than %d steps", maxWork)
 	}
 	return c.err == nil
 }
 
-// spend accounts for work, and reports it now and then.
+// spend counts work, and reports it every spendEvery steps.
 func (c *comparer) spend(work int) {
 	c.work += work
 	if c.work > maxWork {
-		c.fail("comparing takes more than %d steps", maxWork)
+		c.fail("comparison needs more than %d steps", maxWork)
 	}
 	if c.report == nil || c.work-c.spent < spendEvery || c.err != nil {
 		return

@@ -9,7 +9,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// counter lets so many steps pass, and counts them.
+// counter counts steps, and returns an error after left steps.
 type counter struct{ left, spent int }
 
 func (c *counter) spend(steps int) error {
@@ -19,7 +19,7 @@ func (c *counter) spend(steps int) error {
 	return nil
 }
 
-// Whatever costs much is reported while it goes on, and ends when it is told to.
+// Expensive work is reported while it runs, and ends with the error of spend.
 func TestWorkEndsWhenTold(t *testing.T) {
 	t.Parallel()
 	patterns := func(n, length int) string {
@@ -50,6 +50,6 @@ func TestWorkEndsWhenTold(t *testing.T) {
 	c = &counter{left: maxWork}
 	if _, err := Compare(union(4_000, "a"), union(4_000, "b"), c.spend); !errors.Is(err, ErrTooComplex) ||
 		c.spent > 100_000 {
-		t.Errorf("what cannot succeed: got %v after %d steps, want %v at once", err, c.spent, ErrTooComplex)
+		t.Errorf("too complex: got %v after %d steps, want %v immediately", err, c.spent, ErrTooComplex)
 	}
 }

@@ -1,14 +1,13 @@
-// Package jsontree is the JSON of the schema languages: a tree that keeps what
-// encoding/json drops, namely the order of members and the text of numbers.
+// Package jsontree is the JSON parser and printer of the schema languages. Its tree keeps
+// what encoding/json drops: the order of members and the text of numbers.
 //
-// It owns reading (Read, bounded in depth and in the number of values and the
-// length of numbers), printing (Writer, bounded in depth and in bytes) and the
-// order in which Java sorts strings (CompareUTF16). Of several members with one
-// key the last decides the value and the first the position, as in the Java
-// libraries that other registries run on.
+// It owns reading (Read, bounded in depth, in the number of values and in the length of
+// numbers), printing (Writer, bounded in depth and in bytes) and the order in which Java
+// sorts strings (CompareUTF16). If a key occurs several times, the last occurrence
+// determines the value and the first the position, as in the Java libraries of Confluent
+// Schema Registry.
 //
-// It does not know schemas. What a number means, how a syntax error is worded
-// and which limits apply is for its users avro and jsonschema to say, so that
-// each keeps the words that its clients know. It imports the standard library
-// only.
+// It contains nothing about schemas. Its users avro and jsonschema interpret numbers, word
+// the syntax errors and set the limits, because their clients expect different error texts.
+// It imports only the standard library.
 package jsontree

@@ -6,52 +6,52 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is what is wrong with a text.
+// Problem is the kind of a syntax error.
 type Problem uint8
 
-// The problems.
+// The kinds of syntax errors.
 const (
-	NoValue            Problem = iota // a value must stand here
-	UnknownWord                       // neither null, true nor false
-	NoMemberName                      // a member's key in double quotes must stand here
-	NoColon                           // a colon must stand here
-	NoComma                           // a comma or the closing bracket must stand here
-	NoDigit                           // a digit of a number must stand here
-	NoFractionDigit                   // a digit must follow the decimal point
-	NoExponentDigit                   // a digit must stand in the exponent
-	LeadingZero                       // a number begins with a zero too many
-	NumberGoesOn                      // something follows a number that is no part of it
+	NoValue            Problem = iota // a value is expected
+	UnknownWord                       // a word is neither null, true nor false
+	NoMemberName                      // a key in double quotes is expected
+	NoColon                           // a colon is expected
+	NoComma                           // a comma or the closing bracket is expected
+	NoDigit                           // a digit of a number is expected
+	NoFractionDigit                   // a digit is expected after the decimal point
+	NoExponentDigit                   // a digit is expected in the exponent
+	LeadingZero                       // a number has a leading zero
+	NumberGoesOn                      // a letter, digit or underscore follows a number
 	NumberTooLong                     // a number is longer than Limits.NumberBytes
-	ControlCharacter                  // a control character stands in a string
+	ControlCharacter                  // a string contains a control character
 	OpenString                        // a string is not closed
-	BadEscape                         // an unknown escape stands in a string
+	BadEscape                         // a string contains an unknown escape
 	BadUnicodeEscape                  // a \u escape has other characters than hexadecimal digits
-	ShortUnicodeEscape                // a \u escape is cut off
+	ShortUnicodeEscape                // the text ends inside a \u escape
 	OpenComment                       // a comment is not closed
-	BadComment                        // a slash begins no comment
+	BadComment                        // a slash does not begin a comment
 	TooDeep                           // nesting is deeper than Limits.Depth
-	TooManyValues                     // there are more values than Limits.Values
+	TooManyValues                     // the text has more values than Limits.Values
 )
 
-// SyntaxError tells why a text cannot be read, and where. Its users have words
-// of their own for it.
+// SyntaxError is a syntax error with its position. The users of the package convert it to
+// their own error texts.
 type SyntaxError struct {
 	Problem      Problem
 	Line, Column int    // 1-based; columns count characters
-	Found        rune   // what stands there; AtEnd at the end of the text
+	Found        rune   // the character at the position; AtEnd at the end of the text
 	Word         string // of UnknownWord
-	Close        byte   // of NoComma: the bracket that could stand there instead
+	Close        byte   // of NoComma: the closing bracket that is also expected
 	Length       int    // of NumberTooLong: the length of the number
 }
 
-// AtEnd is what SyntaxError finds at the end of the text.
+// AtEnd is SyntaxError.Found at the end of the text.
 const AtEnd rune = -1
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("the JSON text cannot be read at line %d, column %d: problem %d", e.Line, e.Column, e.Problem)
+	return fmt.Sprintf("JSON syntax error at line %d, column %d: problem %d", e.Line, e.Column, e.Problem)
 }
 
-// fail makes the error for the current position.
+// fail returns the error for the current position.
 func (r *reader) fail(p Problem) *SyntaxError {
 	e := &SyntaxError{Problem: p, Found: AtEnd}
 	e.Line, e.Column = Position(r.text, r.pos)

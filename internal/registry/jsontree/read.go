@@ -2,7 +2,7 @@ package jsontree
 
 import "strings"
 
-// Limits bound what is read. A zero means no limit, except for Depth.
+// Limits are the limits of Read. A zero means no limit, except for Depth.
 type Limits struct {
 	Depth       int  // nesting of arrays and objects
 	Values      int  // values in all
@@ -10,7 +10,7 @@ type Limits struct {
 	Comments    bool // allow // and /* */ before and between tokens
 }
 
-// reader reads JSON strictly by its grammar, comments apart.
+// reader is a strict JSON parser, except that it can allow comments.
 type reader struct {
 	Limits
 	text   string
@@ -19,9 +19,9 @@ type reader struct {
 	values int
 }
 
-// Read reads the value that a text begins with, and returns what follows it. A
-// text without any has no value: then it is nil. The text must be valid UTF-8.
-// Every error is a *SyntaxError.
+// Read parses the value at the beginning of a text, and returns it with the rest of the
+// text. The value is nil if the text has only white space and comments. The text must be
+// valid UTF-8. Every error is a *SyntaxError.
 func Read(text string, limits Limits) (v *Value, rest string, err error) {
 	r := &reader{Limits: limits, text: text}
 	if err := r.skip(); err != nil {
@@ -37,7 +37,7 @@ func Read(text string, limits Limits) (v *Value, rest string, err error) {
 	return &root, text[r.pos:], nil
 }
 
-// skip passes white space and comments.
+// skip skips white space and comments.
 func (r *reader) skip() error {
 	for r.pos < len(r.text) {
 		switch r.text[r.pos] {
@@ -125,7 +125,7 @@ func (r *reader) literal() (Value, error) {
 	}
 }
 
-// container reads an array or an object, opening bracket included.
+// container reads an array or an object, including the opening bracket.
 func (r *reader) container(kind Kind, end byte) (Value, error) {
 	if r.depth++; r.depth > r.Depth {
 		return Value{}, r.fail(TooDeep)
@@ -158,8 +158,7 @@ func (r *reader) container(kind Kind, end byte) (Value, error) {
 	}
 }
 
-// entry reads one element of an array or one member of an object. After a comma
-// there must be one.
+// entry reads one element of an array or one member of an object.
 func (r *reader) entry(kind Kind, list *List) error {
 	var key string
 	if kind == Object {
@@ -202,8 +201,7 @@ func (r *reader) key() (string, error) {
 // at reports whether c is the next byte.
 func (r *reader) at(c byte) bool { return r.pos < len(r.text) && r.text[r.pos] == c }
 
-// number reads a number, which JSON knows without NaN, Infinity, leading zeros
-// and leading plus.
+// number reads a number. JSON has no NaN, Infinity, leading zeros or leading plus.
 func (r *reader) number() (Value, error) {
 	start := r.pos
 	if r.at('-') {
@@ -244,7 +242,7 @@ func (r *reader) number() (Value, error) {
 	return Value{Kind: Number, Text: text}, nil
 }
 
-// digits passes digits and returns how many there were.
+// digits skips digits and returns their number.
 func (r *reader) digits() int {
 	start := r.pos
 	for r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9' {

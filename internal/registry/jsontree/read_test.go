@@ -129,7 +129,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	if v, rest, err := Read(" \n ", lax); v != nil || rest != "" || err != nil {
-		t.Errorf("Read of white space: got %v, %q, %v, want nothing", v, rest, err)
+		t.Errorf("Read of white space: got %v, %q, %v, want no value", v, rest, err)
 	}
 	if _, rest, err := Read("{} \x01x", lax); rest != " \x01x" || err != nil {
 		t.Errorf("rest: got %q, %v, want %q", rest, err, " \x01x")
@@ -187,8 +187,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// FuzzRead holds the reader against encoding/json: both take the same texts,
-// printing them gives JSON of the same meaning, and is stable.
+// FuzzRead compares the reader with encoding/json: both accept the same texts, and printing
+// is stable and keeps the meaning.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-0.5e+7,"\ud83d\ude00\u0000",null,true,false],"a":{}}`, `[[[`, `"\ud800"`,
@@ -220,7 +220,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var before, after any
 		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal([]byte(once), &after) != nil {
-			return // a number beyond float64
+			return // a number is out of the range of float64
 		}
 		if got, want := fmt.Sprint(after), fmt.Sprint(before); got != want {
 			t.Fatalf("meaning: got %s, want %s", got, want)

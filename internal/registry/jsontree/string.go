@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// The characters that may follow a backslash, and what they mean.
+// The characters that may follow a backslash, and the characters that they mean.
 const (
 	escapeLetters  = `"\/bfnrt`
 	escapeMeanings = "\"\\/\b\f\n\r\t"
 )
 
-// string reads a string, quotes included, and returns its content. A surrogate
-// without its partner becomes U+FFFD, as no Go string can hold it. A string
-// without escapes is a part of the text and costs nothing; see BenchmarkRead.
+// string reads a string, including its quotes, and returns its content. An unpaired
+// surrogate becomes U+FFFD, because a Go string cannot contain it. A string without escapes
+// is a substring of the text and needs no allocation; see BenchmarkRead.
 func (r *reader) string() (string, error) {
 	start := r.pos + 1
 	for i := start; i < len(r.text); i++ {
@@ -35,7 +35,7 @@ func (r *reader) string() (string, error) {
 	return "", r.fail(OpenString)
 }
 
-// escaped finishes a string whose first escape stands at i.
+// escaped reads the rest of a string whose first escape is at i.
 func (r *reader) escaped(start, i int) (string, error) {
 	buf := append(make([]byte, 0, 2*(i-start)+16), r.text[start:i]...)
 	for i < len(r.text) {
@@ -86,7 +86,7 @@ func unicodeEscape(s string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// escapeProblem tells what is wrong with the escape that s starts with.
+// escapeProblem returns the problem of the invalid escape that s starts with.
 func escapeProblem(s string) Problem {
 	switch {
 	case s[1] != 'u':
@@ -97,8 +97,8 @@ func escapeProblem(s string) Problem {
 	return BadUnicodeEscape
 }
 
-// CompareUTF16 compares strings as Java does, by UTF-16 units. That differs from
-// Go only where characters beyond U+FFFF meet those from U+E000 up.
+// CompareUTF16 compares strings as Java does, by UTF-16 units. The result differs from Go's
+// only for characters above U+FFFF compared with characters from U+E000 to U+FFFF.
 func CompareUTF16(a, b string) int {
 	if isASCII(a) || isASCII(b) {
 		return strings.Compare(a, b)

@@ -2,7 +2,7 @@ package jsontree
 
 import "iter"
 
-// Kind tells the kinds of JSON values apart.
+// Kind is the kind of a JSON value.
 type Kind uint8
 
 // The kinds.
@@ -16,17 +16,16 @@ const (
 	Object
 )
 
-// Value is one JSON value. Text holds the content of a string, or a number as
-// it was written; List the content of an array or object, nil for all others.
+// Value is one JSON value. Text is the content of a string, or a number as it was written.
+// List is the content of an array or object, nil for other kinds.
 type Value struct {
 	Kind Kind
 	Text string
 	List *List
 }
 
-// List holds the elements of an array, or the values of an object's members in
-// their order, whose keys stand beside them. A large object has an index by
-// key; see BenchmarkGet.
+// List has the elements of an array, or the keys and values of an object's members in their
+// order. A large object has an index by key; see BenchmarkGet.
 type List struct {
 	Keys   []string
 	Values []Value
@@ -52,8 +51,8 @@ func (l *List) find(key string) int {
 	return -1
 }
 
-// Put adds a member to an object. Where there is one of that key it gets the
-// new value and keeps its position.
+// Put adds a member to an object. An existing member of that key gets the new value and
+// keeps its position.
 func (l *List) Put(key string, v Value) {
 	if i := l.find(key); i >= 0 {
 		l.Values[i] = v
@@ -72,8 +71,8 @@ func (l *List) Put(key string, v Value) {
 	}
 }
 
-// Get returns a member of an object, or nil when there is none or v is not an
-// object. It may be called on a nil value.
+// Get returns a member of an object, or nil if it does not exist or v is not an object. It
+// may be called on a nil value.
 func (v *Value) Get(key string) *Value {
 	if v == nil || v.Kind != Object {
 		return nil
@@ -84,7 +83,7 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
-// GetText returns a string member, and whether there is one.
+// GetText returns a member that is a string, and whether it exists.
 func (v *Value) GetText(key string) (string, bool) {
 	if m := v.Get(key); m != nil && m.Kind == String {
 		return m.Text, true
@@ -95,7 +94,7 @@ func (v *Value) GetText(key string) (string, bool) {
 // IsBool reports whether v is true or false.
 func (v *Value) IsBool() bool { return v.Kind == True || v.Kind == False }
 
-// Len is the number of elements or members; other values have none.
+// Len returns the number of elements or members, 0 for other kinds.
 func (v *Value) Len() int {
 	if v.List == nil {
 		return 0
@@ -103,8 +102,8 @@ func (v *Value) Len() int {
 	return len(v.List.Values)
 }
 
-// Elements visits the elements of an array with their positions; other values
-// have none.
+// Elements iterates over the elements of an array with their positions. Other kinds have
+// none.
 func (v *Value) Elements() iter.Seq2[int, *Value] {
 	return func(yield func(int, *Value) bool) {
 		if v.Kind != Array {
@@ -118,8 +117,7 @@ func (v *Value) Elements() iter.Seq2[int, *Value] {
 	}
 }
 
-// Members visits the members of an object in their order; other values have
-// none.
+// Members iterates over the members of an object in their order. Other kinds have none.
 func (v *Value) Members() iter.Seq2[string, *Value] {
 	return func(yield func(string, *Value) bool) {
 		if v.Kind != Object {

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// Failures of a Writer.
+// The errors of a Writer.
 var (
-	ErrDeepOutput = errors.New("the printed JSON is nested too deeply")
-	ErrLongOutput = errors.New("the printed JSON is too long")
+	ErrDeepOutput = errors.New("printed JSON is nested too deeply")
+	ErrLongOutput = errors.New("printed JSON is too long")
 )
 
-// Writer prints compact JSON as Java's library does. The first failure stays in
-// Err and stops further output. Of the fields Limit has to be set.
+// Writer prints compact JSON as Jackson, Java's JSON library, does. The first error is kept
+// in Err and stops further output. Limit must be set.
 type Writer struct {
 	Buf   []byte
-	Limit int // of Buf, in bytes
-	Depth int // of nesting; 0 is no limit
+	Limit int // maximum of len(Buf)
+	Depth int // maximum nesting; 0 means no limit
 	Err   error
-	// Number appends a number as it is to be printed; nil prints it as it was
-	// written.
+	// Number appends the printed form of a number; nil prints it as it was written.
 	Number func(dst []byte, text string) []byte
 
 	depth int
@@ -41,14 +40,14 @@ func (w *Writer) Close(c byte) {
 	w.check()
 }
 
-// check notices an output that has grown past its limit.
+// check sets Err if the output is longer than its limit.
 func (w *Writer) check() {
 	if len(w.Buf) > w.Limit && w.Err == nil {
 		w.Err = ErrLongOutput
 	}
 }
 
-// Comma separates an entry from the one before it, if there is one.
+// Comma writes a comma, unless the entry is the first of its array or object.
 func (w *Writer) Comma() {
 	if n := len(w.Buf); n > 0 && w.Buf[n-1] != '{' && w.Buf[n-1] != '[' && w.Buf[n-1] != ':' {
 		w.Buf = append(w.Buf, ',')
@@ -64,8 +63,8 @@ func (w *Writer) Key(k string) {
 
 const hexDigits = "0123456789ABCDEF"
 
-// Text writes a JSON string: only quotes, backslashes and control characters
-// are escaped, in particular not <, > and &.
+// Text writes a JSON string. It escapes only quotes, backslashes and control characters, in
+// particular not <, > and &.
 func (w *Writer) Text(s string) {
 	if len(s) > w.Limit {
 		s, w.Err = strings.ToValidUTF8(s[:w.Limit], ""), ErrLongOutput
@@ -89,8 +88,7 @@ func (w *Writer) Text(s string) {
 	w.check()
 }
 
-// Value writes a value with the members of its objects as they stand, or sorted
-// by key.
+// Value writes a value, with the members of its objects in their order or sorted by key.
 func (w *Writer) Value(v *Value, sorted bool) {
 	if w.Err != nil {
 		return
@@ -138,8 +136,7 @@ func (w *Writer) object(l *List, sorted bool) {
 	w.Close('}')
 }
 
-// Sorted returns the positions of the members in the order of their keys, which
-// is Java's.
+// Sorted returns the positions of the members, sorted by key in Java's order.
 func (l *List) Sorted() []int {
 	order := make([]int, len(l.Keys))
 	for i := range order {

@@ -13,16 +13,16 @@ import (
 	"freshet/client/schemas/builtin"
 )
 
-// Clients never upload the files below and those of client/schemas/builtin, so a
-// registry without them refuses real producers. google/protobuf comes with protocompile.
+// protocFiles are the files of google/protobuf, which come with protocompile. Clients never
+// upload them or the files of client/schemas/builtin, so a registry without them would reject
+// real producers.
 var protocFiles = []string{
 	"any", "api", "compiler/plugin", "cpp_features", "descriptor", "duration", "empty", "field_mask",
 	"go_features", "java_features", "source_context", "struct", "timestamp", "type", "wrappers",
 }
 
-// shadowed reports whether a reference of that name is ignored in favour of the
-// built-in file: google/protobuf is part of the language, and the other
-// built-in files lean on it.
+// shadowed reports whether the built-in file is used instead of a reference of that name:
+// google/protobuf is part of the language, and the other built-in files depend on it.
 func shadowed(name string) bool {
 	return strings.HasPrefix(name, "google/protobuf/") && builtinFile(name) != nil
 }
@@ -30,8 +30,8 @@ func shadowed(name string) bool {
 // builtinFile returns the built-in file of that import path, or nil.
 func builtinFile(name string) *source { return builtins()[name] }
 
-// builtins parses and links the built-in files once, when first needed. They
-// are part of the binary, so a failure is a fault of the build.
+// builtins parses and links the built-in files once, on first use. They are part of the
+// binary, so it panics on a failure.
 var builtins = sync.OnceValue(func() map[string]*source {
 	files := map[string]*source{}
 	for _, name := range protocFiles {
@@ -63,11 +63,11 @@ var standardFiles = protocompile.WithStandardImports(protocompile.ResolverFunc(
 func addProtocFile(files map[string]*source, name string) error {
 	found, err := standardFiles.FindFileByPath(name)
 	if err != nil {
-		return fmt.Errorf("find built-in %s: %w", name, err)
+		return fmt.Errorf("finding built-in %s: %w", name, err)
 	}
 	linked, err := linker.NewFileRecursive(found.Desc)
 	if err != nil {
-		return fmt.Errorf("load built-in %s: %w", name, err)
+		return fmt.Errorf("loading built-in %s: %w", name, err)
 	}
 	model := modelOf(protodesc.ToFileDescriptorProto(found.Desc), nil)
 	files[name] = &source{path: name, model: model, builtin: linked}
@@ -77,15 +77,15 @@ func addProtocFile(files map[string]*source, name string) error {
 func addBuiltin(files map[string]*source, name string) error {
 	text, err := builtin.Text(name)
 	if err != nil {
-		return fmt.Errorf("read built-in %s: %w", name, err)
+		return fmt.Errorf("reading built-in %s: %w", name, err)
 	}
 	tree, err := parseTree(name, text)
 	if err != nil {
-		return fmt.Errorf("parse built-in %s: %w", name, err)
+		return fmt.Errorf("parsing built-in %s: %w", name, err)
 	}
 	model, err := convert(tree)
 	if err != nil {
-		return fmt.Errorf("read built-in %s: %w", name, err)
+		return fmt.Errorf("converting built-in %s: %w", name, err)
 	}
 	src := &source{path: name, model: model, text: text}
 	for _, imp := range model.imports {
@@ -93,7 +93,7 @@ func addBuiltin(files map[string]*source, name string) error {
 	}
 	linked, err := newSession().link(src)
 	if err != nil {
-		return fmt.Errorf("link built-in %s: %w", name, err)
+		return fmt.Errorf("linking built-in %s: %w", name, err)
 	}
 	src.builtin, src.imports, src.text = linked, nil, ""
 	files[name] = src

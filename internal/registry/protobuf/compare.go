@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Limits of one comparison. Every pair of messages is compared once, so that
-// only schemas built for it come near: one huge message against thousands of
-// others, or referenced messages in a chain of thousands.
+// The limits of one comparison. Every pair of messages is compared once, so only malicious
+// schemas reach them: one huge message against thousands of others, or a chain of thousands
+// of referenced messages.
 const (
 	maxCompared = 5_000_000 // fields
 	maxFound    = 200_000   // differences
 	maxChain    = 1000      // referenced messages inside each other
 )
 
-// Compare lists how new differs from old, in the order in which other
-// registries list it. Data written with old can be read with new if every
-// difference is Compatible. It reports its steps to spend, and ends with the
-// error of that, if any; nil stands for no one.
+// Compare lists the differences between old and new, in the order of Confluent Schema
+// Registry. Data written with old can be read with new if every difference is Compatible. It
+// reports its steps to spend, which may be nil, and returns the error of spend.
 func Compare(old, new *Schema, spend func(steps int) error) ([]Difference, error) {
 	c := &comparer{old: old.root, new: new.root, pairs: map[[2]*message]bool{}, report: spend}
 	was, now := c.old.model, c.new.model
@@ -39,15 +38,15 @@ type comparer struct {
 	found    []Difference
 	report   func(steps int) error
 	work     int
-	spent    int   // of the work, reported
+	spent    int   // part of work that was reported
 	err      error // ends the comparison
 	depth    int
-	// pairs holds every pair of messages met, and whether it was found
-	// incompatible. A pair under way counts as compatible.
+	// pairs has every pair of messages that was compared; the value is true if it is
+	// incompatible. A pair that is being compared counts as compatible.
 	pairs map[[2]*message]bool
 }
 
-// scoped is where a declaration's names are looked up.
+// scoped is a scope in which the names of a declaration are looked up.
 type scoped struct {
 	file *source
 	name string
@@ -57,15 +56,15 @@ func (s scoped) inside(name string) scoped {
 	return scoped{s.file, qualify(s.name, name)}
 }
 
-// spend accounts for work, and says whether there may be more.
+// spend counts work, and returns false if the comparison must end.
 func (c *comparer) spend(work int) bool {
 	const every = 1 << 12
 	switch c.work += work; {
 	case c.err != nil:
 	case c.work > maxCompared:
-		c.err = fmt.Errorf("%w: comparing takes more than %d fields", ErrTooComplex, maxCompared)
+		c.err = fmt.Errorf("%w: comparison needs more than %d fields", ErrTooComplex, maxCompared)
 	case len(c.found) > maxFound:
-		c.err = fmt.Errorf("%w: there are more than %d differences", ErrTooComplex, maxFound)
+		c.err = fmt.Errorf("%w: comparison has more than %d differences", ErrTooComplex, maxFound)
 	case c.report != nil && c.work-c.spent >= every:
 		c.err = c.report(c.work - c.spent)
 		c.spent = c.work
@@ -80,7 +79,7 @@ func (c *comparer) add(typ string) {
 	c.found = append(c.found, newDifference(typ, "#/"+strings.Join(c.path, "/")))
 }
 
-// at runs f one step further down the path.
+// at calls f with the path extended by a step.
 func (c *comparer) at(step string, f func()) {
 	c.path = append(c.path, step)
 	f()
@@ -89,8 +88,8 @@ func (c *comparer) at(step string, f func()) {
 
 func (c *comparer) atTag(tag int64, f func()) { c.at(strconv.FormatInt(tag, 10), f) }
 
-// messages compares what two scopes declare. MESSAGE_MOVED tells that the
-// index, which records carry, is another.
+// messages compares the messages of two scopes. MESSAGE_MOVED means that the index of a
+// message, which records contain, has changed.
 func (c *comparer) messages(was, now scoped, old, new []*message) {
 	oldNames, oldAt := indexed(old, func(m *message) string { return m.name })
 	newNames, newAt := indexed(new, func(m *message) string { return m.name })
@@ -115,7 +114,7 @@ func (c *comparer) messages(was, now scoped, old, new []*message) {
 	}
 }
 
-// indexed lists the keys of items, each once, and where each was seen last.
+// indexed lists the keys of items, each once, with the position of its last occurrence.
 func indexed[T any, K comparable](items []T, key func(T) K) ([]K, map[K]int) {
 	keys := make([]K, 0, len(items))
 	at := make(map[K]int, len(items))

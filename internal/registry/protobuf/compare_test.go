@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// body wraps the inside of message M in a proto3 file.
+// body returns a proto3 file with one message M that contains the declarations inside.
 func body(inside string) string { return "syntax = \"proto3\";\nmessage M {\n" + inside + "\n}" }
 
-// body2 does so in a proto2 file.
+// body2 returns a proto2 file with one message M that contains the declarations inside.
 func body2(inside string) string { return "syntax = \"proto2\";\nmessage M {\n" + inside + "\n}" }
 
 type comparison struct {
 	old, new string
-	want     string // differences, joined by " | "; those that break end in !
+	want     string // differences, joined by " | "; incompatible ones end in !
 }
 
 var comparisons = map[string]comparison{
@@ -96,7 +96,11 @@ var comparisons = map[string]comparison{
 		body("E a = 1; enum E { A = 0; }"), body("string a = 1; enum E { A = 0; }"),
 		"FIELD_SCALAR_KIND_CHANGED #/M/1!",
 	},
-	"varints":          {body("int32 a = 1; int64 b = 2; bool c = 3;"), body("uint64 a = 1; bool b = 2; uint32 c = 3;"), ""},
+	"varints": {
+		body("int32 a = 1; int64 b = 2; bool c = 3;"),
+		body("uint64 a = 1; bool b = 2; uint32 c = 3;"),
+		"",
+	},
 	"zigzags":          {body("sint32 a = 1;"), body("sint64 a = 1;"), ""},
 	"fixed":            {body("fixed32 a = 1; sfixed64 b = 2;"), body("sfixed32 a = 1; fixed64 b = 2;"), ""},
 	"string and bytes": {body("string a = 1;"), body("bytes a = 1;"), ""},
@@ -113,7 +117,11 @@ var comparisons = map[string]comparison{
 		body("map<string, int32> a = 1;"), body("map<string, double> a = 1;"),
 		"FIELD_SCALAR_KIND_CHANGED #/M/1!",
 	},
-	"map value kind":    {body("map<string, int32> a = 1;"), body("map<string, M> a = 1;"), "FIELD_KIND_CHANGED #/M/1!"},
+	"map value kind": {
+		body("map<string, int32> a = 1;"),
+		body("map<string, M> a = 1;"),
+		"FIELD_KIND_CHANGED #/M/1!",
+	},
 	"map within groups": {body("map<int32, string> a = 1;"), body("map<uint64, bytes> a = 1;"), ""},
 	"map message value": {
 		body("map<int32, N> a = 1; message N {} message O {}"),
@@ -367,7 +375,8 @@ func TestCompareReferences(t *testing.T) {
 		return out
 	}
 	local := mustParse(t,
-		`syntax = "proto3"; message M { Outer.Place a = 1; Outer.Place b = 2; } message Outer { message Place { int32 id = 1; } }`)
+		`syntax = "proto3"; message M { Outer.Place a = 1; Outer.Place b = 2; } message Outer { message Place { `+
+			`int32 id = 1; } }`)
 	broken := "FIELD_SCALAR_KIND_CHANGED #/Outer/Place/1! | FIELD_NAMED_TYPE_CHANGED #/M/1! | " +
 		"FIELD_NAMED_TYPE_CHANGED #/M/2!"
 	tests := map[string]struct {
@@ -441,8 +450,8 @@ func TestCompareGivesUpOnEndlessChains(t *testing.T) {
 		}
 		return s
 	}
-	if _, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2), nil); !errors.Is(err,
-		ErrTooComplex) {
+	_, err := Compare(using(chain("int32", 3000), 1), using(chain("string", 3000), 2), nil)
+	if !errors.Is(err, ErrTooComplex) {
 		t.Errorf("got %v, want %v", err, ErrTooComplex)
 	}
 	d, err := Compare(using(chain("int32", 300), 1), using(chain("string", 300), 2), nil)
@@ -457,11 +466,13 @@ func TestWording(t *testing.T) {
 	if err != nil || len(differences) != 1 {
 		t.Fatal(differences, err)
 	}
-	want := `{errorType:"FIELD_SCALAR_KIND_CHANGED", description:"The kind of a SCALAR field at path '#/M/1' in the new schema does not match its kind in the old schema"}`
+	want := `{errorType:"FIELD_SCALAR_KIND_CHANGED", description:"The kind of a SCALAR field at path '#/M/1' in the ` +
+		`new schema does not match its kind in the old schema"}`
 	if d := cmp.Diff(want, differences[0].String()); d != "" {
 		t.Error(d)
 	}
-	want = `{errorType:"FIELD_SCALAR_KIND_CHANGED", description:"The kind of a SCALAR field at path '#/M/1' in the old schema does not match its kind in the new schema"}`
+	want = `{errorType:"FIELD_SCALAR_KIND_CHANGED", description:"The kind of a SCALAR field at path '#/M/1' in the ` +
+		`old schema does not match its kind in the new schema"}`
 	if d := cmp.Diff(want, differences[0].Describe("old", "new")); d != "" {
 		t.Error(d)
 	}
@@ -469,7 +480,7 @@ func TestWording(t *testing.T) {
 		text := newDifference(typ, "#/X").Describe("NEW", "OLD")
 		for _, word := range []string{"'#/X'", "NEW schema", "OLD schema"} {
 			if !strings.Contains(text, word) {
-				t.Errorf("%s: %q lacks %q", typ, text, word)
+				t.Errorf("%s: %q does not contain %q", typ, text, word)
 			}
 		}
 	}
@@ -481,7 +492,7 @@ func TestWording(t *testing.T) {
 	}
 }
 
-// The first case is the order that other registries publish for these names.
+// The first case is the order in which Confluent Schema Registry lists these names.
 func TestHashOrder(t *testing.T) {
 	t.Parallel()
 	got := hashOrder([]string{"TestMessage", "TestMessage2"}, []string{"TestMessage", "TestMessage3"})

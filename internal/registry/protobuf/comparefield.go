@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// member is a field in its place: oneof is nil for a field at the top level of
-// its message. Groups are not compared, so they are no members.
+// member is a field with its oneof, which is nil for a field at the top level of its message.
+// Groups are not compared, so they are not members.
 type member struct {
 	field *field
 	oneof *oneof
@@ -32,8 +32,8 @@ func members(m *message) ([]int64, map[int64]member) {
 	return tags, byTag
 }
 
-// fields compares the fields of two messages: first what moved into oneofs,
-// then the oneofs themselves, then field by field, matched by tag.
+// fields compares the fields of two messages: first the fields that moved into oneofs, then
+// the oneofs themselves, then the fields with the same tag.
 func (c *comparer) fields(was, now scoped, old, new *message) {
 	oldTags, oldAt := members(old)
 	newTags, newAt := members(new)
@@ -61,7 +61,7 @@ func (c *comparer) fields(was, now scoped, old, new *message) {
 				if before.oneof != nil {
 					c.add(oneofFieldMovedToTop)
 					if after.field.label == labelRequired {
-						c.add(requiredFieldAdded) // old data may have another member, or none
+						c.add(requiredFieldAdded) // old data may have another member of the oneof, or none
 					}
 				}
 				c.field(was, now, before.field, after.field)
@@ -70,9 +70,8 @@ func (c *comparer) fields(was, now scoped, old, new *message) {
 	}
 }
 
-// movedInto reports a oneof that makes fields exclude each other which did not
-// before: its old members must have been in one oneof together, or be a single
-// field from the top level.
+// movedInto reports a oneof whose fields did not exclude each other before. Its old fields
+// must have been in one oneof together, or be a single field of the top level.
 func (c *comparer) movedInto(o *oneof, oldAt map[int64]member) {
 	topLevel := 0
 	origins := map[*oneof]bool{}
@@ -98,7 +97,7 @@ func (c *comparer) movedInto(o *oneof, oldAt map[int64]member) {
 	})
 }
 
-// oneofs reports oneofs that came and went, and returns the names that stayed.
+// oneofs reports added and removed oneofs, and returns the names that both messages have.
 func (c *comparer) oneofs(old, new *message) map[string]bool {
 	oldNames, oldAt := indexed(old.oneofs, func(o *oneof) string { return o.name })
 	newNames, newAt := indexed(new.oneofs, func(o *oneof) string { return o.name })
@@ -130,14 +129,14 @@ func (c *comparer) removed(f member, tag int64, survives map[string]bool, newAt 
 		return
 	}
 	if !survives[f.oneof.name] && !anyLeft(f.oneof, newAt) {
-		return // the oneof went with all its fields: ONEOF_REMOVED has said so
+		return // ONEOF_REMOVED covers a oneof that was removed with all its fields
 	}
 	c.at(f.oneof.name, func() {
 		c.atTag(tag, func() { c.add(oneofFieldRemoved) })
 	})
 }
 
-// anyLeft reports whether any member of an old oneof still exists somewhere.
+// anyLeft reports whether the new message has a field of an old oneof.
 func anyLeft(o *oneof, newAt map[int64]member) bool {
 	for _, f := range o.fields {
 		if _, left := newAt[f.tag]; left {
@@ -170,25 +169,25 @@ func (c *comparer) field(was, now scoped, old, new *field) {
 	c.types(fieldTypeOf(was, old), fieldTypeOf(now, new), old.label, new.label)
 }
 
-// kind is the coarse sort of a field's type.
+// kind is the kind of a field's type.
 type kind uint8
 
 const (
-	kindScalar kind = iota // enums included
+	kindScalar kind = iota // including enums
 	kindMessage
 	kindMap
 )
 
-// fieldType is a field's type, resolved.
+// fieldType is the resolved type of a field.
 type fieldType struct {
 	kind   kind
 	scalar string
-	// named is the message, or nil when an unchecked schema names one that
-	// does not exist; name is its full name either way.
+	// named is the message, or nil if it does not exist, which an unchecked schema allows;
+	// name is its full name in both cases.
 	named *symbol
 	name  string
 	scope scoped
-	key   string // of a map; the rest is its value then
+	key   string // key type of a map; the other fields then describe the value type
 }
 
 func fieldTypeOf(scope scoped, f *field) fieldType {
@@ -214,7 +213,7 @@ func typeIn(scope scoped, name string) fieldType {
 	}
 }
 
-// localName is the name without the package of the file that declares it.
+// localName returns the name without the package of the file that declares it.
 func (t fieldType) localName() string {
 	if t.named != nil {
 		return t.named.localName()
@@ -222,7 +221,7 @@ func (t fieldType) localName() string {
 	return strings.TrimPrefix(t.name, qualify(t.scope.file.model.pkg, ""))
 }
 
-// scalarGroups says which scalars may stand for each other on the wire.
+// scalarGroups maps scalars to wire formats. Scalars of the same format can be exchanged.
 var scalarGroups = map[string]string{
 	"int32": "varint", "int64": "varint", "uint32": "varint", "uint64": "varint", "bool": "varint", "enum": "varint",
 	"sint32": "zigzag", "sint64": "zigzag",
@@ -262,7 +261,7 @@ func (c *comparer) scalars(old, new string, oldLabel, newLabel label) {
 	case group != scalarGroups[new]:
 		c.add(fieldScalarKindChanged)
 	case oldLabel == labelNone || newLabel == labelNone || oldLabel == newLabel:
-		// a label that nobody wrote is not compared
+		// An implicit label is not compared.
 	case group == "text":
 		c.add(fieldStringLabelChanged)
 	default:
@@ -270,9 +269,8 @@ func (c *comparer) scalars(old, new string, oldLabel, newLabel label) {
 	}
 }
 
-// namedTypes compares message fields. Types that both schemas declare
-// themselves are compared where they are declared; a type from a reference is
-// compared here, because nobody else will.
+// namedTypes compares the types of message fields. Types that both schemas declare are
+// compared as part of the schemas; a type of a reference is compared here.
 func (c *comparer) namedTypes(old, new fieldType) {
 	if old.localName() != new.localName() {
 		c.add(fieldNamedTypeChanged)

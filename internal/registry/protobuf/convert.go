@@ -8,12 +8,12 @@ import (
 	"github.com/bufbuild/protocompile/ast"
 )
 
-// converter turns protocompile's syntax tree into the model. It checks only
-// what the model cannot hold; the linker checks the rest.
+// converter converts protocompile's syntax tree to the model. It rejects only what the model
+// cannot represent; the linker checks the rest.
 type converter struct {
 	tree   *ast.FileNode
 	custom bool
-	values int // option values and their parts
+	values int // number of option values and their parts
 	err    error
 }
 
@@ -49,13 +49,14 @@ func convert(tree *ast.FileNode) (*file, error) {
 	return f, c.err
 }
 
-// positionOf is not cheap: it counts columns from the start of the line.
+// positionOf returns the position of a node. It is expensive, because it counts columns from
+// the start of the line.
 func positionOf(tree *ast.FileNode, n ast.Node) position {
 	start := tree.NodeInfo(n).Start()
 	return position{line: start.Line, col: start.Col}
 }
 
-// fail remembers the first thing that the model cannot hold.
+// fail records the first error.
 func (c *converter) fail(n ast.Node, text string) {
 	if c.err == nil {
 		c.err = invalidAt(positionOf(c.tree, n), text)
@@ -126,7 +127,7 @@ func (c *converter) mapField(n *ast.MapFieldNode) *field {
 	}
 }
 
-// counted gives the next place among its siblings to a message.
+// counted assigns the next index among its siblings to a message.
 func counted(types *int, m *message) *message {
 	m.order = *types
 	*types++
@@ -289,8 +290,8 @@ func (c *converter) compact(n *ast.CompactOptionsNode) []option {
 	return options
 }
 
-// specialLast puts default and json_name after the options of a field: they
-// look like options but are part of the field, and are printed last.
+// specialLast moves default and json_name behind the options of a field. They look like
+// options but are attributes of the field, and are printed last.
 func specialLast(options []option) []option {
 	slices.SortStableFunc(options, func(a, b option) int { return cmp.Compare(a.rank(), b.rank()) })
 	return options
@@ -351,8 +352,8 @@ func (c *converter) value(n ast.ValueNode) value {
 	}
 }
 
-// literal merges fields that occur more than once into one list, which means
-// the same and is how the canonical layout prints them.
+// literal merges repeated occurrences of a field into one list, which has the same meaning
+// and is printed so in the canonical layout.
 func (c *converter) literal(n *ast.MessageLiteralNode) value {
 	v := value{kind: valueMessage}
 	at := make(map[string]int, len(n.Elements))
@@ -388,7 +389,7 @@ func appendValue(a, b value) value {
 	return value{kind: valueList, list: append(a.list, b.list...)}
 }
 
-// raw is the spelling of a number or word.
+// raw returns the original text of a number or word.
 func (c *converter) raw(n ast.Node) string {
 	return strings.TrimSpace(c.tree.NodeInfo(n).RawText())
 }

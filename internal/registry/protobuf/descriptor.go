@@ -12,13 +12,13 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// noTypes keeps decoded descriptors free of whatever extensions happen to be
-// linked into this binary.
+// noTypes is an empty resolver, so that decoding does not use the extensions that are linked
+// into this binary.
 var noTypes = new(protoregistry.Types)
 
-// decodeDescriptor reads base64 of a serialized FileDescriptorProto, the form
-// in which some clients send schemas. It returns nil when text is not that: no
-// .proto file is made of base64's letters alone.
+// decodeDescriptor decodes base64 of a serialized FileDescriptorProto, the form in which some
+// clients send schemas. It returns nil for other texts: no .proto file consists only of the
+// characters of base64.
 func decodeDescriptor(text string) *descriptorpb.FileDescriptorProto {
 	packed := strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || r == ' ' || r == '\t' {
@@ -41,14 +41,14 @@ func decodeDescriptor(text string) *descriptorpb.FileDescriptorProto {
 	}
 	if len(fd.GetMessageType())+len(fd.GetEnumType())+len(fd.GetService())+len(fd.GetExtension())+
 		len(fd.GetDependency()) == 0 {
-		return nil // a word that happens to be base64
+		return nil // a word that is also valid base64
 	}
 	return &fd
 }
 
-// descriptorText prints a descriptor as the .proto text that would make it.
-// The text is then parsed like any other, which is what checks the descriptor.
-// Without check, custom options that cannot be read are left out.
+// descriptorText prints a descriptor as .proto text. The caller parses the text like any
+// other, which checks the descriptor. Without check, custom options that cannot be decoded
+// are omitted.
 func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference, check bool) (string, error) {
 	if depth := descriptorDepth(fd.GetMessageType()); depth > maxDepth {
 		return "", invalidf("messages are nested too deeply")
@@ -57,15 +57,15 @@ func descriptorText(fd *descriptorpb.FileDescriptorProto, refs []Reference, chec
 	if !hasUnknownBytes(fd.ProtoReflect()) {
 		return printFile(model), nil
 	}
-	// Custom options are opaque bytes until the files that define them, and
-	// this file itself, are linked.
+	// Custom options are opaque bytes until this file and the files that define them are
+	// linked.
 	root := &source{path: rootPath, model: model}
 	linked, err := linkDescriptor(root, refs, check)
 	if err != nil && check {
 		return "", err
 	}
 	if err != nil {
-		return printFile(model), nil //nolint:nilerr // unchecked: what cannot be linked is printed as it is
+		return printFile(model), nil //nolint:nilerr // unchecked schemas need not be linkable
 	}
 	return printFile(modelOf(fd, &optionDecoder{root: root, types: linker.ResolverFromFile(linked)})), nil
 }
@@ -108,9 +108,8 @@ func hasUnknownBytes(m protoreflect.Message) bool {
 	return found
 }
 
-// modelOf turns a descriptor into a model. Names stay as the descriptor has
-// them, usually with a leading dot. decoder may be nil: then only built-in
-// options are read.
+// modelOf converts a descriptor to a model. It keeps the names of the descriptor, which
+// usually have a leading dot. If decoder is nil, only built-in options are read.
 func modelOf(fd *descriptorpb.FileDescriptorProto, decoder *optionDecoder) *file {
 	d := &descriptorReader{decoder: decoder, syntax: fd.GetSyntax()}
 	f := &file{pkg: fd.GetPackage(), options: d.options(fd.GetOptions())}
@@ -157,7 +156,7 @@ type descriptorReader struct {
 
 func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
 	m := &message{name: md.GetName(), options: d.options(md.GetOptions())}
-	generated := map[string]bool{} // nested types that fields declare: maps, groups
+	generated := map[string]bool{} // nested types that fields declare: map entries and groups
 	m.extends = d.extends(md.GetExtension(), md.GetNestedType(), generated)
 	for _, o := range md.GetOneofDecl() {
 		m.oneofs = append(m.oneofs, &oneof{name: o.GetName(), options: d.options(o.GetOptions())})
@@ -196,14 +195,14 @@ func (d *descriptorReader) message(md *descriptorpb.DescriptorProto) *message {
 	return m
 }
 
-// messageAt is message for one that has a place among its siblings.
+// messageAt is message with the index among its siblings.
 func (d *descriptorReader) messageAt(order int, md *descriptorpb.DescriptorProto) *message {
 	m := d.message(md)
 	m.order = order
 	return m
 }
 
-// dropEmpty removes the oneofs that only stand for proto3's optional.
+// dropEmpty removes the synthetic oneofs of proto3 optional fields.
 func dropEmpty(oneofs []*oneof) []*oneof {
 	var real []*oneof
 	for _, o := range oneofs {
@@ -252,8 +251,8 @@ func (d *descriptorReader) service(sd *descriptorpb.ServiceDescriptorProto) *ser
 	return s
 }
 
-// extends groups extensions by the type they extend; those that were groups
-// are marked in generated.
+// extends collects consecutive extensions of the same type into blocks. It marks the messages
+// of groups in generated.
 func (d *descriptorReader) extends(
 	fields []*descriptorpb.FieldDescriptorProto, siblings []*descriptorpb.DescriptorProto, generated map[string]bool,
 ) []*extend {
@@ -267,7 +266,7 @@ func (d *descriptorReader) extends(
 			generated[body.GetName()] = true
 			order := slices.Index(siblings, body)
 			if n := len(e.groups); n > 0 && e.groups[n-1].body.order+1 != order {
-				// A message was declared between the two, so these were two blocks.
+				// A message is declared between the two groups, so they are in two blocks.
 				e = &extend{extendee: fld.GetExtendee()}
 				out = append(out, e)
 			}

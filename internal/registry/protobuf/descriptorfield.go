@@ -25,8 +25,8 @@ var fieldTypeNames = map[descriptorpb.FieldDescriptorProto_Type]string{
 	descriptorpb.FieldDescriptorProto_TYPE_SINT64:   "sint64",
 }
 
-// typeNameOf is the field's type as text. Descriptors may leave the type out
-// where they name one.
+// typeNameOf returns the type of a field as text. A descriptor with a type name may have no
+// type.
 func typeNameOf(fld *descriptorpb.FieldDescriptorProto) string {
 	if name := fld.GetTypeName(); name != "" {
 		return name
@@ -54,8 +54,8 @@ func groupOf(fld *descriptorpb.FieldDescriptorProto,
 	return nil
 }
 
-// mapEntryOf returns the entry type of a map field, marking it as generated,
-// or nil.
+// mapEntryOf returns the entry type of a map field and marks it in generated. It returns nil
+// for other fields.
 func mapEntryOf(
 	fld *descriptorpb.FieldDescriptorProto, md *descriptorpb.DescriptorProto, generated map[string]bool,
 ) *descriptorpb.DescriptorProto {
@@ -118,8 +118,8 @@ func (d *descriptorReader) group(fld *descriptorpb.FieldDescriptorProto, order i
 	}
 }
 
-// fieldOptions adds what only looks like an option. A json_name that says what
-// everybody would have assumed is left out: protoc fills it in for every field.
+// fieldOptions returns the options of a field, with default and json_name. It omits a
+// json_name that equals the derived one, because protoc sets it for every field.
 func (d *descriptorReader) fieldOptions(fld *descriptorpb.FieldDescriptorProto) []option {
 	options := d.options(fld.GetOptions())
 	if fld.DefaultValue != nil && d.syntax != "proto3" {
@@ -145,7 +145,7 @@ func defaultValue(fld *descriptorpb.FieldDescriptorProto) value {
 	}
 }
 
-// jsonName is the JSON name that protoc derives from a field's name.
+// jsonName returns the JSON name that protoc derives from a field's name.
 func jsonName(name string) string {
 	var b strings.Builder
 	upper := false
@@ -164,7 +164,7 @@ func jsonName(name string) string {
 	return b.String()
 }
 
-// unescape undoes the C escapes of a default of type bytes.
+// unescape decodes the C escapes in a default of type bytes.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

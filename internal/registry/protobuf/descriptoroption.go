@@ -11,14 +11,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// optionDecoder reads custom options, which are extensions that only the linked
-// file knows.
+// optionDecoder decodes custom options, which are extensions defined in the linked file.
 type optionDecoder struct {
 	root  *source
 	types linker.Resolver
 }
 
-// options lists what an options message of a descriptor sets, by field number.
+// options lists the options that an options message sets, by field number.
 func (d *descriptorReader) options(m proto.Message) []option {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil
@@ -48,7 +47,7 @@ func (d *descriptorReader) options(m proto.Message) []option {
 	return out
 }
 
-// flatten turns features = {a: b} into features.a = b, the usual spelling.
+// flatten converts features = {a: b} to features.a = b, the usual notation.
 func flatten(path []namePart, v value) []option {
 	if v.kind != valueMessage {
 		return []option{{name: path, val: v}}
@@ -60,8 +59,8 @@ func flatten(path []namePart, v value) []option {
 	return out
 }
 
-// decode reads the unknown bytes of an options message again, this time with
-// the extensions that the schema can see. What stays unknown has no text.
+// decode decodes an options message again with the extensions that are visible to the
+// schema. Options that stay unknown cannot be printed.
 func (d *optionDecoder) decode(m proto.Message) proto.Message {
 	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m)
 	if err != nil {
@@ -75,8 +74,8 @@ func (d *optionDecoder) decode(m proto.Message) proto.Message {
 	return decoded
 }
 
-// extensionName adds a leading dot where the plain full name would mean
-// something else.
+// extensionName returns the full name, with a leading dot if it would resolve to another
+// extension without it.
 func (d *optionDecoder) extensionName(full string) string {
 	if d == nil || d.root == nil {
 		return full

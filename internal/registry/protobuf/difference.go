@@ -2,9 +2,8 @@ package protobuf
 
 import "fmt"
 
-// Difference is one way in which a new schema departs from an old one. Path
-// names the place, such as #/Order/3: names of messages and oneofs, then the
-// tag of a field or value.
+// Difference is one difference between an old and a new schema. Path consists of the names
+// of messages and oneofs and of the tag of a field or value, for example #/Order/3.
 type Difference struct {
 	Type, Path string
 	Compatible bool
@@ -40,9 +39,9 @@ const (
 	fieldMovedToOldOneof     = "FIELD_MOVED_TO_EXISTING_ONEOF"
 )
 
-// wordings holds the sentence for every type that breaks readers; the verbs
-// are path, new and old, by index. The texts are those that clients of other
-// registries already know, their odd spaces and colons included.
+// wordings has the description of every incompatible type; the indexed verbs are path, new
+// and old. The texts are those of Confluent Schema Registry, including their irregular
+// spaces and colons.
 var wordings = map[string]string{
 	packageChanged:   "The package at '%[1]s' in the %[2]s schema does not match the package in the %[3]s schema",
 	messageRemoved:   "The %[2]s schema is missing a MESSAGE type at path '%[1]s' in the %[3]s schema",
@@ -62,18 +61,17 @@ var wordings = map[string]string{
 		"oneof in the %[3]s schema",
 }
 
-// newDifference knows which types are compatible: those without a wording.
+// newDifference returns a difference. The types without a wording are compatible.
 func newDifference(typ, path string) Difference {
 	_, breaks := wordings[typ]
 	return Difference{Type: typ, Path: path, Compatible: !breaks}
 }
 
-// String describes the difference as a check of a new schema against an old
-// one reports it.
+// String describes the difference in the backward direction.
 func (d Difference) String() string { return d.Describe("new", "old") }
 
-// Describe is String with other words for the two schemas: a forward check
-// compares the other way round and swaps them.
+// Describe formats the difference as Confluent Schema Registry does. In the forward
+// direction, in which the roles of the schemas are exchanged, call Describe("old", "new").
 func (d Difference) Describe(newName, oldName string) string {
 	text := ""
 	if wording := wordings[d.Type]; wording != "" {

@@ -1,20 +1,20 @@
-// Package protobuf is the registry's knowledge of Protobuf schemas: it parses
-// them, prints them in the canonical and the normalized layout, and says how
-// two of them differ. It does not decode records.
+// Package protobuf implements Protobuf for the schema registry: it parses schemas, prints
+// them in the canonical and the normalized layout, and compares two of them. It does not
+// decode records.
 //
-// It owns: the parser's limits, the resolution of imports to references and to
-// the built-in files, the printed layouts (docs/spec/registry.md#protobuf-text)
-// and the compatibility rules with their wording.
+// It owns the parser's limits, the resolution of imports to references and built-in files,
+// the printed layouts (docs/spec/registry.md#protobuf-text), and the compatibility rules
+// with their wording.
 //
-// It does not own: subjects, versions, levels and modes (package schemas, next
-// door, decides which pairs to compare and in which direction), storage, HTTP.
-// Its siblings avro and jsonschema do the same work for their formats.
+// It does not own subjects, versions, levels and modes (package schemas decides which pairs
+// to compare and in which direction), storage, or HTTP. Packages avro and jsonschema
+// implement the other two languages.
 //
-// The pipeline of a parse: text → protocompile's syntax tree → our own small
-// model (model.go) → linked by protocompile for its protoc-grade checks, then
-// thrown away. Printing and comparing work on the model alone, so that a
-// schema imported without link checks can be printed and compared too.
+// Parsing works in these steps: text → protocompile's syntax tree → the model (model.go) →
+// linking by protocompile, which does the checks of protoc; its result is discarded.
+// Printing and comparing use only the model, so that schemas that were imported without
+// checks can be printed and compared too.
 //
-// Nothing here touches the file system or the network: the only files there
-// are come from the caller's references or from this binary.
+// The package does not access the file system or the network: all files come from the
+// caller's references or from this binary.
 package protobuf

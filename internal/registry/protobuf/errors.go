@@ -10,14 +10,14 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Sentinels of this package. The text of an error that wraps ErrInvalid is
-// written for the author of the schema and becomes the details of a 42201.
+// The sentinels of this package. The text of an error that wraps ErrInvalid is for the author
+// of the schema and becomes the details of error code 42201.
 var (
 	ErrInvalid    = errs.New(errs.Invalid, "invalid Protobuf schema")
-	ErrTooComplex = errs.New(errs.Invalid, "Protobuf schemas too large to compare")
+	ErrTooComplex = errs.New(errs.Invalid, "Protobuf schemas are too large to compare")
 )
 
-// schemaError is an ErrInvalid whose text is the explanation alone.
+// schemaError wraps ErrInvalid without its text.
 type schemaError struct{ text string }
 
 func (e *schemaError) Error() string { return e.text }
@@ -27,7 +27,7 @@ func invalidf(format string, args ...any) error {
 	return &schemaError{text: fmt.Sprintf(format, args...)}
 }
 
-// position is a place in the text, 1-based; the zero value means "unknown".
+// position is a position in the text, 1-based; the zero value means unknown.
 type position struct{ line, col int }
 
 func invalidAt(pos position, text string) error {
@@ -37,16 +37,15 @@ func invalidAt(pos position, text string) error {
 	return invalidf("%d:%d: %s", pos.line, pos.col, text)
 }
 
-// maxReported bounds the list of problems in one answer: enough to mend a file
-// in few rounds, short enough to read.
+// maxReported is the maximum number of problems in one error text.
 const maxReported = 8
 
-// problems collects what protocompile complains about.
+// problems collects the errors of protocompile.
 type problems struct {
 	list      []string
-	positions bool // positions are those of the author's own text
+	positions bool // the positions refer to the author's text
 	more      int
-	// skip tells which complaints do not count. The linker still fails.
+	// skip returns true for errors that are not listed. The linker fails on them anyway.
 	skip func(text string) bool
 }
 
@@ -71,7 +70,7 @@ func (p *problems) report(err reporter.ErrorWithPos) error {
 	return errors.New("too many problems")
 }
 
-// err makes one error of the problems, or of fallback if there were none.
+// err returns one error for all problems, or fallback as an error if there are none.
 func (p *problems) err(fallback error) error {
 	if len(p.list) == 0 {
 		return invalidf("%v", fallback)
@@ -83,8 +82,8 @@ func (p *problems) err(fallback error) error {
 	return &schemaError{text: text}
 }
 
-// recovered turns a panic into an error. protocompile has been seen to panic on
-// texts that are wrong in rare ways, and no schema may stop the server.
+// recovered converts a panic to an error. protocompile panics on some invalid texts, and no
+// schema may stop the server.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = invalidf("schema cannot be compiled: %v", r)

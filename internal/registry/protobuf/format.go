@@ -6,13 +6,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// descriptorName is the file's in a serialized schema, which has no path of its
-// own; clients put the one that they want in its place.
+// descriptorName is the file name in a serialized schema, which has no path. Clients replace
+// it.
 const descriptorName = "default"
 
-// Serialized returns base64 of the FileDescriptorProto that the schema compiles
-// to. Custom options that nobody defined are not in it. What was stored without
-// checks may not compile.
+// Serialized returns base64 of the compiled FileDescriptorProto. It does not contain custom
+// options without a definition. A schema that was stored without checks may not compile.
 func (s *Schema) Serialized() (text string, err error) {
 	defer recovered(&err)
 	if err := checkClosure(s.root); err != nil {
@@ -64,7 +63,8 @@ func plainOptions(options []option) []option {
 	return plain
 }
 
-// dropExtends changes m, which must be nobody else's.
+// dropExtends removes the extends of m and its nested messages. It changes m, which must not
+// be shared.
 func (m *message) dropExtends() {
 	m.extends = nil
 	for _, nested := range m.messages {

@@ -7,12 +7,15 @@ import (
 
 var fuzzSeeds = []string{
 	`syntax = "proto3"; message M { string a = 1; }`,
-	`message M { optional group G = 1 { required int32 x = 1 [default = -0x1]; } extensions 100 to max; reserved "a", 'b'; }`,
+	`message M { optional group G = 1 { required int32 x = 1 [default = -0x1]; } extensions 100 to max; reserved ` +
+		`"a", 'b'; }`,
 	`edition = "2023"; package a.b; message M { int32 a = 1 [features.field_presence = IMPLICIT]; reserved foo; }`,
 	`syntax = "proto3"; import "google/protobuf/descriptor.proto"; extend google.protobuf.FieldOptions { M m = 50000; }
 message M { map<string, M> m = 1 [(m) = {m: [{key: "\377" value < >}]}]; oneof o { bool b = 2; } }`,
-	`syntax = "proto3"; message M { repeated MapEntry map = 1; message MapEntry { option map_entry = true; string key = 1; int32 value = 2; } }`,
-	`syntax = "proto3"; message A { optional int32 x = 1 [json_name = "y", (who).knows = {a: inf, [b.c]: -nan}]; } service S { rpc R(stream A) returns (A) {} }`,
+	`syntax = "proto3"; message M { repeated MapEntry map = 1; message MapEntry { option map_entry = true; string ` +
+		`key = 1; int32 value = 2; } }`,
+	`syntax = "proto3"; message A { optional int32 x = 1 [json_name = "y", (who).knows = {a: inf, [b.c]: -nan}]; } ` +
+		`service S { rpc R(stream A) returns (A) {} }`,
 	`enum E { option allow_alias = true; A = 0; B = 0; reserved -5 to -1, 7; }`,
 	`CgF4IgwKAU0SBwoBYRgBKAk=`,
 	`syntax = "proto3"; import public "a.proto"; import weak "google/type/date.proto";`,
@@ -20,8 +23,8 @@ message M { map<string, M> m = 1 [(m) = {m: [{key: "\377" value < >}]}]; oneof o
 	`syntax = "proto3"; message M { M.M.M m = 1; .M n = 2; }`,
 }
 
-// FuzzParse holds the promise of the printers: what parses prints, and what is
-// printed parses and prints the same.
+// FuzzParse checks that the printed text of every valid schema parses, and that
+// printing it again yields the same text.
 func FuzzParse(f *testing.F) {
 	for _, seed := range fuzzSeeds {
 		f.Add(seed)
@@ -59,7 +62,7 @@ func stable(t *testing.T, s *Schema, parse func(string, []Reference) (*Schema, e
 			t.Fatalf("%s text is not stable:\n%s\n---\n%s", name, printed, twice)
 		}
 		if name == "normalized" {
-			continue // sorting enum values may change what comes first
+			continue // sorting may change the first value of an enum
 		}
 		if differences, err := Compare(s, again, nil); err != nil || len(differences) > 0 {
 			t.Fatalf("%s text differs from its schema: %v %v", name, differences, err)

@@ -7,13 +7,12 @@ import (
 
 // hashOrder returns the names of old and new, each once.
 //
-// Quirk: the order of differences is part of what clients see, and the registry
-// that set the custom walks the names of types as Java's hash sets hold them:
-// those of a HashMap of old, then of one of new, put into one HashSet. Walking
-// them the same way also makes our order deterministic.
+// Quirk: clients see the order of differences, and Confluent Schema Registry iterates over
+// the names of types in the order of Java's hash tables: those of a HashMap of old, then of
+// a HashMap of new, in one HashSet. The same order is used here. It is deterministic.
 func hashOrder(old, new []string) []string {
 	inserted := union(bucketOrder(slices.Clone(old), 16), bucketOrder(slices.Clone(new), 16))
-	capacity := 16 // a set made from a collection starts with room for it
+	capacity := 16 // a HashSet of a collection starts with the capacity for it
 	for capacity < len(old)*4/3+1 {
 		capacity *= 2
 	}
@@ -38,9 +37,8 @@ func sortedUnion[K cmp.Ordered](a, b []K) []K {
 	return out
 }
 
-// bucketOrder sorts names by the bucket they fall into in a table that has
-// grown to hold them at three quarters full; within a bucket they keep their
-// order.
+// bucketOrder sorts names by their bucket in a hash table with a load factor of 3/4. Within
+// a bucket they keep their order.
 func bucketOrder(names []string, capacity int) []string {
 	for len(names) > capacity/4*3 {
 		capacity *= 2

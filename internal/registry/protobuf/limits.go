@@ -5,38 +5,37 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one schema. The registry's request limit is 5 MB, so maxText only
-// matters to other callers; the rest keep the work of a hostile text linear.
+// The limits of one schema. The registry's request limit is 5 MB, so maxText applies only to
+// other callers; the others keep the work for malicious texts linear.
 const (
 	maxText       = 8 << 20
-	maxDepth      = 64   // brackets of any kind; protoc itself stops messages at 32
-	maxNameParts  = 64   // a.b.c in one name
-	maxNameLength = 1024 // of one dotted name
-	maxFiles      = 1000 // in the closure of references
+	maxDepth      = 64   // nested brackets of any kind; protoc allows 32 levels of messages
+	maxNameParts  = 64   // parts of one dotted name
+	maxNameLength = 1024 // length of one dotted name
+	maxFiles      = 1000 // files in the closure of references
 	maxClosure    = 64 << 20
 	maxImports    = 2000
-	// maxOptionValues bounds what costs the linker most memory, by far more than
-	// annotations on every field of the largest schema need.
+	// maxOptionValues limits the option values, which need most of the linker's memory. It
+	// allows annotations on every field of the largest schema.
 	maxOptionValues = 300_000
-	// maxLine is the longest line whose columns are worth counting: protocompile
-	// counts them from the start of the line, for every name it looks at.
+	// maxLine is the longest line for which positions are reported: protocompile counts
+	// columns from the start of the line for every name.
 	maxLine = 8 << 10
-	// maxLookups bounds references to types × scopes × visible files, the cost
-	// of resolving names, and oneofs × fields.
+	// maxLookups limits references to types × scopes × visible files, which is the cost of
+	// resolving names, and oneofs × fields.
 	maxLookups = 100_000_000
-	// maxPublicPaths bounds the ways to reach a file through public imports,
-	// which the linker walks one by one.
+	// maxPublicPaths limits the number of paths to files through public imports, because
+	// the linker follows each path.
 	maxPublicPaths = 10_000
 )
 
-// LargeText is how long a text is of which only one should be compiled at a
-// time: a compilation needs some two hundred times the memory of its text.
+// LargeText is the length from which on only one text should be compiled at a time, because
+// compiling needs about two hundred times the memory of the text.
 const LargeText = 512 << 10
 
-// checkText looks at the text before any recursive code does. It refuses what
-// no sane schema needs: brackets nested too deeply (the parser and everything
-// after it recurse) and names of absurd length (every lookup copies them).
-// It knows strings and comments, and nothing else of the grammar.
+// checkText checks the text before any recursive code runs. It rejects deeply nested
+// brackets, because the parser and all later steps are recursive, and very long names,
+// because every lookup copies them. It recognizes only strings and comments of the grammar.
 func checkText(text string) error {
 	if len(text) > maxText {
 		return invalidf("schema of %d bytes is over the limit of %d", len(text), maxText)
@@ -59,12 +58,11 @@ func checkText(text string) error {
 	return nil
 }
 
-// newestEdition is the one that the parser knows.
+// newestEdition is the edition that the parser supports.
 const newestEdition = "2023"
 
-// editionOf returns the edition that a text says to be of, or "". It is asked
-// before the parser, which takes the words of newer editions for slips of the
-// pen.
+// editionOf returns the edition of a text, or "". The caller checks it itself, because the
+// parser reports the keywords of newer editions as syntax errors.
 func editionOf(text string) string {
 	s := scanner{text: text, line: 1}
 	s.skipBlanks()
@@ -86,7 +84,7 @@ func editionOf(text string) string {
 	return strings.Trim(text[quoted:min(s.at, len(text))], `"'`)
 }
 
-// longLines reports whether a text has lines that are not worth pointing into.
+// longLines reports whether a text has lines longer than maxLine.
 func longLines(text string) bool {
 	for len(text) > maxLine {
 		end := strings.LastIndexByte(text[:maxLine+1], '\n')
@@ -98,7 +96,7 @@ func longLines(text string) bool {
 	return false
 }
 
-// scanner steps through the tokens of a .proto text.
+// scanner splits a .proto text into tokens.
 type scanner struct {
 	text      string
 	at        int
@@ -106,20 +104,20 @@ type scanner struct {
 	lineStart int
 
 	depth   int
-	last    byte // the first byte of the token before
-	literal int  // the depth of the message literal we are in, or 0
-	words   int  // in message literals
+	last    byte // the first byte of the previous token
+	literal int  // the depth of the enclosing message literal, or 0
+	words   int  // number of words in message literals
 
-	parts  int // of the dotted name at the present token
+	parts  int // number of parts of the dotted name at the current token
 	length int
-	dotted bool // the last token was a dot
+	dotted bool // the previous token was a dot
 }
 
 func (s *scanner) position() position {
 	return position{line: s.line, col: s.at - s.lineStart + 1}
 }
 
-// next moves over one token and reports whether there was one.
+// next skips one token and returns false at the end of the text.
 func (s *scanner) next() bool {
 	s.skipBlanks()
 	if s.at >= len(s.text) {
@@ -181,7 +179,7 @@ func wordByte(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// skipBlanks moves over white space and comments.
+// skipBlanks skips white space and comments.
 func (s *scanner) skipBlanks() {
 	for s.at < len(s.text) {
 		rest := s.text[s.at:]
@@ -228,7 +226,7 @@ func (s *scanner) skipString(quote byte) {
 			s.at++
 			return
 		case '\n':
-			return // unterminated: the parser will say so
+			return // the parser reports an unterminated string
 		}
 	}
 }

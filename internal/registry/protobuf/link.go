@@ -11,12 +11,11 @@ import (
 	"github.com/bufbuild/protocompile/reporter"
 )
 
-// rootPath names the schema itself while it is compiled. No import path can
-// collide with it, because closures never hold a reference of that name.
+// rootPath is the path of the schema itself while it is compiled.
 const rootPath = "<schema>"
 
-// parseTree runs the syntax analysis alone and reports the first error only:
-// what follows a syntax error is noise.
+// parseTree parses the text without linking it. It reports only the first error, because the
+// errors after a syntax error are not helpful.
 func parseTree(path, text string) (*ast.FileNode, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
@@ -33,8 +32,8 @@ func parseTree(path, text string) (*ast.FileNode, error) {
 	return tree, nil
 }
 
-// session links the files of one closure, each once, sharing one table of
-// names so that the same name defined twice is found.
+// session links the files of one closure, each once. They share one symbol table, so that
+// duplicate definitions are found.
 type session struct {
 	names *linker.Symbols
 	files map[*source]linker.File
@@ -44,8 +43,7 @@ func newSession() *session {
 	return &session{names: &linker.Symbols{}, files: map[*source]linker.File{}}
 }
 
-// link compiles src after everything it imports. The imports must have passed
-// checkClosure.
+// link compiles src after its imports. The closure must have passed checkClosure.
 func (s *session) link(src *source) (linker.File, error) {
 	if src.builtin != nil {
 		return src.builtin, nil
@@ -65,7 +63,7 @@ func (s *session) link(src *source) (linker.File, error) {
 	return linked, nil
 }
 
-// linkTree runs every check that protoc would.
+// linkTree runs all checks of protoc.
 func (s *session) linkTree(src *source, tree *ast.FileNode, found *problems) (linker.Result, error) {
 	var imports linker.Files
 	for _, imported := range src.imports {
@@ -96,10 +94,10 @@ func (s *session) linkTree(src *source, tree *ast.FileNode, found *problems) (li
 	return linked, nil
 }
 
-// compilable returns a syntax tree that protoc's rules can judge. Two things
-// are taken out first, because protoc refuses them and clients rely on them:
-// map entries written as messages, and custom options whose definition nobody
-// uploaded. exact is false when that moved the text about.
+// compilable returns a syntax tree that passes the checks of protoc. It does not contain two
+// things that protoc rejects and clients rely on: map entries written as messages, and custom
+// options without a definition. exact is false if the positions in the tree differ from
+// those in the author's text.
 func (src *source) compilable() (tree *ast.FileNode, exact bool, err error) {
 	model := src.judged()
 	if model == src.model && src.text != "" {
@@ -113,9 +111,8 @@ func (src *source) compilable() (tree *ast.FileNode, exact bool, err error) {
 	return tree, false, nil
 }
 
-// locate looks for the places in the author's text of what is wrong with it,
-// after the check of a changed copy has found that something is. It returns nil
-// when all it can find are the things that the copy left out on purpose.
+// locate finds the positions of errors in the author's text, after the check of a changed
+// copy has failed. It returns nil if it finds only errors that the copy avoids.
 func locate(root *source, tree *ast.FileNode) error {
 	found := &problems{positions: true, skip: func(text string) bool {
 		return strings.Contains(text, "unknown extension") || strings.Contains(text, "map_entry option") ||
@@ -128,7 +125,7 @@ func locate(root *source, tree *ast.FileNode) error {
 	return err
 }
 
-// locateImport adds the place of a missing import of the root.
+// locateImport adds the position of a missing import of the root.
 func locateImport(err error, tree *ast.FileNode) error {
 	var missing *missingImport
 	if !errors.As(err, &missing) || missing.from != rootPath {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// foldMaps turns maps that were spelled out as repeated fields of an entry
-// message back into map fields. That spelling is illegal in Protobuf, and it is
-// what Java's serializer sends, because it prints descriptors, where a map has
-// no other form. It returns f itself when there is nothing to fold.
+// foldMaps converts repeated fields of an entry message to map fields. Protobuf does not
+// allow to write maps in this form, but Confluent's Java serializer sends it, because it
+// prints descriptors, which have no other form. foldMaps returns f itself if it has no such
+// fields.
 func foldMaps(f *file) *file {
 	if !slices.ContainsFunc(f.messages, hasMapEntry) {
 		return f
@@ -42,8 +42,8 @@ func foldMessage(local *source, outer string, m *message) *message {
 	return &out
 }
 
-// foldEntry replaces the field that entry belongs to. An entry that does not
-// look exactly like the one protoc would make is left for protoc to refuse.
+// foldEntry replaces the field of entry. It returns false for an entry that differs from
+// protoc's, which the checks of protoc then reject.
 func foldEntry(local *source, scope string, fields []*field, entry *message) bool {
 	if !entry.mapEntry() || len(entry.options) != 1 || len(entry.fields) != 2 {
 		return false
@@ -73,7 +73,7 @@ func foldEntry(local *source, scope string, fields []*field, entry *message) boo
 	return false
 }
 
-// mapEntryName is the name that protoc gives to the entry type of a map field.
+// mapEntryName returns protoc's name for the entry type of a map field.
 func mapEntryName(name string) string {
 	var b strings.Builder
 	upper := true

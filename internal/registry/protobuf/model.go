@@ -1,14 +1,13 @@
 package protobuf
 
-// The model is a .proto file as its author wrote it, without comments and
-// layout: type names are kept as written (resolve.go finds out what they
-// mean), numbers in option values keep their spelling. It is immutable once
-// built, so that schemas may share it.
+// The model is a .proto file as its author wrote it, without comments and layout: it keeps
+// type names (symbols.go resolves them) and the numbers in option values as written. It is
+// immutable, so that schemas can share it.
 
 // file is one .proto file.
 type file struct {
-	syntax   string // "proto2", "proto3", or "" when the file does not say
-	edition  string // "2023" and so on; syntax is "" then
+	syntax   string // "proto2", "proto3", or "" if the file has no syntax statement
+	edition  string // for example "2023"; syntax is then ""
 	pkg      string
 	imports  []importDecl
 	options  []option
@@ -16,7 +15,7 @@ type file struct {
 	enums    []*enum
 	extends  []*extend
 	services []*service
-	custom   bool // some option has the name of an extension in it
+	custom   bool // an option name contains the name of an extension
 }
 
 func (f *file) empty() bool {
@@ -40,10 +39,10 @@ type importDecl struct {
 // message is a message, or the body of a group.
 type message struct {
 	name       string
-	order      int // among the messages and groups declared beside it: records carry an index into them
+	order      int // index among the sibling messages and groups, which records contain
 	reserved   []reserved
 	options    []option
-	fields     []*field // map fields included, oneof members and groups not
+	fields     []*field // including map fields, without oneof members and groups
 	oneofs     []*oneof
 	groups     []*group
 	extensions []extensionRange
@@ -74,7 +73,7 @@ type field struct {
 
 func (f *field) isMap() bool { return f.key != "" }
 
-// group is the old inline form: a field and a message in one declaration.
+// group is a proto2 group: a field and its message in one declaration.
 type group struct {
 	label   label
 	tag     int64
@@ -126,16 +125,16 @@ type method struct {
 type reserved struct {
 	ranges []tagRange
 	names  []string
-	idents bool // names are written bare, as editions demand
+	idents bool // names are identifiers, as editions require, instead of strings
 }
 
-// tagRange is inclusive at both ends. single tells `5` from `5 to 5`.
+// tagRange is inclusive at both ends. single distinguishes `5` from `5 to 5`.
 type tagRange struct {
 	start, end int64
 	single     bool
 }
 
-// The ends that `max` stands for.
+// The values of `max` in ranges.
 const (
 	maxFieldTag   = 1<<29 - 1
 	maxEnumNumber = 1<<31 - 1
@@ -166,9 +165,9 @@ func (o option) plain(name string) bool {
 type valueKind uint8
 
 const (
-	valueIdent  valueKind = iota // true, FULL, inf; text holds it, sign included
-	valueNumber                  // text holds the spelling, sign included
-	valueString                  // text holds the unescaped bytes
+	valueIdent  valueKind = iota // true, FULL, inf; text is the word with its sign
+	valueNumber                  // text is the literal with its sign
+	valueString                  // text is the unescaped bytes
 	valueList
 	valueMessage
 )
@@ -188,7 +187,7 @@ type literalField struct {
 	val  value
 }
 
-// key is the field's name as printed.
+// key returns the printed name of the field.
 func (f literalField) key() string {
 	switch {
 	case f.url != "":
@@ -200,8 +199,8 @@ func (f literalField) key() string {
 	}
 }
 
-// mapEntry reports whether m was written out by hand as a map's entry type.
-// Java clients send maps in this form, which protoc itself refuses.
+// mapEntry reports whether m is an explicit entry type of a map. Java clients send maps in
+// this form, which protoc rejects.
 func (m *message) mapEntry() bool {
 	for _, o := range m.options {
 		if o.plain("map_entry") {

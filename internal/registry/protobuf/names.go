@@ -2,8 +2,8 @@ package protobuf
 
 import "github.com/bufbuild/protocompile/ast"
 
-// MessageNames returns the full names of the messages of a schema, those inside
-// others too; none for a text that is no schema.
+// MessageNames returns the full names of the messages of a schema, including nested ones. It
+// returns none for a text that cannot be parsed.
 func MessageNames(text string) []string {
 	tree, err := parseTree(rootPath, text)
 	if err != nil {

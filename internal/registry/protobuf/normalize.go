@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// normalize makes the model of the normalized text: type names in full, and
-// whatever has no order of its own sorted. Messages, services and methods keep
-// their order, because records carry the index of their message.
+// normalize returns the model of the normalized text: with full type names, and sorted
+// wherever the order has no meaning. Messages, services and methods keep their order, because
+// records contain the index of their message.
 func normalize(src *source) *file {
 	n := &normalizer{src: src}
 	r := rewriter{options: n.options, typeName: n.typeName, arrange: true}
@@ -36,10 +36,10 @@ var scalarTypes = map[string]bool{
 
 func arrangeFile(f *file) {
 	if f.syntax == "proto2" {
-		f.syntax = "" // which is what a file without the line means
+		f.syntax = "" // proto2 is the default
 	}
 	if f.empty() {
-		f.syntax = "proto2" // an empty text is no schema
+		f.syntax = "proto2" // an empty text would not be a schema
 	}
 	imports := slices.Clone(f.imports)
 	slices.SortStableFunc(imports, func(a, b importDecl) int {
@@ -53,7 +53,7 @@ func arrangeFile(f *file) {
 func arrangeMessage(m *message) {
 	m.reserved = arrangeReserved(m.reserved)
 	m.extensions = arrangeExtensions(m.extensions)
-	// Groups keep their order: they are messages, too.
+	// Groups keep their order, because they are messages too.
 	sortFields(m.fields)
 	for _, o := range m.oneofs {
 		sortFields(o.fields)
@@ -78,8 +78,7 @@ func sortFields(fields []*field) {
 	slices.SortStableFunc(fields, func(a, b *field) int { return cmp.Compare(a.tag, b.tag) })
 }
 
-// arrangeReserved gives every range and name a statement of its own, numbers
-// first.
+// arrangeReserved returns one statement for each range and each name, ranges first.
 func arrangeReserved(statements []reserved) []reserved {
 	var ranges []tagRange
 	var names []string
@@ -120,9 +119,9 @@ func arrangeExtensions(statements []extensionRange) []extensionRange {
 
 // arrangeEnum sorts values by number, then name.
 //
-// Quirk: in a closed enum this can change which value comes first, and so the
-// default of fields that state none. Registries agree on this order, so the
-// normalized text has it. The zero stays first: proto3 demands it.
+// Quirk: in a closed enum this can change the first value, and with it the default of fields
+// without an explicit default. Confluent Schema Registry uses this order, so the normalized
+// text does too. Zero is always first, because proto3 requires it.
 func arrangeEnum(e *enum) {
 	e.reserved = arrangeReserved(e.reserved)
 	slices.SortStableFunc(e.values, func(a, b enumValue) int {
@@ -134,7 +133,7 @@ func arrangeEnum(e *enum) {
 	})
 }
 
-// boolCompare puts true before false.
+// boolCompare orders true before false.
 func boolCompare(a, b bool) int {
 	switch {
 	case a == b:
@@ -146,8 +145,8 @@ func boolCompare(a, b bool) int {
 	}
 }
 
-// arrangeExtends joins the blocks that extend one type, where the first stood;
-// those with groups stay where they are, since groups are messages.
+// arrangeExtends joins the blocks that extend the same type, at the position of the first.
+// Blocks with groups keep their positions, because groups are messages.
 func arrangeExtends(extends []*extend) []*extend {
 	var out []*extend
 	at := map[string]*extend{}
@@ -172,7 +171,7 @@ func arrangeExtends(extends []*extend) []*extend {
 // options sorts options by name and joins those that set parts of one message.
 func (n *normalizer) options(scope string, options []option) []option {
 	var out []option
-	joined := map[string]int{} // where an extension that holds one message stands
+	joined := map[string]int{} // positions in out of extensions that are a single message
 	for _, o := range options {
 		ext := n.extension(scope, o)
 		if ext == nil || !n.nestable(scope, o) {
@@ -198,7 +197,7 @@ func (n *normalizer) options(scope string, options []option) []option {
 	return out
 }
 
-// sortName is the name without parentheses.
+// sortName returns the name without parentheses and leading dots.
 func (o option) sortName() string {
 	parts := make([]string, len(o.name))
 	for i, part := range o.name {

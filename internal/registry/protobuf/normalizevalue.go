@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// extension returns the extension that o sets, or nil when o is a built-in
-// option or its extension is unknown.
+// extension returns the extension that o sets, or nil if o is a built-in option or its
+// extension is unknown.
 func (n *normalizer) extension(scope string, o option) *symbol {
 	if !o.name[0].ext {
 		return nil
@@ -18,8 +18,8 @@ func (n *normalizer) extension(scope string, o option) *symbol {
 	return n.src.resolveExtension(scope, o.name[0].name)
 }
 
-// extensionName is the full name of an extension, with the leading dot only
-// where it would mean something else without.
+// extensionName returns the full name of an extension, with a leading dot if it would resolve
+// to another extension without it.
 func (n *normalizer) extensionName(scope string, ext *symbol) string {
 	if n.src.resolveExtension(scope, ext.name) == ext {
 		return ext.name
@@ -27,8 +27,8 @@ func (n *normalizer) extensionName(scope string, ext *symbol) string {
 	return "." + ext.name
 }
 
-// nestable reports whether the parts of o's name can be keys of a literal,
-// where extensions are named from the package and without a leading dot.
+// nestable reports whether the parts of o's name can be keys of a message literal, in which
+// the names of extensions are relative to the package and have no leading dot.
 func (n *normalizer) nestable(scope string, o option) bool {
 	for _, part := range o.name[1:] {
 		if !part.ext {
@@ -42,8 +42,8 @@ func (n *normalizer) nestable(scope string, o option) bool {
 	return true
 }
 
-// holdsOneMessage reports whether an extension holds a single message, whose
-// parts may be set one by one.
+// holdsOneMessage reports whether an extension is a single message, whose fields can be set
+// by separate options.
 func (n *normalizer) holdsOneMessage(ext *symbol) bool {
 	if ext.extGrp != nil {
 		return ext.extGrp.label != labelRepeated
@@ -51,7 +51,7 @@ func (n *normalizer) holdsOneMessage(ext *symbol) bool {
 	return ext.ext.label != labelRepeated && n.messageOf(ext) != nil
 }
 
-// messageOf returns the message that an extension holds, or nil.
+// messageOf returns the message type of an extension, or nil.
 func (n *normalizer) messageOf(ext *symbol) *symbol {
 	switch {
 	case ext == nil:
@@ -81,7 +81,7 @@ func (n *normalizer) fieldOf(typ *symbol, name string) *field {
 	return nil
 }
 
-// allFields yields the fields and the members of oneofs, groups excepted.
+// allFields iterates over the fields and the members of oneofs, without groups.
 func (m *message) allFields() func(yield func(*field) bool) {
 	return func(yield func(*field) bool) {
 		for _, f := range m.fields {
@@ -99,7 +99,7 @@ func (m *message) allFields() func(yield func(*field) bool) {
 	}
 }
 
-// fieldType returns the message that a field of typ holds, or nil.
+// fieldType returns the message type of a field of typ, or nil.
 func (n *normalizer) fieldType(typ *symbol, f *field) *symbol {
 	if f == nil || f.isMap() || scalarTypes[f.typ] {
 		return nil
@@ -110,7 +110,7 @@ func (n *normalizer) fieldType(typ *symbol, f *field) *symbol {
 	return nil
 }
 
-// nest turns `.a.b = v` into {a: {b: v}}.
+// nest converts `.a.b = v` to {a: {b: v}}.
 func (n *normalizer) nest(scope string, path []namePart, v value) value {
 	if len(path) == 0 {
 		return n.value(v)
@@ -125,8 +125,7 @@ func (n *normalizer) nest(scope string, path []namePart, v value) value {
 	return value{kind: valueMessage, fields: []literalField{inner}}
 }
 
-// join merges two settings of one message: messages field by field, anything
-// else by making a list of it.
+// join merges two values of one option: messages field by field, other values into a list.
 func (n *normalizer) join(a, b value, typ *symbol) value {
 	if a.kind != valueMessage || b.kind != valueMessage {
 		return appendValue(a, b)
@@ -153,7 +152,7 @@ func (n *normalizer) join(a, b value, typ *symbol) value {
 	return out
 }
 
-// single reports whether a field of typ holds one message.
+// single reports whether a field of typ is a single message.
 func (n *normalizer) single(typ *symbol, f literalField) bool {
 	if f.ext {
 		s := n.src.find(f.name)
@@ -188,8 +187,9 @@ func (n *normalizer) value(v value) value {
 	return v
 }
 
-// literalName is the full name of an extension used as a key, unless the full
-// name would mean something else there; a leading dot is not allowed in a key.
+// literalName returns the full name of an extension that is used as a key. It returns the
+// name unchanged if the full name would resolve to another extension, because a key cannot
+// have a leading dot.
 func (n *normalizer) literalName(name string) string {
 	pkg := n.src.model.pkg
 	s := n.src.resolveExtension(pkg, name)
@@ -199,8 +199,8 @@ func (n *normalizer) literalName(name string) string {
 	return s.name
 }
 
-// tidy sorts the fields of literals, drops empty lists and unwraps lists of
-// one.
+// tidy sorts the fields of literals, removes empty lists and replaces lists of one value by
+// the value.
 func tidy(v value) value {
 	switch v.kind {
 	case valueList:
@@ -229,8 +229,8 @@ func tidy(v value) value {
 	return v
 }
 
-// plainNumber spells a number in decimal, without exponent or idle zeros, where
-// that stays short: 0x1F is 31, 1.50E+3 is 1500.
+// plainNumber formats a number in decimal, without exponent and redundant zeros, if the
+// result is short: 0x1F becomes 31, 1.50E+3 becomes 1500.
 func plainNumber(text string) string {
 	digits, negative := strings.CutPrefix(text, "-")
 	sign := ""
@@ -248,7 +248,7 @@ func plainNumber(text string) string {
 	case err != nil:
 		return text
 	case f == 0 && negative:
-		return "-0.0" // which is not zero to a float
+		return "-0.0" // a float distinguishes it from zero
 	case f == 0:
 		return "0"
 	case len(digits) > 64 || math.Abs(math.Log10(f)) > 18:

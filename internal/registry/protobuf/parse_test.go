@@ -9,8 +9,8 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// mustParse parses a schema that the test relies on. References are given as
-// name and schema in turn; the subject is the name.
+// mustParse parses a schema and ends the test if it is invalid. refs are pairs
+// of a name and a *Schema; the name of a reference is also its subject.
 func mustParse(t *testing.T, text string, refs ...any) *Schema {
 	t.Helper()
 	s, err := Parse(text, references(refs...))
@@ -60,7 +60,7 @@ func TestParseRefuses(t *testing.T) {
 		"unknown syntax":  {"syntax = \"proto4\"; message M {}", "1:10: syntax value must be"},
 		"newer edition": {
 			"// hello\nedition = \"2024\"; message M {}",
-			"edition \"2024\" is not supported: use edition \"2023\"",
+			"edition \"2024\" is not supported; use edition \"2023\"",
 		},
 		"newer words":        {"edition = '2024'; export message M {}", "edition \"2024\" is not supported"},
 		"edition of nothing": {"edition = ", "syntax error"},
@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %q does not say %q", err, tc.want)
+				t.Errorf("error %q does not contain %q", err, tc.want)
 			}
 			if !errors.Is(err, ErrInvalid) || errs.KindOf(err) != errs.Invalid {
 				t.Errorf("%v is not ErrInvalid", err)
@@ -131,16 +131,19 @@ func optionalFields(n int) string {
 func TestParseAccepts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"syntax alone":   `syntax = "proto3";`,
-		"no syntax":      `message M { optional int32 a = 1; }`,
-		"edition":        `edition = "2023"; message M { int32 a = 1 [features.field_presence = LEGACY_REQUIRED]; }`,
-		"groups":         `message M { repeated group Line = 1 { optional int32 a = 1; } }`,
-		"unused import":  `syntax = "proto3"; import "google/protobuf/any.proto"; message M {}`,
-		"unknown custom": `syntax = "proto3"; option (my.file) = true; message M { option (x).y = {z: 1}; oneof o { option (my_option) = true; int32 a = 1 [(f) = "s"]; } }`,
-		"meta":           `syntax = "proto3"; import "confluent/type/decimal.proto"; message M { confluent.type.Decimal d = 1 [(confluent.field_meta) = {params: {key: "scale", value: "2"}}]; }`,
-		"spelled map":    `syntax = "proto3"; message M { repeated M.MapFieldEntry map_field = 1; message MapFieldEntry { option map_entry = true; string key = 1; M value = 2; } }`,
-		"long line":      `syntax = "proto3"; message M {` + strings.Repeat(" ", 20000) + `string a = 1; }`,
-		"descriptor":     `Cg5tZXNzYWdlcy5wcm90byIRCgNLZXkSCgoCaWQYASABKAViBnByb3RvMw==`,
+		"syntax alone":  `syntax = "proto3";`,
+		"no syntax":     `message M { optional int32 a = 1; }`,
+		"edition":       `edition = "2023"; message M { int32 a = 1 [features.field_presence = LEGACY_REQUIRED]; }`,
+		"groups":        `message M { repeated group Line = 1 { optional int32 a = 1; } }`,
+		"unused import": `syntax = "proto3"; import "google/protobuf/any.proto"; message M {}`,
+		"unknown custom": `syntax = "proto3"; option (my.file) = true; message M { option (x).y = {z: 1}; oneof o { ` +
+			`option (my_option) = true; int32 a = 1 [(f) = "s"]; } }`,
+		"meta": `syntax = "proto3"; import "confluent/type/decimal.proto"; message M { ` +
+			`confluent.type.Decimal d = 1 [(confluent.field_meta) = {params: {key: "scale", value: "2"}}]; }`,
+		"spelled map": `syntax = "proto3"; message M { repeated M.MapFieldEntry map_field = 1; message MapFieldEntry ` +
+			`{ option map_entry = true; string key = 1; M value = 2; } }`,
+		"long line":  `syntax = "proto3"; message M {` + strings.Repeat(" ", 20000) + `string a = 1; }`,
+		"descriptor": `Cg5tZXNzYWdlcy5wcm90byIRCgNLZXkSCgoCaWQYASABKAViBnByb3RvMw==`,
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,27 +156,38 @@ func TestParseAccepts(t *testing.T) {
 func TestBuiltInImports(t *testing.T) {
 	t.Parallel()
 	types := map[string]string{
-		"google/protobuf/any": "google.protobuf.Any", "google/protobuf/api": "google.protobuf.Api",
-		"google/protobuf/descriptor": "google.protobuf.FieldOptions",
-		"google/protobuf/duration":   "google.protobuf.Duration",
-		"google/protobuf/empty":      "google.protobuf.Empty", "google/protobuf/field_mask": "google.protobuf.FieldMask",
+		"google/protobuf/any":            "google.protobuf.Any",
+		"google/protobuf/api":            "google.protobuf.Api",
+		"google/protobuf/descriptor":     "google.protobuf.FieldOptions",
+		"google/protobuf/duration":       "google.protobuf.Duration",
+		"google/protobuf/empty":          "google.protobuf.Empty",
+		"google/protobuf/field_mask":     "google.protobuf.FieldMask",
 		"google/protobuf/source_context": "google.protobuf.SourceContext",
 		"google/protobuf/struct":         "google.protobuf.Value",
-		"google/protobuf/timestamp":      "google.protobuf.Timestamp", "google/protobuf/type": "google.protobuf.Type",
-		"google/protobuf/wrappers":    "google.protobuf.StringValue",
-		"google/type/calendar_period": "google.type.CalendarPeriod",
-		"google/type/color":           "google.type.Color", "google/type/date": "google.type.Date",
-		"google/type/datetime":  "google.type.DateTime",
-		"google/type/dayofweek": "google.type.DayOfWeek", "google/type/decimal": "google.type.Decimal",
-		"google/type/expr":     "google.type.Expr",
-		"google/type/fraction": "google.type.Fraction", "google/type/interval": "google.type.Interval",
-		"google/type/latlng": "google.type.LatLng",
-		"google/type/money":  "google.type.Money", "google/type/month": "google.type.Month",
-		"google/type/phone_number":   "google.type.PhoneNumber",
-		"google/type/postal_address": "google.type.PostalAddress", "google/type/quaternion": "google.type.Quaternion",
-		"google/type/timeofday": "google.type.TimeOfDay", "google/type/localized_text": "google.type.LocalizedText",
-		"confluent/meta": "confluent.Meta", "confluent/type/decimal": "confluent.type.Decimal",
-		"confluent/types/decimal": "confluent.type.Decimal", "confluent/type/variant": "confluent.type.Variant",
+		"google/protobuf/timestamp":      "google.protobuf.Timestamp",
+		"google/protobuf/type":           "google.protobuf.Type",
+		"google/protobuf/wrappers":       "google.protobuf.StringValue",
+		"google/type/calendar_period":    "google.type.CalendarPeriod",
+		"google/type/color":              "google.type.Color",
+		"google/type/date":               "google.type.Date",
+		"google/type/datetime":           "google.type.DateTime",
+		"google/type/dayofweek":          "google.type.DayOfWeek",
+		"google/type/decimal":            "google.type.Decimal",
+		"google/type/expr":               "google.type.Expr",
+		"google/type/fraction":           "google.type.Fraction",
+		"google/type/interval":           "google.type.Interval",
+		"google/type/latlng":             "google.type.LatLng",
+		"google/type/money":              "google.type.Money",
+		"google/type/month":              "google.type.Month",
+		"google/type/phone_number":       "google.type.PhoneNumber",
+		"google/type/postal_address":     "google.type.PostalAddress",
+		"google/type/quaternion":         "google.type.Quaternion",
+		"google/type/timeofday":          "google.type.TimeOfDay",
+		"google/type/localized_text":     "google.type.LocalizedText",
+		"confluent/meta":                 "confluent.Meta",
+		"confluent/type/decimal":         "confluent.type.Decimal",
+		"confluent/types/decimal":        "confluent.type.Decimal",
+		"confluent/type/variant":         "confluent.type.Variant",
 	}
 	for path, name := range types {
 		t.Run(path, func(t *testing.T) {
@@ -181,13 +195,13 @@ func TestBuiltInImports(t *testing.T) {
 			s := mustParse(t, fmt.Sprintf("syntax = \"proto3\"; import \"%s.proto\"; message M { %s f = 1; }", path,
 				name))
 			if want := "." + name + " f = 1;"; !strings.Contains(s.Normalized(), want) {
-				t.Errorf("normalized text lacks %q:\n%s", want, s.Normalized())
+				t.Errorf("normalized text does not contain %q:\n%s", want, s.Normalized())
 			}
 		})
 	}
 }
 
-// Clients register the built-in files too, each under a subject of its own.
+// Clients may register a copy of a built-in file under its own subject.
 func TestBuiltInFilesCanBeRegistered(t *testing.T) {
 	t.Parallel()
 	for path, src := range builtins() {
@@ -226,6 +240,6 @@ func TestParseUnchecked(t *testing.T) {
 	_, err = Parse(`import "m.proto"; message N { optional M m = 1; }`, references("m.proto", s))
 	if err == nil || !strings.Contains(err.Error(),
 		`reference "gone.proto" (subject "gone", version 1) is not resolved`) {
-		t.Errorf("a schema built on it: got %v, want that gone.proto is not resolved", err)
+		t.Errorf("schema that refers to it: got %v, want an error that gone.proto is not resolved", err)
 	}
 }

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// printFile prints a model in the layout that registries share: syntax and
-// package, imports, options, messages, enums, extends, services; sections
-// parted by an empty line, declarations of one section not. Empty lines inside
-// a block carry the block's own indent.
+// printFile prints a model in the layout of Confluent Schema Registry: syntax and package,
+// imports, options, messages, enums, extends, services. Sections are separated by an empty
+// line, declarations of one section are not. Empty lines inside a block have the block's
+// indentation.
 func printFile(f *file) string {
 	p := &printer{}
 	p.file(f)
 	return p.b.String()
 }
 
-// printLines prints the same with no line much longer than a declaration, for
-// the linker's sake.
+// printLines is printFile without very long lines, which are expensive for the linker.
 func printLines(f *file) string {
 	p := &printer{split: true}
 	p.file(f)
@@ -58,7 +57,7 @@ func (p *printer) file(f *file) {
 type printer struct {
 	b     strings.Builder
 	depth int
-	split bool // a statement for every reserved name
+	split bool // print one statement for each reserved name
 }
 
 const indents = "                                                                "
@@ -75,7 +74,7 @@ func (p *printer) line(text string) {
 	p.b.WriteByte('\n')
 }
 
-// gap is the empty line before a section.
+// gap prints the empty line before a section.
 func (p *printer) gap() {
 	p.indent()
 	p.b.WriteByte('\n')
@@ -121,8 +120,8 @@ func (p *printer) types(messages []*message, enums []*enum) {
 	}
 }
 
-// body prints the braces of a message or group and what they hold. The first
-// section follows the brace, the others an empty line.
+// body prints the body of a message or group with its braces. An empty line separates the
+// sections.
 func (p *printer) body(m *message) {
 	p.b.WriteByte('{')
 	first := true

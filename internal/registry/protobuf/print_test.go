@@ -74,19 +74,22 @@ func TestCanonicalKeepsMeaning(t *testing.T) {
 	}
 }
 
-// Records carry the index of their message, and groups are messages: printing
-// moves none of them.
+// A record contains the index of its message type, and a Protobuf group defines
+// a message: printing must keep the order of both.
 func TestGroupsKeepTheOrderOfMessages(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"after a message":  `message M { message A {} optional group G = 1 {} message B {} }`,
-		"by number":        `message M { optional group Z = 2 {} optional group Y = 1 {} }`,
-		"in a oneof":       `message M { message A {} oneof o { group Z = 4 {} group Y = 3 {} int32 i = 2; } oneof p { int32 j = 1; } optional group G = 5 {} }`,
-		"two oneofs":       `message M { oneof o { group Z = 4 {} } oneof p { group Y = 3 {} } }`,
-		"in an extension":  `extend M { optional group G = 4 {} } message M { extensions 4 to 9; } extend M { optional int32 i = 6; } message N {} extend M { optional group H = 5 {} }`,
-		"nested extension": `message M { extensions 4 to 9; message A {} extend M { optional group G = 4 {} } message B {} extend M { optional group H = 5 {} } }`,
-		"inside a group":   `message M { message A {} optional group G = 1 { message B {} optional group H = 2 {} } }`,
-		"beside enums":     `message M { enum E { X = 0; } message A {} optional group G = 1 {} optional E e = 2; }`,
+		"after a message": `message M { message A {} optional group G = 1 {} message B {} }`,
+		"by number":       `message M { optional group Z = 2 {} optional group Y = 1 {} }`,
+		"in a oneof": `message M { message A {} oneof o { group Z = 4 {} group Y = 3 {} int32 i = 2; } oneof p ` +
+			`{ int32 j = 1; } optional group G = 5 {} }`,
+		"two oneofs": `message M { oneof o { group Z = 4 {} } oneof p { group Y = 3 {} } }`,
+		"in an extension": `extend M { optional group G = 4 {} } message M { extensions 4 to 9; } extend M { ` +
+			`optional int32 i = 6; } message N {} extend M { optional group H = 5 {} }`,
+		"nested extension": `message M { extensions 4 to 9; message A {} extend M { optional group G = 4 {} } ` +
+			`message B {} extend M { optional group H = 5 {} } }`,
+		"inside a group": `message M { message A {} optional group G = 1 { message B {} optional group H = 2 {} } }`,
+		"with enums":     `message M { enum E { X = 0; } message A {} optional group G = 1 {} optional E e = 2; }`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +123,7 @@ func messageOrder(messages []*descriptorpb.DescriptorProto) string {
 	return b.String()
 }
 
-// A text that says only that it is proto2 is still one.
+// A text with only the declaration syntax = "proto2" keeps this declaration.
 func TestNormalizedIsNeverEmpty(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, `syntax = "proto2";`)
@@ -139,7 +142,7 @@ func TestQuoteReadsBack(t *testing.T) {
 		s := mustParse(t, `message M { optional bytes b = 1 [default = `+quote(text)+`]; }`)
 		got := s.written.messages[0].fields[0].options[0].val.text
 		if got != text {
-			t.Errorf("%s reads back as %q, not %q", quote(text), got, text)
+			t.Errorf("%s is parsed as %q, want %q", quote(text), got, text)
 		}
 	}
 }
@@ -161,7 +164,8 @@ func TestPlainNumber(t *testing.T) {
 	}
 }
 
-// A descriptor prints as the text that made it, up to the orders that it lost.
+// A descriptor is printed as its original text, except for the orders that a
+// descriptor does not contain.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	text := `syntax = "proto3";
@@ -203,7 +207,7 @@ service S {
 `
 	plain := mustParse(t, text)
 	if d := cmp.Diff(text, plain.Canonical()); d != "" {
-		t.Fatalf("the test's text is not canonical:\n%s", d)
+		t.Fatalf("text of the test is not canonical:\n%s", d)
 	}
 	encoded := toBase64(t, compile(t, text))
 	for name, sent := range map[string]string{
@@ -220,7 +224,7 @@ service S {
 	}
 }
 
-// Some writers leave out labels and types, which have defaults.
+// Some clients omit the labels, types and JSON names of fields: they have defaults.
 func TestDescriptorWithGaps(t *testing.T) {
 	t.Parallel()
 	fd := compile(t, `syntax = "proto3"; message M { int32 a = 1; M m = 2; }`)
@@ -244,10 +248,10 @@ func TestDescriptorErrors(t *testing.T) {
 	fd := compile(t, `syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }`)
 	fd.GetMessageType()[0].GetField()[1].Number = proto.Int32(1)
 	if _, err := Parse(toBase64(t, fd), nil); err == nil || !strings.Contains(err.Error(), "same tag 1") {
-		t.Errorf("duplicate tag: got %v, want same tag 1", err)
+		t.Errorf("duplicate tag: got %v, want an error with \"same tag 1\"", err)
 	}
 	fd.Dependency = []string{"gone.proto"}
 	if _, err := Parse(toBase64(t, fd), nil); err == nil || !strings.Contains(err.Error(), "gone.proto") {
-		t.Errorf("missing import: got %v, want gone.proto in it", err)
+		t.Errorf("missing import: got %v, want an error with \"gone.proto\"", err)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// bracketed prints the options of a field, enum value or extension range: one
-// stays on the line, more get a line each.
+// bracketed prints the options of a field, enum value or extension range: a single option on
+// the same line, several options on one line each.
 func (p *printer) bracketed(options []option) {
 	switch len(options) {
 	case 0:
@@ -90,9 +90,8 @@ var escapes = map[byte]string{
 	'\a': `\a`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\v': `\v`,
 }
 
-// quote prints a string literal that reads back as the same bytes. Text is
-// printed as it is, anything that is not text as octal escapes, which cannot
-// swallow the character after them.
+// quote returns a string literal for the bytes of s. It prints text unchanged, and other
+// bytes as octal escapes, which have a fixed length.
 func quote(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + 2)

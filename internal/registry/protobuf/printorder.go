@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// A group is a message, and records carry the index of their message among
-// those declared beside it. The layout has a section for each kind of
-// declaration, which can change that index: a file where it would prints the
-// declarations that hold messages in their own order instead.
+// A group is a message, and records contain the index of their message among its siblings.
+// The layout has a section for each kind of declaration, which can change that index. If it
+// would, the declarations that contain messages are printed in their original order instead.
 
-// holders are the declarations of a message that hold messages, and those of
-// the same kinds that hold none.
+// holders are the declarations of a message that contain messages, and those of the same
+// kinds that do not.
 type holders struct {
 	oneofs, plainOneofs   []*oneof
 	extends, plainExtends []*extend
 }
 
-// shuffled returns the holders of m when its sections would change the order of
+// shuffled returns the holders of m, and whether the sections would change the order of its
 // messages.
 func (m *message) shuffled() (holders, bool) {
 	var h holders
@@ -45,8 +44,8 @@ func (m *message) shuffled() (holders, bool) {
 	return h, !slices.IsSorted(orders)
 }
 
-// shuffled returns the extends that hold messages, and the rest, when the
-// sections of f would change the order of messages.
+// shuffled returns the extends that contain messages, the other extends, and whether the
+// sections would change the order of the messages of f.
 func (f *file) shuffled() (extends, rest []*extend, ok bool) {
 	var orders []int
 	for _, m := range f.messages {
@@ -70,8 +69,8 @@ func appendOrders(orders []int, groups []*group) []int {
 	return orders
 }
 
-// inOrder prints what holds messages by the order of the first in each; no
-// message can be declared between those of one holder.
+// inOrder prints the declarations that contain messages, by the index of the first message
+// of each. The messages of one declaration have consecutive indexes.
 func (p *printer) inOrder(extends []*extend, oneofs []*oneof, groups []*group, messages []*message) {
 	type holder struct {
 		order int

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// generator writes random .proto files that protoc accepts: every declaration,
-// in any order, with custom options, odd spelling and comments.
+// generator writes random .proto files that protoc accepts. The files contain
+// every kind of declaration in any order, custom options, unusual layout and
+// comments.
 type generator struct {
 	*rand.Rand
 	syntax string // proto2, proto3 or editions
 	pkg    string
 	next   int
-	types  []string // messages, full names
+	types  []string // full names of the messages
 	enums  map[string][]string
 }
 
@@ -62,8 +63,8 @@ func (g *generator) optional() string {
 	return ""
 }
 
-// file is the whole text. The types are named first, so that any field can use
-// any of them.
+// file returns a whole file. It chooses the names of the messages first, so that
+// any field can use any of them.
 func (g *generator) file() string {
 	header := map[string]string{
 		"proto2": pick(g, `syntax = "proto2";`, ``), "proto3": `syntax = 'proto3';`, "editions": `edition = "2023";`,
@@ -99,7 +100,7 @@ func (g *generator) file() string {
 
 func (g *generator) full(name string) string { return qualify(g.pkg, name) }
 
-// mess joins declarations with whatever may stand between them.
+// mess joins declarations with random white space, comments and empty statements.
 func (g *generator) mess(decls []string) string {
 	var b strings.Builder
 	for _, d := range decls {
@@ -184,7 +185,7 @@ func (g *generator) message(scope, name string, depth int) string {
 	return "message " + name + " {" + g.mess(decls) + "}"
 }
 
-// rarities are the declarations of a message that are not fields.
+// rarities returns the declarations of a message that are not fields.
 func (g *generator) rarities(full string, take func() int) []string {
 	var decls []string
 	if g.chance(30) {

@@ -21,7 +21,7 @@ func TestReferences(t *testing.T) {
 			t.Error(s.Normalized())
 		}
 		if len(s.refs) != 1 || s.refs[0].Schema != address {
-			t.Errorf("references: got %v, want the one of the address", s.refs)
+			t.Errorf("references: got %v, want only the address", s.refs)
 		}
 	})
 	t.Run("transitive", func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReferences(t *testing.T) {
 		s := mustParse(t, `syntax = "proto3"; import "person.proto"; message M { hr.Person p = 1; }`,
 			"person.proto", person)
 		if want := ".hr.Person p = 1;"; !strings.Contains(s.Normalized(), want) {
-			t.Errorf("got %s, want %q in it", s.Normalized(), want)
+			t.Errorf("got %s, want it to contain %q", s.Normalized(), want)
 		}
 	})
 	t.Run("transitive types are not visible", func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 		t.Parallel()
 		_, err := Parse(`syntax = "proto3"; import "address.proto"; message M {}`, references("other.proto", address))
 		if err == nil || !strings.Contains(err.Error(), `import "address.proto" is not built in`) {
-			t.Errorf("got %v, want that the import is not built in", err)
+			t.Errorf("got %v, want an error that the import is not built in", err)
 		}
 	})
 	t.Run("two versions of one file", func(t *testing.T) {
@@ -65,13 +65,15 @@ func TestReferences(t *testing.T) {
 		shop := mustParse(t,
 			`syntax = "proto3"; package shop; import "address.proto"; message Shop { geo.Address at = 1; }`,
 			"address.proto", newer)
-		mustParse(t, `syntax = "proto3"; import "person.proto"; import "shop.proto"; message M { hr.Person p = 1; shop.Shop s = 2; }`,
+		mustParse(t, `syntax = "proto3"; import "person.proto"; import "shop.proto"; message M { hr.Person p = 1; `+
+			`shop.Shop s = 2; }`,
 			"person.proto", person, "shop.proto", shop)
 	})
 	t.Run("the schema's own reference wins", func(t *testing.T) {
 		t.Parallel()
 		newer := mustParse(t, `syntax = "proto3"; package geo; message Address { string street = 1; } message City {}`)
-		mustParse(t, `syntax = "proto3"; import "person.proto"; import "address.proto"; message M { hr.Person p = 1; geo.City c = 2; }`,
+		mustParse(t, `syntax = "proto3"; import "person.proto"; import "address.proto"; message M { hr.Person p = 1; `+
+			`geo.City c = 2; }`,
 			"person.proto", person, "address.proto", newer)
 	})
 	t.Run("import cycle by names", func(t *testing.T) {
@@ -80,7 +82,7 @@ func TestReferences(t *testing.T) {
 		a := mustParse(t, `syntax = "proto3"; package a; import "b.proto"; message A {}`, "b.proto", b)
 		_, err := Parse(`syntax = "proto3"; import "a.proto"; message M {}`, references("a.proto", a))
 		if err == nil || !strings.Contains(err.Error(), "cycle") {
-			t.Errorf("got %v, want a cycle", err)
+			t.Errorf("got %v, want an error about a cycle", err)
 		}
 	})
 	t.Run("unresolved", func(t *testing.T) {
@@ -88,7 +90,7 @@ func TestReferences(t *testing.T) {
 		_, err := Parse(`syntax = "proto3"; message M {}`, []Reference{{Name: "x.proto", Subject: "x", Version: 3}})
 		if err == nil || !strings.Contains(err.Error(),
 			`reference "x.proto" (subject "x", version 3) is not resolved`) {
-			t.Errorf("got %v, want that x.proto is not resolved", err)
+			t.Errorf("got %v, want an error that x.proto is not resolved", err)
 		}
 	})
 	t.Run("custom options", func(t *testing.T) {
@@ -96,21 +98,22 @@ func TestReferences(t *testing.T) {
 		notes := mustParse(t, `syntax = "proto3"; package notes; import "google/protobuf/descriptor.proto";
 			message Note { string text = 1; repeated string by = 2; }
 			extend google.protobuf.FieldOptions { Note note = 50000; }`)
-		s := mustParse(t, `syntax = "proto3"; import "notes.proto"; message M { int32 a = 1 [(notes.note).by = "b", (notes.note).text = "t"]; }`,
+		s := mustParse(t, `syntax = "proto3"; import "notes.proto"; message M { int32 a = 1 [(notes.note).by = "b", `+
+			`(notes.note).text = "t"]; }`,
 			"notes.proto", notes)
 		want := "  int32 a = 1 [(notes.note) = {\n    by: \"b\",\n    text: \"t\"\n  }];\n"
 		if !strings.Contains(s.Normalized(), want) {
-			t.Errorf("normalized text lacks %q:\n%s", want, s.Normalized())
+			t.Errorf("normalized text does not contain %q:\n%s", want, s.Normalized())
 		}
 		_, err := Parse(`syntax = "proto3"; import "notes.proto"; message M { int32 a = 1 [(notes.note).nope = 1]; }`,
 			references("notes.proto", notes))
 		if err == nil {
-			t.Error("a wrong use of a known option is accepted")
+			t.Error("unknown field of a known option is accepted")
 		}
 	})
 }
 
-// A lattice of public imports has exponentially many ways through it.
+// A lattice of public imports has exponentially many paths.
 func TestPublicImportLattice(t *testing.T) {
 	t.Parallel()
 	left := mustParse(t, `syntax = "proto3"; package l0; message M {}`)

@@ -1,9 +1,8 @@
 package protobuf
 
-// rewriter copies a model, giving the options and the type names of every
-// declaration to functions that know the scope they stand in, and putting
-// declarations in order if arrange is set. The linker's input and the
-// normalized text are both made this way.
+// rewriter copies a model. It passes the options and the type names of every declaration to
+// functions, with their scope, and sorts declarations if arrange is set. It produces the
+// linker's input and the normalized text.
 type rewriter struct {
 	options  func(scope string, options []option) []option
 	typeName func(scope, name string) string
@@ -35,8 +34,8 @@ func (r *rewriter) messages(scope string, messages []*message) []*message {
 	return out
 }
 
-// message rewrites m. Its own options are looked up outside of it: Protobuf
-// lets no message use its nested extensions by their short names.
+// message rewrites m. The names in its own options are resolved in the outer scope, because
+// Protobuf does not allow a message to use its nested extensions by their short names.
 func (r *rewriter) message(outer string, m *message) *message {
 	scope := qualify(outer, m.name)
 	out := &message{

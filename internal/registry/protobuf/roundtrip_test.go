@@ -21,8 +21,8 @@ import (
 	"freshet/client/schemas/builtin"
 )
 
-// compile is an independent reading of a text: protocompile as anybody would
-// use it.
+// compile compiles a text with protocompile alone, as a result to compare with
+// that of this package.
 func compile(t *testing.T, text string) *descriptorpb.FileDescriptorProto {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
@@ -40,9 +40,9 @@ func compile(t *testing.T, text string) *descriptorpb.FileDescriptorProto {
 	return protodesc.ToFileDescriptorProto(files[0])
 }
 
-// meaning is a descriptor without the orders that have no meaning. Canonical
-// text keeps the order of messages, enums and values; normalized text does not
-// keep that of values.
+// meaning returns a copy of a descriptor in which every list whose order has no
+// meaning is sorted. Canonical text keeps the order of messages, enums and enum
+// values; normalized text sorts the enum values.
 func meaning(fd *descriptorpb.FileDescriptorProto, normalized bool) *descriptorpb.FileDescriptorProto {
 	fd = proto.CloneOf(fd)
 	public := map[string]bool{}
@@ -134,7 +134,8 @@ func enumMeaning(e *descriptorpb.EnumDescriptorProto, normalized bool) {
 	})
 }
 
-// runs scales the long tests: FRESHET_RUNS=20000 for a soak.
+// runs returns the number of rounds of a randomized test: normal, or the value of
+// the environment variable FRESHET_RUNS, such as 20000 for a long test.
 func runs(normal int) int {
 	if n, err := strconv.Atoi(os.Getenv("FRESHET_RUNS")); err == nil {
 		return n
@@ -175,7 +176,7 @@ func checkPrinted(
 	t.Helper()
 	got := compile(t, printed)
 	if a, b := meaning(want, normalized), meaning(got, normalized); !bytes.Equal(encoded(t, a), encoded(t, b)) {
-		t.Fatalf("printed text means something else:\n%s\n%s", printed, firstDifference(a, b))
+		t.Fatalf("printed text has another meaning:\n%s\n%s", printed, firstDifference(a, b))
 	}
 	again, err := Parse(printed, nil)
 	if err != nil {
@@ -186,7 +187,8 @@ func checkPrinted(
 	}
 }
 
-// checkDescriptor sends a schema as some clients do.
+// checkDescriptor parses a schema as a base64 descriptor: some clients register
+// schemas in this form.
 func checkDescriptor(t *testing.T, want *descriptorpb.FileDescriptorProto) {
 	t.Helper()
 	s, err := Parse(toBase64(t, want), nil)
@@ -201,8 +203,8 @@ func toBase64(t *testing.T, m proto.Message) string {
 	return base64.StdEncoding.EncodeToString(encoded(t, m))
 }
 
-// encoded compares where proto.Equal cannot: custom options of two compilations
-// are of two types.
+// encoded encodes a message deterministically for comparisons. proto.Equal does
+// not work here, because the custom options of two compilations have two types.
 func encoded(t *testing.T, m proto.Message) []byte {
 	t.Helper()
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -7,18 +7,17 @@ import (
 	"github.com/bufbuild/protocompile/ast"
 )
 
-// Reference is one direct reference of a schema: Name is the import path. The
-// references of Schema itself make the closure.
+// Reference is one direct reference of a schema. Name is the import path. The closure
+// includes the references of Schema.
 type Reference struct {
 	Name, Subject string
 	Version       int
 	Schema        *Schema
 }
 
-// Schema is a parsed Protobuf schema. It is immutable and safe for use by many
-// goroutines.
+// Schema is a parsed Protobuf schema. It is immutable and safe for concurrent use.
 type Schema struct {
-	written *file // as sent; root.model differs when maps were spelled out
+	written *file // the original; root.model differs if foldMaps changed it
 	root    *source
 	refs    []Reference
 
@@ -26,15 +25,14 @@ type Schema struct {
 	normalized func() string
 }
 
-// Parse reads .proto text, or else base64 of a FileDescriptorProto, and checks
-// it as strictly as protoc does. The text of the error is for the author of the
-// schema.
+// Parse parses .proto text or base64 of a FileDescriptorProto, with all checks of protoc. The
+// text of the error is for the author of the schema.
 func Parse(text string, refs []Reference) (*Schema, error) {
 	return parse(text, refs, true)
 }
 
-// ParseUnchecked is Parse for a registry in IMPORT mode: the text must have
-// Protobuf's syntax, but nothing it names has to exist.
+// ParseUnchecked is Parse for a registry in IMPORT mode: it checks the syntax of the text, but
+// not that the names in it exist.
 func ParseUnchecked(text string, refs []Reference) (*Schema, error) {
 	return parse(text, refs, false)
 }
@@ -56,7 +54,7 @@ func parse(text string, refs []Reference, check bool) (s *Schema, err error) {
 	}
 	tree, err := parseTree(rootPath, text)
 	if named := editionOf(text); named != "" && named != newestEdition && (check || err != nil) {
-		return nil, invalidf("edition %.40q is not supported: use edition %q, or syntax \"proto2\" or \"proto3\"",
+		return nil, invalidf("edition %.40q is not supported; use edition %q, or syntax \"proto2\" or \"proto3\"",
 			named, newestEdition)
 	}
 	if err != nil {
@@ -94,8 +92,8 @@ func newSchema(text string, tree *ast.FileNode, refs []Reference, check bool) (*
 	return s, nil
 }
 
-// checkLinks compiles the root with all it reaches and forgets the result: the
-// model is all that printing and comparing need, and it is much smaller.
+// checkLinks compiles the root with its closure and discards the result: printing and
+// comparing need only the model, which is much smaller.
 func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	if err := checkClosure(root); err != nil {
 		return locateImport(err, tree)
@@ -105,7 +103,7 @@ func checkLinks(root *source, tree *ast.FileNode, text string) error {
 		return err
 	}
 	if longLines(text) {
-		tree = nil // another is made; both would not fit into memory
+		tree = nil // frees memory before link builds another tree
 	}
 	_, err := newSession().link(root)
 	if err == nil || tree == nil {
@@ -117,10 +115,10 @@ func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	return err
 }
 
-// Canonical returns the schema reprinted in the registry's layout: comments
-// gone, two spaces of indent, the order of messages kept.
+// Canonical returns the schema in the registry's layout: without comments, indented by two
+// spaces, with messages in their order.
 func (s *Schema) Canonical() string { return s.canonical() }
 
-// Normalized returns the text that normalize=true stores: schemas that differ
-// only in order and spelling have the same one.
+// Normalized returns the text that is stored with normalize=true. It is equal for schemas
+// that differ only in order and notation.
 func (s *Schema) Normalized() string { return s.normalized() }

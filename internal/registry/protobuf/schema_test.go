@@ -29,10 +29,10 @@ func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// Five megabytes in one message, on one line and on many.
+// The schema is one message of five megabytes, once on one line and once on many.
 func TestLargeSchema(t *testing.T) {
 	if testing.Short() {
-		t.Skip("large")
+		t.Skip("the schema is large")
 	}
 	t.Parallel()
 	size := 5 << 20 / 20

@@ -8,21 +8,20 @@ import (
 	"github.com/bufbuild/protocompile/linker"
 )
 
-// source is one file in the closure of a schema: the schema itself, a file it
-// reaches through references, or a built-in one. The same model appears as
-// different sources in different closures, because an import path means what
-// the schema at the root says it means.
+// source is one file in the closure of a schema: the schema itself, a file of a reference, or
+// a built-in file. The same model can be different sources in different closures, because the
+// schema at the root determines the files of import paths.
 type source struct {
 	path    string
 	model   *file
-	text    string // what the author wrote, "" when only the model will do
-	size    int    // of what the author wrote
+	text    string // the author's text, "" if the linker must use the model instead
+	size    int    // length of the author's text
 	subject string
 	version int
 	builtin linker.File // set for built-in files only
 
-	imports []*source // in the order of model.imports; nil where not found
-	visible []*source // itself, its imports, and what those import publicly
+	imports []*source // in the order of model.imports; nil for missing imports
+	visible []*source // itself, its imports, and their public imports
 
 	once  sync.Once
 	table *symbolTable
@@ -33,8 +32,7 @@ func (src *source) symbols() *symbolTable {
 	return src.table
 }
 
-// same reports whether two sources are known to be one text, so that nothing
-// between them needs comparing.
+// same reports whether two sources have the same text, so that they need no comparison.
 func (src *source) same(other *source) bool {
 	if src.model == other.model {
 		return true
@@ -42,11 +40,10 @@ func (src *source) same(other *source) bool {
 	return src.subject != "" && src.subject == other.subject && src.version == other.version
 }
 
-// closure gathers every file that the root reaches, by import path. A path
-// means one file per closure: the root's own references win, then those of its
-// references in order. So two references that lean on different versions of a
-// third still link, as they do in other registries. Without check, references
-// that are not resolved are left out.
+// closure collects every file that is reachable from the root, by import path. A path is one
+// file per closure: the root's own references take precedence, then those of its references
+// in their order. So two references that depend on different versions of a third still link,
+// as in Confluent Schema Registry. Without check, unresolved references are omitted.
 func closure(root *source, refs []Reference, check bool) error {
 	byPath := map[string]*source{}
 	var files []*source
@@ -114,15 +111,15 @@ func visibleFrom(src *source) []*source {
 	return visible
 }
 
-// checkClosure reports the first import that leads nowhere, or round in a
-// circle, and closures that would take the linker forever.
+// checkClosure reports the first missing or cyclic import, and closures that are too expensive
+// for the linker.
 func checkClosure(root *source) error {
 	c := closureCheck{paths: map[*source]int{}}
 	return c.visit(root)
 }
 
 type closureCheck struct {
-	paths   map[*source]int // public paths below a file; -1 while under way
+	paths   map[*source]int // public paths below a file; -1 while it is visited
 	lookups int
 }
 
@@ -158,7 +155,7 @@ func (c *closureCheck) visit(src *source) error {
 	return nil
 }
 
-// missingImport is an import that no reference and no built-in file answers.
+// missingImport is the error of an import without a reference or built-in file.
 type missingImport struct{ from, path string }
 
 func (e *missingImport) Error() string {
@@ -170,8 +167,8 @@ func (e *missingImport) Error() string {
 
 func (e *missingImport) Unwrap() error { return ErrInvalid }
 
-// count bounds the work in one file that grows faster than the file: resolving
-// names, and finding the members of oneofs.
+// count limits the work that grows faster than the size of a file: resolving names, and
+// finding the members of oneofs.
 func (c *closureCheck) count(src *source) error {
 	counter := workCounter{}
 	counter.file(src.model)

@@ -2,24 +2,24 @@ package protobuf
 
 import "strings"
 
-// symbol is what a full name stands for. Exactly one of the pointers is set;
-// all are nil for a service or a package, which are only namespaces.
+// symbol is the declaration of a full name. One of message, enum, ext and extGrp is set; all
+// are nil for a service or a package, which are only namespaces.
 type symbol struct {
 	message *message
 	enum    *enum
-	ext     *field // an extension; scope is where its type is looked up
+	ext     *field // an extension; its type is looked up in scope
 	extGrp  *group // an extension declared as a group
 	scope   string
 	file    *source
 	name    string // full, without a leading dot
 }
 
-// isNamespace reports whether names may be looked up inside the symbol.
+// isNamespace reports whether the symbol can contain names.
 func (s *symbol) isNamespace() bool { return s.ext == nil && s.extGrp == nil }
 
 func (s *symbol) isType() bool { return s.message != nil || s.enum != nil }
 
-// localName is the name without the package of the symbol's file.
+// localName returns the name without the package of the symbol's file.
 func (s *symbol) localName() string {
 	return strings.TrimPrefix(s.name, qualify(s.file.model.pkg, ""))
 }
@@ -32,8 +32,8 @@ func qualify(scope, name string) string {
 	return scope + "." + name
 }
 
-// symbolTable holds the named things of one file that other declarations can
-// refer to: messages, enums, services and extensions.
+// symbolTable has the declarations of one file that others can refer to: messages, enums,
+// services and extensions.
 type symbolTable struct {
 	names    map[string]*symbol
 	packages map[string]bool // the file's package and its prefixes
@@ -60,7 +60,7 @@ func newSymbolTable(src *source) *symbolTable {
 
 func (t *symbolTable) add(name string, s *symbol) {
 	if _, taken := t.names[name]; taken {
-		return // an error of the schema, reported by the linker
+		return // the linker reports duplicates
 	}
 	s.name, s.file = name, t.file
 	t.names[name] = s
@@ -98,8 +98,7 @@ func (t *symbolTable) addMessage(scope string, m *message) {
 	t.addAll(name, m.messages, m.enums, m.extends)
 }
 
-// find returns the symbol of that full name, a bare namespace for a package,
-// or nil.
+// find returns the symbol of that full name, a namespace symbol for a package, or nil.
 func (t *symbolTable) find(name string) *symbol {
 	if s := t.names[name]; s != nil {
 		return s
@@ -110,7 +109,7 @@ func (t *symbolTable) find(name string) *symbol {
 	return nil
 }
 
-// find looks a full name up in everything that src can see.
+// find looks up a full name in all files that are visible to src.
 func (src *source) find(name string) *symbol {
 	for _, s := range src.visible {
 		if found := s.symbols().find(name); found != nil {
@@ -120,14 +119,14 @@ func (src *source) find(name string) *symbol {
 	return nil
 }
 
-// resolveType finds the message or enum that name means inside scope, by
-// Protobuf's C++-like rules: the innermost scope that knows the first part of
-// the name decides. It returns nil when there is none.
+// resolveType finds the message or enum of a name inside scope, by Protobuf's C++-like rules:
+// the innermost scope that contains the first part of the name is used. It returns nil if
+// the name cannot be resolved.
 func (src *source) resolveType(scope, name string) *symbol {
 	return src.resolve(scope, name, (*symbol).isType)
 }
 
-// resolveExtension does the same for the name of a custom option.
+// resolveExtension is resolveType for the name of a custom option.
 func (src *source) resolveExtension(scope, name string) *symbol {
 	return src.resolve(scope, name, func(s *symbol) bool { return !s.isNamespace() })
 }
@@ -161,8 +160,8 @@ func (src *source) resolve(scope, name string, want func(*symbol) bool) *symbol 
 	}
 }
 
-// lookup finds scope.name. Scopes inside the package are this file's messages,
-// the others are shared by every visible file.
+// lookup finds scope.name. Scopes inside the package are messages of this file; the others are
+// shared by all visible files.
 func (src *source) lookup(scope, name string) *symbol {
 	if len(scope) > len(src.model.pkg) {
 		return src.symbols().find(qualify(scope, name))

@@ -1,13 +1,12 @@
 package protobuf
 
-// Custom options are extensions of google.protobuf.*Options, and their
-// definitions live in annotation files that producers often do not upload:
-// other registries never look at them. So an option whose extension nobody
-// defined is kept in the text and left out of the check; every other problem
-// with an option is an error, as it is for protoc.
+// Custom options are extensions of google.protobuf.*Options. Producers often do not upload
+// the annotation files that define them, because Confluent Schema Registry does not check
+// them. So an option without a definition is kept in the text and excluded from the check.
+// Every other problem with an option is an error, as in protoc.
 
-// judged returns the model that protoc's rules apply to: the file's own, unless
-// it uses such options, or a copy without them.
+// judged returns the model that protoc's checks apply to: the file's own model, or a copy
+// without the options that have no definition.
 func (src *source) judged() *file {
 	if !src.model.custom {
 		return src.model
@@ -41,8 +40,8 @@ func (src *source) knownOption(scope string, o option) bool {
 	return src.knownValue(o.val)
 }
 
-// knownValue looks for [extension] keys, which are looked up from the file's
-// package whatever the scope of the option.
+// knownValue reports whether all [extension] keys of a value have a definition. They are
+// resolved in the file's package, independent of the scope of the option.
 func (src *source) knownValue(v value) bool {
 	for _, e := range v.list {
 		if !src.knownValue(e) {

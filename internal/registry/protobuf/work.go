@@ -1,8 +1,8 @@
 package protobuf
 
-// workCounter adds up what the linker will do with a file beyond reading it
-// once: the scopes that it searches for every name, and the fields that it
-// looks at for every oneof. A proto3 optional field is a oneof to it.
+// workCounter estimates the linker's work that is not linear in the size of a file: the scopes
+// that it searches for every name, and the fields that it examines for every oneof. A proto3
+// optional field counts as a oneof.
 type workCounter struct {
 	lookups, oneofs int
 	depth           int

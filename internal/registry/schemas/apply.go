@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Apply implements replica.State. It performs a record and asserts what must
-// hold: a violation means that the journal was not written by these rules, and
-// no replica may serve it.
+// Apply implements statemachine.State. It applies a record and checks the
+// invariants of the state. An error means that the record was not written by
+// these rules: no replica may serve such a journal.
 func (s *state) Apply(_ uint64, data []byte) error {
 	r, err := decodeRecord(data)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *state) Apply(_ uint64, data []byte) error {
 		return s.applySetLevel(r)
 	case opSetMode:
 		return s.applySetMode(r)
-	default: // decodeRecord lets nothing else through
+	default: // opReserve: decodeRecord returns no other operation
 		s.lastID = max(s.lastID, r.id)
 		return nil
 	}
@@ -32,15 +32,17 @@ func (s *state) Apply(_ uint64, data []byte) error {
 
 func (s *state) applyRegister(r *record) error {
 	if CheckSubject(r.subject) != nil {
-		return fmt.Errorf("subject %q is not a name", r.subject)
+		return fmt.Errorf("subject %q has an invalid name", r.subject)
 	}
 	if r.id < 1 || r.version < 1 {
-		return fmt.Errorf("version %d of %q with id %d is out of range", r.version, r.subject, r.id)
+		return fmt.Errorf("version %d of subject %q with id %d is out of range", r.version, r.subject, r.id)
 	}
 	schema, known := s.schemas.Get(r.id)
 	if known == r.fresh {
-		return fmt.Errorf("id %d of %q must be bound to one content: bound already is %t, content follows is %t", r.id,
-			r.subject, known, r.fresh)
+		if known {
+			return fmt.Errorf("id %d of subject %q is already bound to a content", r.id, r.subject)
+		}
+		return fmt.Errorf("id %d of subject %q is not bound to a content", r.id, r.subject)
 	}
 	if r.fresh {
 		if r.typ < Avro || r.typ > Protobuf {
@@ -58,7 +60,7 @@ func (s *state) applyRegister(r *record) error {
 	return nil
 }
 
-// bind adds a new id.
+// bind adds a schema with a new id.
 func (s *state) bind(schema *Schema) {
 	s.schemas.Set(schema.ID, schema)
 	s.identities.Set(identityKey{sum: schema.sum, id: schema.ID})
@@ -70,7 +72,7 @@ func (s *state) bind(schema *Schema) {
 	s.bytes += int64(len(schema.body))
 }
 
-// unbind forgets an id for good; lastID keeps it from coming back.
+// unbind removes a schema. lastID stays, so that its id is not assigned again.
 func (s *state) unbind(schema *Schema) {
 	s.schemas.Delete(schema.ID)
 	s.identities.Delete(identityKey{sum: schema.sum, id: schema.ID})
@@ -81,8 +83,8 @@ func (s *state) unbind(schema *Schema) {
 	s.bytes -= int64(len(schema.body))
 }
 
-// place puts an active version into its subject: behind all others, or, in an
-// import, between them or over one of the same number.
+// place adds an active version to its subject: after all other versions, or, in
+// an import, between them or instead of the version with the same number.
 func (s *state) place(name string, e versionEntry) error {
 	old, _ := s.subjects.Get(name)
 	sub := &subject{name: name}
@@ -91,7 +93,7 @@ func (s *state) place(name string, e versionEntry) error {
 	}
 	switch i, taken := sub.find(e.number); {
 	case taken && s.mode != Import:
-		return fmt.Errorf("version %d of %q exists already", e.number, name)
+		return fmt.Errorf("version %d of subject %q already exists", e.number, name)
 	case taken:
 		before := sub.versions[i]
 		s.displace(name, before, e.schema.ID)
@@ -101,7 +103,7 @@ func (s *state) place(name string, e versionEntry) error {
 		sub.versions = slices.Clone(sub.versions)
 		sub.versions[i] = e
 	case i == len(sub.versions):
-		// Appending in place: older states share the array and see less of it.
+		// Older states share the array, but their slices of it are shorter.
 		sub.versions = append(sub.versions, e)
 	default:
 		sub.versions = slices.Insert(slices.Clone(sub.versions), i, e)
@@ -113,8 +115,8 @@ func (s *state) place(name string, e versionEntry) error {
 	return nil
 }
 
-// displace takes a version out of the way of one with the given id, and its
-// schema as well if it was nowhere else.
+// displace removes a version that an import replaces with the schema of the id
+// by. It removes the old schema, too, if no other version has it.
 func (s *state) displace(name string, e versionEntry, by int32) {
 	s.countVersion(e, -1)
 	if e.schema.ID == by {
@@ -136,7 +138,7 @@ func (s *state) applySoftDelete(r *record) error {
 	for _, number := range r.versions {
 		i, ok := sub.find(number)
 		if !ok || sub.versions[i].deleted {
-			return fmt.Errorf("version %d of %q is not active", number, r.subject)
+			return fmt.Errorf("version %d of subject %q is not active", number, r.subject)
 		}
 		e := &sub.versions[i]
 		s.countVersion(*e, -1)
@@ -158,10 +160,10 @@ func (s *state) applyHardDelete(name string, versions []int32) error {
 	for _, number := range versions {
 		i, ok := old.find(number)
 		if !ok || !old.versions[i].deleted {
-			return fmt.Errorf("version %d of %q is not soft-deleted", number, name)
+			return fmt.Errorf("version %d of subject %q is not soft-deleted", number, name)
 		}
 		if _, twice := gone[number]; twice {
-			return fmt.Errorf("version %d of %q is deleted twice", number, name)
+			return fmt.Errorf("version %d of subject %q is deleted twice", number, name)
 		}
 		gone[number] = struct{}{}
 		e := old.versions[i]
@@ -183,7 +185,7 @@ func (s *state) applyHardDelete(name string, versions []int32) error {
 
 func (s *state) applySetLevel(r *record) error {
 	if CheckSubject(r.subject) != nil || r.level < None || r.level > AlwaysIncompatible {
-		return fmt.Errorf("level %d of %q is unknown", r.level, r.subject)
+		return fmt.Errorf("level %d of subject %q is unknown", r.level, r.subject)
 	}
 	old, _ := s.subjects.Get(r.subject)
 	sub := &subject{name: r.subject}
@@ -219,8 +221,8 @@ func (s *state) applySetMode(r *record) error {
 	return nil
 }
 
-// replace publishes a changed subject within this state. A subject that lost
-// its last version is gone, and its level with it.
+// replace stores a changed subject in this state. A subject without versions is
+// removed, and its level with it.
 func (s *state) replace(old, sub *subject) {
 	s.countSubject(old, -1)
 	if len(sub.versions) == 0 {

@@ -31,8 +31,8 @@ func (avroLanguage) parse(text string, deps []dependency, imported bool, _ spend
 func (f avroForm) canonical() string  { return f.Canonical() }
 func (f avroForm) normalized() string { return f.Normalized() }
 
-// resolved is the text with every reference written out, in a form that does
-// not depend on how it was written.
+// resolved returns the normalized text of the schema with every reference
+// replaced by its definition.
 func (f avroForm) resolved() string {
 	whole, err := avro.Parse(f.Resolved(), nil)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// fillJournal appends n registrations of different schemas in different
-// subjects, as n clients would have caused.
+// fillJournal appends the records of n registrations of different schemas in
+// different subjects.
 func fillJournal(b *testing.B, j engine.Journal, n int) {
 	b.Helper()
 	last, err := j.Last(b.Context())
@@ -35,7 +35,7 @@ func fillJournal(b *testing.B, j engine.Journal, n int) {
 	}
 }
 
-// benchText is an Avro schema of about 1 KiB.
+// benchText returns an Avro schema of about 1 KiB.
 func benchText(i int) string {
 	fields := make([]string, 18)
 	for f := range fields {
@@ -44,8 +44,8 @@ func benchText(i int) string {
 	return avroRecord(fmt.Sprintf("Record%d", i), fields...)
 }
 
-// BenchmarkOpen starts a registry with 100,000 subjects, from records and from
-// a snapshot, and tells how much memory it takes.
+// BenchmarkOpen opens a registry with 100,000 subjects, from records and from a
+// snapshot, and reports the memory that it uses.
 func BenchmarkOpen(b *testing.B) {
 	const n = 100_000
 	e, err := pebble.Open(b.TempDir(), pebble.Options{})
@@ -85,7 +85,7 @@ func BenchmarkOpen(b *testing.B) {
 	if err := j.SaveSnapshot(b.Context(), r.Position(), r.machine.View().Snapshot); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("snapshot in %s", time.Since(started))
+	b.Logf("saved the snapshot in %s", time.Since(started))
 	if err := r.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkRegister is the domain alone: parse, check and commit, without HTTP.
+// BenchmarkRegister measures registrations without HTTP: parse, check and commit.
 func BenchmarkRegister(b *testing.B) {
 	for _, size := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("on %d", size), func(b *testing.B) {

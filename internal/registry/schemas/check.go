@@ -13,21 +13,21 @@ import (
 // Verdict is the outcome of a compatibility check.
 type Verdict struct {
 	Compatible bool
-	Messages   []string // why not, in the words clients know
+	Messages   []string // the reasons, in the format of Confluent Schema Registry
 }
 
 var (
 	errTooDeep = errs.Newf(errs.Invalid, "references are nested more than %d deep", maxReferenceDepth)
-	errTooMany = errs.Newf(errs.Invalid, "references draw in more than %d schemas or %d bytes", maxDependencies,
-		maxClosureBytes)
+	errTooMany = errs.Newf(errs.Invalid, "references include more than %d schemas or %d bytes in total",
+		maxDependencies, maxClosureBytes)
 )
 
-// maxQuotedSchema is how much of the old schema a message quotes.
+// maxQuotedSchema is the number of bytes of the old schema that a message quotes.
 const maxQuotedSchema = 10 * 1024
 
-// CheckVersion says whether a draft is compatible with one version of a
-// subject, in the direction of the subject's level. The latest version of an
-// unknown subject is compatible with everything.
+// CheckVersion reports whether a draft is compatible with one version of a
+// subject, in the direction of the subject's level. Every draft is compatible
+// with the latest version of an unknown subject.
 func (r *Registry) CheckVersion(ctx context.Context, subject string, v VersionID, d *Draft) (Verdict, error) {
 	if err := CheckSubject(subject); err != nil {
 		return Verdict{}, err
@@ -49,8 +49,8 @@ func (r *Registry) CheckVersion(ctx context.Context, subject string, v VersionID
 	return r.verdict(r.effort(ctx), st, subject, against, d)
 }
 
-// CheckSubjectVersions says whether a draft could be registered as far as
-// compatibility goes: against the versions that the subject's level names.
+// CheckSubjectVersions reports whether a draft is compatible with the versions
+// against which the subject's level requires a check.
 func (r *Registry) CheckSubjectVersions(ctx context.Context, subject string, d *Draft) (Verdict, error) {
 	if err := CheckSubject(subject); err != nil {
 		return Verdict{}, err
@@ -64,7 +64,7 @@ func (r *Registry) CheckSubjectVersions(ctx context.Context, subject string, d *
 }
 
 func (r *Registry) verdict(w *effort, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
-	// Quirk: normalize is read and has no effect here.
+	// Quirk: normalize is accepted and has no effect here.
 	draft := *d
 	draft.Normalize = false
 	p, err := r.prepare(w, st, subject, &draft, preparing{})
@@ -78,8 +78,8 @@ func (r *Registry) verdict(w *effort, st *state, subject string, against []versi
 	return Verdict{Compatible: len(messages) == 0, Messages: messages}, nil
 }
 
-// checked lists the versions that a level has a new schema checked against,
-// newest first.
+// checked returns the versions against which a level requires a check of a new
+// schema, newest first.
 func checked(sub *subject, level Level) []versionEntry {
 	if sub == nil {
 		return nil
@@ -97,13 +97,13 @@ func checked(sub *subject, level Level) []versionEntry {
 	return entries
 }
 
-// check compares a draft with versions, newest first, and returns why the
-// first one that does not fit does not.
+// check compares a draft with versions, newest first. It returns the problems
+// with the first version that is incompatible.
 func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared,
 	against []versionEntry,
 ) ([]string, error) {
 	if len(against) > 0 && against[0].schema.Type != p.typ {
-		// Quirk: a subject keeps its format even where nothing else is checked.
+		// Quirk: the type of a subject cannot change, not even with the level NONE.
 		return explain([]string{differentType}, against[0], level), nil
 	}
 	if level == None || len(against) == 0 {
@@ -114,7 +114,7 @@ func (r *Registry) check(w *effort, st *state, subject string, level Level, p *p
 		switch {
 		case errors.Is(err, workpool.ErrTooCostly):
 			return nil, invalidSchema(subject, &Draft{Type: p.typ, Text: p.text, References: p.refs},
-				"the check against version %d is %s", e.number, err.Error())
+				"checking against version %d: %s", e.number, err.Error())
 		case err != nil:
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (r *Registry) check(w *effort, st *state, subject string, level Level, p *p
 	return nil, nil
 }
 
-// explain adds to the problems which version has them, and under which level.
+// explain appends to the problems the version that has them, and the level.
 func explain(messages []string, e versionEntry, level Level) []string {
 	return append(messages,
 		fmt.Sprintf("{oldSchemaVersion: %d}", e.number),
@@ -161,7 +161,8 @@ func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old 
 	return messages, nil
 }
 
-// problems says why one schema cannot follow another in the directions of a level.
+// problems returns why the schema next cannot follow the schema before, in the
+// directions that the level requires.
 func problems(level Level, before, next form, spend spending) (messages []string, err error) {
 	if level.forward() {
 		if messages, err = next.problems(before, oldReadsNew, spend); err != nil {
@@ -178,8 +179,8 @@ func problems(level Level, before, next form, spend spending) (messages []string
 	return messages, nil
 }
 
-// unreadable passes on what is no one's schema's fault, and turns the rest
-// into a refusal.
+// unreadable converts an error that a schema caused into ErrInvalidSchema, and
+// returns other errors unchanged.
 func unreadable(err error) error {
 	if errs.KindOf(err) != errs.Invalid || passes(err) || errors.Is(err, workpool.ErrTooCostly) {
 		return err

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// The binary form of records and snapshots: numbers as varints, strings with
-// their length before them. No field names, no reflection: replay is bound by
-// the disk and not by decoding.
+// The binary format of records and snapshots has numbers as varints, and strings
+// after their length. It has no field names and needs no reflection, so that the
+// disk limits the speed of a replay, and not decoding.
 
-var errShort = errors.New("record is cut short")
+var errShort = errors.New("record is truncated")
 
 func appendString(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
@@ -29,8 +29,8 @@ func appendReferences(b []byte, refs []Reference) []byte {
 	return b
 }
 
-// decoder reads what the append functions wrote. After the first fault every
-// read returns zero; err says what it was.
+// decoder reads the format of the append functions. After the first error, which
+// it keeps in err, every read returns zero.
 type decoder struct {
 	b   []byte
 	err error
@@ -65,7 +65,7 @@ func (d *decoder) int32() int32 {
 	return int32(n)
 }
 
-// count reads a length that at least as many bytes must follow.
+// count reads the length of a list. At least one byte per element must follow.
 func (d *decoder) count() int {
 	n := d.int64()
 	if n < 0 || n > int64(len(d.b)) {
@@ -105,10 +105,10 @@ func (d *decoder) fail() {
 	d.b = nil
 }
 
-// end returns the first fault, or that something was left over.
+// end returns the first error, or an error if bytes remain.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.b) > 0 {
-		return errors.New("record is longer than it should be")
+		return errors.New("record has trailing bytes")
 	}
 	return d.err
 }

@@ -38,7 +38,7 @@ func TestRecordsReadBack(t *testing.T) {
 	for _, want := range records() {
 		got, err := decodeRecord(want.encode())
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v %v, want %+v", got, err, want)
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestRecordsOfTheFutureAreRefused(t *testing.T) {
 	data := records()[0].encode()
 	data[0] = recordVersion + 1
 	if _, err := decodeRecord(data); !errors.Is(err, engine.ErrNewerFormat) {
-		t.Errorf("record: %v", err)
+		t.Errorf("record: got %v, want %v", err, engine.ErrNewerFormat)
 	}
 	var snapshot bytes.Buffer
 	if err := newState().Snapshot(&snapshot); err != nil {
@@ -57,11 +57,11 @@ func TestRecordsOfTheFutureAreRefused(t *testing.T) {
 	data = snapshot.Bytes()
 	data[1] = recordVersion + 1
 	if _, err := restore(bytes.NewReader(data)); !errors.Is(err, engine.ErrNewerFormat) {
-		t.Errorf("snapshot: %v", err)
+		t.Errorf("snapshot: got %v, want %v", err, engine.ErrNewerFormat)
 	}
 }
 
-// What contradicts the rules is not applied.
+// Apply rejects records that contradict the rules.
 func TestReplayAssertsInvariants(t *testing.T) {
 	t.Parallel()
 	base := []*record{
@@ -70,14 +70,21 @@ func TestReplayAssertsInvariants(t *testing.T) {
 		{op: opSoftDelete, subject: "s", versions: []int32{2}},
 	}
 	for name, bad := range map[string]*record{
-		"id bound twice":                {op: opRegister, subject: "t", version: 1, id: 1, fresh: true, typ: Avro, text: `"long"`},
-		"id not bound":                  {op: opRegister, subject: "t", version: 1, id: 5},
-		"version taken":                 {op: opRegister, subject: "s", version: 1, id: 2},
-		"deleted version, other id":     {op: opRegister, subject: "s", version: 2, id: 1},
-		"no id":                         {op: opRegister, subject: "t", version: 1, fresh: true, typ: Avro, text: `"long"`},
-		"no version":                    {op: opRegister, subject: "t", id: 7, fresh: true, typ: Avro, text: `"long"`},
-		"no name":                       {op: opRegister, subject: "a b", version: 1, id: 1},
-		"unknown type":                  {op: opRegister, subject: "t", version: 1, id: 7, fresh: true, typ: 9, text: `"long"`},
+		"id bound twice": {
+			op: opRegister, subject: "t", version: 1, id: 1, fresh: true, typ: Avro,
+			text: `"long"`,
+		},
+		"id not bound":              {op: opRegister, subject: "t", version: 1, id: 5},
+		"version taken":             {op: opRegister, subject: "s", version: 1, id: 2},
+		"deleted version, other id": {op: opRegister, subject: "s", version: 2, id: 1},
+		"no id": {
+			op: opRegister, subject: "t", version: 1, fresh: true, typ: Avro, text: `"long"`,
+		},
+		"no version": {op: opRegister, subject: "t", id: 7, fresh: true, typ: Avro, text: `"long"`},
+		"no name":    {op: opRegister, subject: "a b", version: 1, id: 1},
+		"unknown type": {
+			op: opRegister, subject: "t", version: 1, id: 7, fresh: true, typ: 9, text: `"long"`,
+		},
 		"soft delete twice":             {op: opSoftDelete, subject: "s", versions: []int32{2}},
 		"soft delete of nothing":        {op: opSoftDelete, subject: "x", versions: []int32{2}},
 		"hard delete of an active one":  {op: opHardDelete, subject: "s", versions: []int32{1}},
@@ -95,7 +102,7 @@ func TestReplayAssertsInvariants(t *testing.T) {
 				}
 			}
 			if err := s.Apply(4, bad.encode()); err == nil {
-				t.Error("applied")
+				t.Error("invalid record was applied")
 			}
 		})
 	}
@@ -109,7 +116,7 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		s := newState()
 		if s.Apply(1, first) != nil {
-			s = newState() // a state that refused a record is thrown away
+			s = newState() // a state that rejected a record may be inconsistent
 		}
 		if s.Apply(2, second) != nil {
 			return
@@ -144,14 +151,14 @@ func FuzzQuote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		quoted := appendQuoted(nil, text)
 		if got := unquote(quoted); got != text {
-			t.Fatalf("%q came back as %q", text, got)
+			t.Fatalf("quoting and unquoting %q: got %q", text, got)
 		}
 		if !utf8.ValidString(text) {
 			return
 		}
 		var got string
 		if err := json.Unmarshal(quoted, &got); err != nil || got != text {
-			t.Fatalf("%q is %q to others: %v", text, got, err)
+			t.Fatalf("encoding/json decodes %q as %q: %v", text, got, err)
 		}
 	})
 }
@@ -166,13 +173,13 @@ func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		v, err := ParseVersion(s)
 		if err == nil && v < 1 && v != Latest {
-			t.Errorf("%q: got version %d, want a number from 1 or the latest", s, v)
+			t.Errorf("%q: got version %d, want a positive number or the latest version", s, v)
 		}
 		if err != nil && !errors.Is(err, ErrInvalidVersion) {
 			t.Error(err)
 		}
 		if strings.EqualFold(strings.TrimSpace(s), "latest") && v != Latest {
-			t.Errorf("%q: got %d, want the latest", s, v)
+			t.Errorf("%q: got %d, want the latest version", s, v)
 		}
 	})
 }

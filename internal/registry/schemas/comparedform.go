@@ -7,25 +7,27 @@ type comparedForm[S printed, D difference] struct {
 	compare func(old, next S, spend func(steps int) error) ([]D, error)
 }
 
-// printed is a schema that knows its texts.
+// printed is a schema that can print itself.
 type printed interface {
 	Canonical() string
 	Normalized() string
 }
 
-// difference is what Compare lists.
+// difference is one entry of the result of Compare.
 type difference interface {
 	~struct {
 		Type, Path string
 		Compatible bool
 	}
-	// Describe says it in the words of clients, given those for the schemas;
-	// String where the new schema reads what the old one wrote.
+	// Describe returns the difference in the format of Confluent Schema Registry,
+	// with names for the two schemas.
 	Describe(newName, oldName string) string
+	// String returns the difference for a new schema that reads data of the old one.
 	String() string
 }
 
-// fields are those of a difference; a type parameter does not show them.
+// fields has the fields of a difference: Go does not allow access to the fields of
+// a type parameter.
 type fields struct {
 	Type, Path string
 	Compatible bool

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SetLevel sets the compatibility level of a subject, which need not exist yet.
+// SetLevel sets the compatibility level of a subject. The subject need not exist.
 func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error {
 	if err := CheckSubject(name); err != nil {
 		return err
@@ -32,9 +32,9 @@ func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error
 	return err
 }
 
-// SetMode sets the mode of the registry. Unless forced, IMPORT needs a registry
-// without active subjects, and clears away what is soft-deleted, so that its
-// ids and versions are free for those of another registry.
+// SetMode sets the mode of the registry. Without force, IMPORT requires a
+// registry without active subjects, and permanently deletes soft-deleted
+// versions, so that an import can use their ids and version numbers.
 func (r *Registry) SetMode(ctx context.Context, mode Mode, force bool) error {
 	if r.fixedMode {
 		return refuse(ErrNotPermitted, "Mode changes are not allowed")

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// The machine loses power while clients register. After the restart everything
-// that was acknowledged is there, with the ids that clients were told.
+// The server loses power while clients register schemas. After the restart every
+// acknowledged registration exists, with the id that its client received.
 func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
@@ -38,21 +38,21 @@ func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
 			for text, want := range told {
 				got, err := r.Lookup(t.Context(), "s", &Draft{Type: Avro, Text: text}, false)
 				if err != nil || got.Schema.ID != want.ID || got.Version != want.Version {
-					t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
+					t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 				}
 			}
 			next := mustRegister(t, r, "other", avroRecord("After", "x"))
 			for _, old := range told {
 				if next.ID <= old.ID {
-					t.Errorf("id %d came back after %d", next.ID, old.ID)
+					t.Errorf("new id: got %d, want more than the old id %d", next.ID, old.ID)
 				}
 			}
 		})
 	}
 }
 
-// registerUntilCrash returns what was acknowledged before the power went. The
-// store is left open: a crash closes nothing.
+// registerUntilCrash returns the registrations that were acknowledged before the
+// crash. The store stays open, because a crash does not close it.
 func registerUntilCrash(t *testing.T, fs *vfs.MemFS, seed uint64) map[string]Registered {
 	t.Helper()
 	e, err := pebble.Open("store", pebble.Options{FS: fs, MemTableBytes: 1 << 20})

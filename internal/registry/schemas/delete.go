@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DeleteVersion deletes one version, softly or for good, and returns its
+// DeleteVersion deletes one version, softly or permanently, and returns its
 // number.
 func (r *Registry) DeleteVersion(ctx context.Context, name string, v VersionID, permanent bool) (int32, error) {
 	if err := CheckSubject(name); err != nil {
@@ -37,8 +37,8 @@ func (r *Registry) DeleteVersion(ctx context.Context, name string, v VersionID, 
 	return deleted, err
 }
 
-// DeleteSubject deletes all versions of a subject, softly or for good, and
-// returns their numbers, ascending.
+// DeleteSubject deletes all versions of a subject, softly or permanently, and
+// returns their numbers in ascending order.
 func (r *Registry) DeleteSubject(ctx context.Context, name string, permanent bool) ([]int32, error) {
 	if err := CheckSubject(name); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r *Registry) DeleteSubject(ctx context.Context, name string, permanent boo
 				continue
 			}
 			deleted = append(deleted, e.number)
-			// References within the subject go with it.
+			// References within the subject are deleted with it.
 			if st.referenced(name, e.number,
 				func(u usage) bool { return u.subject != name && (permanent || !u.deleted) }) {
 				return nil, referenceExists(name, VersionID(e.number))

@@ -8,25 +8,25 @@ import (
 type Side struct {
 	Subject string
 	Version VersionID
-	Draft   *Draft // when set, Version is not looked at
+	Draft   *Draft // when set, Version is ignored
 }
 
-// Diff tells two schemas apart.
+// Diff is the result of the comparison of two schemas.
 type Diff struct {
 	Changes  []Change `json:"changes"`
 	Backward Reading  `json:"backward"` // the second schema reads data of the first
 	Forward  Reading  `json:"forward"`  // the first schema reads data of the second
-	// Levels are those under which the second schema could follow the first.
+	// Levels are the levels that allow the second schema to follow the first.
 	Levels []string `json:"levels"`
 }
 
-// Reading says whether one schema can read the data of another.
+// Reading reports whether one schema can read the data of another.
 type Reading struct {
 	Compatible bool     `json:"compatible"`
 	Problems   []string `json:"problems"`
 }
 
-// Diff compares two schemas, whatever level their subjects have.
+// Diff compares two schemas, independently of the levels of their subjects.
 func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
 	st, err := r.machine.Fresh(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Diff) compare(old, next form, spend spending) error {
 	return nil
 }
 
-// side parses one of the schemas of a diff.
+// side parses one of the two schemas of a diff and returns its type.
 func (r *Registry) side(w *effort, st *state, s Side) (form, Type, error) {
 	if s.Draft != nil {
 		p, err := r.prepare(w, st, s.Subject, s.Draft, preparing{})

@@ -110,7 +110,7 @@ func TestAvroChanges(t *testing.T) {
 			}
 			allFine := !slices.ContainsFunc(d.Changes, func(ch Change) bool { return !ch.Compatible })
 			if allFine != d.Backward.Compatible {
-				t.Errorf("changes %q, but backward is %+v", got, d.Backward)
+				t.Errorf("changes are %q, but the backward result is %+v", got, d.Backward)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestDiffRefusals(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 		if _, err := r.Diff(t.Context(), c.side, good); !errors.Is(err, c.want) {
-			t.Errorf("%s as the old side: got %v, want %v", name, err, c.want)
+			t.Errorf("%s as the old schema: got %v, want %v", name, err, c.want)
 		}
 	}
 	d, err := r.Diff(t.Context(), good, Side{Subject: "s", Draft: &Draft{Type: JSON, Text: "{}"}})

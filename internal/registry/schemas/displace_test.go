@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// An import that gives a version another content leaves no trace of the old
-// one, in memory, in a snapshot and after a restart; a version that a schema
-// refers to stays what it is.
+// An import that replaces the content of a version removes the old content
+// completely: in memory, in a snapshot and after a restart. A version that a schema
+// refers to is not replaced.
 func TestImportOverAVersion(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -32,25 +32,25 @@ func TestImportOverAVersion(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"first", put("s", avroRecord("R", "a"), 10, 1), nil},
-		{"again", put("s", avroRecord("R", "a"), 10, 1), nil},
-		{"another content", put("s", avroRecord("R", "b"), 11, 1), nil},
-		{"an id that is bound", put("s", avroRecord("R", "c"), 11, 2), ErrNotPermitted},
-		{"an id that lost its place", put("s", avroRecord("R", "d"), 10, 2), nil},
-		{"a reference", put("h", holder, 20, 1, refer("s", 2)), nil},
-		{"what is referred to", put("s", avroRecord("R", "e"), 12, 2), ErrReferenceExists},
-		{"the referring one itself", put("h", `"string"`, 21, 1), nil},
-		{"what is referred to no more", put("s", avroRecord("R", "e"), 12, 2), nil},
+		{"new version", put("s", avroRecord("R", "a"), 10, 1), nil},
+		{"same version again", put("s", avroRecord("R", "a"), 10, 1), nil},
+		{"other content", put("s", avroRecord("R", "b"), 11, 1), nil},
+		{"bound id", put("s", avroRecord("R", "c"), 11, 2), ErrNotPermitted},
+		{"id of replaced content", put("s", avroRecord("R", "d"), 10, 2), nil},
+		{"version with a reference", put("h", holder, 20, 1, refer("s", 2)), nil},
+		{"referenced version", put("s", avroRecord("R", "e"), 12, 2), ErrReferenceExists},
+		{"referring version", put("h", `"string"`, 21, 1), nil},
+		{"version that is no longer referenced", put("s", avroRecord("R", "e"), 12, 2), nil},
 	} {
 		if !errors.Is(step.err, step.want) {
-			t.Errorf("%s: %v, want %v", step.name, step.err, step.want)
+			t.Errorf("%s: got %v, want %v", step.name, step.err, step.want)
 		}
 	}
 	if _, err := r.DeleteVersion(ctx, "s", 2, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := put("s", avroRecord("R", "f"), 13, 2); err != nil {
-		t.Errorf("over a soft-deleted version: got %v, want no error", err)
+		t.Errorf("replacing a soft-deleted version: got %v, want no error", err)
 	}
 
 	sameAfterSnapshot(t, r.machine.View())
@@ -62,11 +62,11 @@ func TestImportOverAVersion(t *testing.T) {
 		want := Counts{Subjects: 2}
 		want.Schemas[Avro], want.ActiveVersions[Avro] = 3, 3
 		if st.counts != want || st.lastID != 21 {
-			t.Errorf("%s: counts %+v and last id %d, want %+v and 21", name, st.counts, st.lastID, want)
+			t.Errorf("%s: got counts %+v and last id %d, want %+v and 21", name, st.counts, st.lastID, want)
 		}
 		for id, there := range map[int32]bool{10: false, 11: true, 12: false, 13: true, 20: false, 21: true} {
 			if _, ok := st.schemas.Get(id); ok != there {
-				t.Errorf("%s: id %d is there: got %t, want %t", name, id, ok, there)
+				t.Errorf("%s: id %d exists: got %t, want %t", name, id, ok, there)
 			}
 		}
 		if level := st.level("s"); level != Full {

@@ -12,8 +12,8 @@ import (
 type effort struct {
 	*workpool.Job
 
-	// parsed is what an import has parsed, so that it is there in the lock,
-	// whatever the cache holds; nil for other calls.
+	// parsed has the schemas that an import parsed before it took the write
+	// lock, because the cache may have evicted them. It is nil for other calls.
 	parsed map[parseID]form
 	locked bool
 }
@@ -22,13 +22,13 @@ func (r *Registry) effort(ctx context.Context) *effort {
 	return &effort{Job: r.pool.Job(ctx).Within(r.checkTime)}
 }
 
-// inLock is the same effort where everybody who writes waits for it: it may do
-// little more than use what was parsed before, or end with errStale.
+// inLock returns the effort for use in the write lock, for which all other
+// writers wait: it may do only small work, and ends with errStale otherwise.
 func (e *effort) inLock() *effort {
 	return &effort{Job: e.Locked(), parsed: e.parsed, locked: true}
 }
 
-// do does a part of the work that looks at so many bytes of schemas.
+// do runs a part of the work, on schemas of this number of bytes.
 func (e *effort) do(bytes int, part func() error) error {
 	return e.at(workpool.LaneOf(bytes), part)
 }
@@ -41,18 +41,18 @@ func (e *effort) at(lane workpool.Lane, part func() error) error {
 	return err
 }
 
-// parseLane is the lane for parsing a text whose references draw in so many
-// schemas and bytes.
+// parseLane returns the lane for parsing a text whose references include this
+// number of schemas and bytes.
 func parseLane(t Type, text string, drawnIn, bytes int) workpool.Lane {
-	const perSchema = 256 // what a schema costs beside its text
+	const perSchema = 256 // cost of a schema in addition to its text
 	if t == Protobuf && len(text) > protobuf.LargeText {
 		return workpool.Huge
 	}
 	return workpool.LaneOf(len(text) + max(0, bytes) + perSchema*drawnIn)
 }
 
-// passes says that an error is not about a schema: the call has ended, has to
-// be made again without the lock, or comes at a bad time.
+// passes reports whether an error is not about a schema: the call has ended, has
+// to be repeated without the lock, or found too many waiting calls.
 func passes(err error) bool {
 	return errors.Is(err, errStale) || errors.Is(err, workpool.ErrLocked) || errors.Is(err, workpool.ErrBusy) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

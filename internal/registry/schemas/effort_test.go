@@ -11,7 +11,8 @@ import (
 	"freshet/internal/base/workpool"
 )
 
-// Nobody who writes waits for large work of others: in the lock it is not begun.
+// No writer waits for large work of another caller: large work does not start in the
+// write lock.
 func TestLargeWorkIsNotDoneInTheLock(t *testing.T) {
 	t.Parallel()
 	r := openRegistry(t, openJournal(t))
@@ -27,9 +28,9 @@ func TestLargeWorkIsNotDoneInTheLock(t *testing.T) {
 	}
 	if _, err := r.prepare(r.effort(t.Context()).inLock(), r.machine.View(), "s", &Draft{Type: Avro, Text: `"int"`},
 		preparing{}); err != nil {
-		t.Errorf("a small one: %v", err)
+		t.Errorf("parsing a small schema in the lock: %v", err)
 	}
-	// An import parses before the lock, and so gets through.
+	// An import succeeds, because it parses before it takes the lock.
 	from := openRegistry(t, openJournal(t))
 	if _, err := from.Register(t.Context(), "s", large); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func TestLargeWorkIsNotDoneInTheLock(t *testing.T) {
 	}
 }
 
-// A call is over when its time at work is, or its client goes away.
+// A call ends when it exceeds its time limit or its client disconnects.
 func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	r := openRegistry(t, openJournal(t))
@@ -54,13 +55,13 @@ func TestCallsEnd(t *testing.T) {
 	_, err := r.CheckSubjectVersions(t.Context(), "s", &Draft{Type: Avro, Text: avroRecord("R", "new?")})
 	if !errors.Is(err, ErrInvalidSchema) && !errors.Is(err, workpool.ErrTooCostly) ||
 		!strings.Contains(err.Error(), "1ns") {
-		t.Errorf("out of time: got %v, want that it is too costly, with the limit", err)
+		t.Errorf("call over its time limit: got %v, want %v with the limit", err, workpool.ErrTooCostly)
 	}
 	r.checkTime = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Register(ctx, "s", &Draft{Type: Avro, Text: avroRecord("R", "other?")}); !errors.Is(err,
-		context.Canceled) {
-		t.Errorf("given up: got %v, want %v", err, context.Canceled)
+	_, err = r.Register(ctx, "s", &Draft{Type: Avro, Text: avroRecord("R", "other?")})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled call: got %v, want %v", err, context.Canceled)
 	}
 }

@@ -7,17 +7,16 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// The refusals of the registry. Every error of this package that is meant for
-// a caller is one of these by errors.Is; its text is the one of
-// docs/spec/registry.md#errors, which clients know. registryapi maps each of
-// them to its numeric code.
+// The errors of the registry. errors.Is finds one of them in every error that is
+// meant for a client. The text of the error is prescribed by
+// docs/spec/registry.md#errors. registryapi maps each error to its numeric code.
 var (
 	ErrSubjectNotFound       = errs.New(errs.NotFound, "subject not found")
 	ErrVersionNotFound       = errs.New(errs.NotFound, "version not found")
 	ErrSchemaNotFound        = errs.New(errs.NotFound, "schema not found")
-	ErrSubjectSoftDeleted    = errs.New(errs.NotFound, "subject is soft-deleted already")
+	ErrSubjectSoftDeleted    = errs.New(errs.NotFound, "subject is already soft-deleted")
 	ErrSubjectNotSoftDeleted = errs.New(errs.NotFound, "subject is not soft-deleted")
-	ErrVersionSoftDeleted    = errs.New(errs.NotFound, "version is soft-deleted already")
+	ErrVersionSoftDeleted    = errs.New(errs.NotFound, "version is already soft-deleted")
 	ErrVersionNotSoftDeleted = errs.New(errs.NotFound, "version is not soft-deleted")
 	ErrIncompatible          = errs.New(errs.Conflict, "schema is incompatible")
 	ErrInvalidSchema         = errs.New(errs.Invalid, "schema is not valid")
@@ -30,7 +29,7 @@ var (
 	ErrImport                = errs.New(errs.Invalid, "file cannot be imported")
 )
 
-// refusal is a sentinel with the text for the caller.
+// refusal is a sentinel error with the text for the client.
 type refusal struct {
 	sentinel *errs.Error
 	text     string
@@ -60,7 +59,7 @@ func schemaNotFound() error {
 }
 
 func subjectSoftDeleted(subject string) error {
-	// Quirk: no space behind the full stop.
+	// Quirk: no space after the full stop.
 	return refuse(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently",
 		subject)
 }
@@ -71,7 +70,7 @@ func subjectNotSoftDeleted(subject string) error {
 }
 
 func versionSoftDeleted(subject string, v VersionID) error {
-	// Quirk: no space behind the full stop.
+	// Quirk: no space after the full stop.
 	return refuse(ErrVersionSoftDeleted,
 		"Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
 }
@@ -87,7 +86,7 @@ func invalidVersion(text string) error {
 }
 
 func invalidSubject(subject string) error {
-	// Quirk: "is not a valid", as clients know it.
+	// Quirk: "is not a valid", as in Confluent Schema Registry.
 	return refuse(ErrInvalidSubject, "The specified subject '%s' is not a valid.", clip(subject, 512))
 }
 
@@ -127,7 +126,7 @@ func incompatible(subject string, messages []string) error {
 		subject, strings.Join(messages, ", "))
 }
 
-// invalidSchema names the draft and why it was refused.
+// invalidSchema returns an error with the draft and the reason of its rejection.
 func invalidSchema(subject string, d *Draft, format string, args ...any) error {
 	return refuse(ErrInvalidSchema,
 		"Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
@@ -149,7 +148,8 @@ func describeReferences(refs []Reference) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// clip cuts s to about n bytes at a character border.
+// clip returns s, or at most its first n bytes, without a partial character, and
+// "...".
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// The file of an export has one JSON object per line: a head, every version
-// after those it refers to, every level that was set, and an end that counts
-// the lines, so that a file that was cut short is noticed.
+// The file of an export has one JSON object per line: a header, every version
+// after the versions that it refers to, every level that was set, and a trailer
+// with the number of lines, so that an import detects a truncated file.
 
 const (
 	exportFormat  = "freshet-registry"
 	exportVersion = 1
 )
 
-// exportLine is any line of the file; Kind says which members it has.
+// exportLine is any line of the file. Its Kind determines which members it has.
 type exportLine struct {
 	Kind string `json:"kind"` // registry, version, level, end
 
@@ -45,7 +45,7 @@ const (
 	lineEnd      = "end"
 )
 
-// Export writes the whole registry as of now.
+// Export writes the whole registry.
 func (r *Registry) Export(ctx context.Context, w io.Writer) error {
 	st, err := r.machine.Fresh(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ type versionKey struct {
 }
 
 type exporter struct {
-	ctx   context.Context // one call's
+	ctx   context.Context // of the call of Export
 	st    *state
 	out   *bufio.Writer
 	enc   *json.Encoder
@@ -89,7 +89,7 @@ type exporter struct {
 	err   error
 }
 
-// version writes a version behind those it refers to.
+// version writes a version after the versions that it refers to.
 func (e *exporter) version(name string, v versionEntry, depth int) {
 	key := versionKey{name, v.number}
 	if _, ok := e.done[key]; ok || e.err != nil || depth == 0 {

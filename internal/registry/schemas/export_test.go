@@ -68,14 +68,14 @@ func TestExportReadsBack(t *testing.T) {
 	if again := export(t, other); again != file {
 		t.Errorf("exported\n%s\nwant\n%s", again, file)
 	}
-	// Ids that were given and lost do not come back here either.
+	// The new registry does not assign ids of deleted schemas either.
 	if got := mustRegister(t, other, "new", avroRecord("New", "a")); got.ID != 8 {
-		t.Errorf("the next id is %d, want 8", got.ID)
+		t.Errorf("next id: got %d, want 8", got.ID)
 	}
-	// Once more changes nothing.
+	// A second import changes nothing.
 	done, err = other.Import(t.Context(), strings.NewReader(file), nil)
 	if err != nil || done != (Imported{Known: 8}) {
-		t.Errorf("again: got %+v, %v, want 8 known", done, err)
+		t.Errorf("second import: got %+v, %v, want 8 known lines", done, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestImportRefusesWhatDoesNotFit(t *testing.T) {
 			r := openRegistry(t, openJournal(t))
 			_, err := r.Import(t.Context(), strings.NewReader(text), nil)
 			if !errors.Is(err, ErrImport) || !strings.HasPrefix(err.Error(), "Line ") {
-				t.Errorf("got %v, want %v with its line", err, ErrImport)
+				t.Errorf("got %v, want %v with the line number", err, ErrImport)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestImportDoesNotOverwrite(t *testing.T) {
 	mustRegister(t, r, "mine", avroRecord("Mine", "a"))
 	if _, err := r.Import(t.Context(), strings.NewReader(file), nil); !errors.Is(err, ErrImport) ||
 		!strings.Contains(err.Error(), "id 1") {
-		t.Errorf("imported over id 1: got %v, want %v that names it", err, ErrImport)
+		t.Errorf("import of a bound id: got %v, want %v with the id", err, ErrImport)
 	}
 }
 

@@ -2,18 +2,18 @@ package schemas
 
 import "context"
 
-// Format is how a client wants the text of a schema written.
+// Format is a format of the text of a schema.
 type Format uint8
 
-// The formats. A schema that has no such form is shown as it is stored.
+// The formats. A format that the language of a schema does not have means Stored.
 const (
 	Stored           Format = iota
-	Resolved                // Avro: references written out
+	Resolved                // Avro: references replaced by their definitions
 	Serialized              // Protobuf: base64 of a FileDescriptorProto
 	IgnoreExtensions        // Protobuf: no extend blocks, no custom options
 )
 
-// ParseFormat reads the name of a format; others than these mean Stored.
+// ParseFormat returns the format with a name. An unknown name means Stored.
 func ParseFormat(name string) Format {
 	switch name {
 	case "resolved":
@@ -55,7 +55,8 @@ func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema,
 	return newSchema(s.ID, s.Type, text, s.References), nil
 }
 
-// print writes a parsed schema; ok is false when it has no such form.
+// print prints a parsed schema; ok is false when its language does not have the
+// format.
 func (f Format) print(parsed form) (text string, ok bool, err error) {
 	switch schema := parsed.(type) {
 	case avroForm:

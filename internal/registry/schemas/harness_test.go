@@ -42,8 +42,8 @@ func openRegistry(t testing.TB, j engine.Journal) *Registry {
 	return r
 }
 
-// avroRecord is the text of an Avro record with these fields; a field that ends
-// in ? has a default.
+// avroRecord returns the schema of an Avro record with these fields. A field whose
+// name ends with ? gets a default.
 func avroRecord(name string, fields ...string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `{"type":"record","name":%q,"fields":[`, name)

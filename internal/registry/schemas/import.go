@@ -14,22 +14,23 @@ import (
 )
 
 const (
-	maxImportLine  = 16 << 20 // a schema of 5 MB, escaped
-	importLines    = 200      // lines that are written together
-	importBatchMax = 4 << 20  // bytes of them
+	maxImportLine  = 16 << 20 // bytes; enough for a schema of 5 MB with escapes
+	importLines    = 200      // lines of a batch
+	importBatchMax = 4 << 20  // bytes after which a batch gets no further line
 )
 
-// Imported counts what an import did.
+// Imported counts the lines of an import.
 type Imported struct {
-	Versions int `json:"versions"` // written
-	Levels   int `json:"levels"`   // written
-	Known    int `json:"known"`    // lines that said what was so already
+	Versions int `json:"versions"` // versions that were written
+	Levels   int `json:"levels"`   // levels that were written
+	Known    int `json:"known"`    // lines that matched the registry already
 }
 
-// Import reads a file of Export into this registry, ids and versions as they
-// are. What is there already is passed over; a line that contradicts it ends
-// the import, with the lines before it written. So an import can be repeated.
-// What permit says against a subject ends it, too; nil permits all.
+// Import reads a file of Export into this registry and keeps its ids and version
+// numbers. It skips lines that match the registry already, so that an import can
+// be repeated. The first line that contradicts the registry ends the import: its
+// batch is not written, but the batches before it are. An error of permit for a
+// subject ends the import as well; a nil permit allows all subjects.
 func (r *Registry) Import(ctx context.Context, file io.Reader, permit func(subject string) error) (Imported, error) {
 	in := &importer{r: r, ctx: ctx, lines: bufio.NewReaderSize(file, 256<<10), permit: permit}
 	for !in.ended {
@@ -40,22 +41,22 @@ func (r *Registry) Import(ctx context.Context, file io.Reader, permit func(subje
 	return in.total, nil
 }
 
-// badLine is what is wrong with the file.
+// badLine returns an error for a line of the file.
 func badLine(number int, err error) error {
 	return refuse(ErrImport, "Line %d: %s", number, err.Error())
 }
 
 type importer struct {
 	r      *Registry
-	ctx    context.Context // one call's
+	ctx    context.Context // of the call of Import
 	lines  *bufio.Reader
 	permit func(subject string) error
-	number int // of the line read last
+	number int // of the line that was read last
 	ended  bool
 	total  Imported
 }
 
-// batch reads some lines and writes them together.
+// batch reads and writes one batch of lines.
 func (in *importer) batch() error {
 	var lines []exportLine
 	first := in.number
@@ -73,8 +74,8 @@ func (in *importer) batch() error {
 	return in.write(first, lines)
 }
 
-// write writes a batch of lines. They are read once before the lock is taken, so
-// that nobody waits while they are parsed.
+// write writes a batch of lines. It parses their schemas before it takes the write
+// lock, so that no other writer waits for this work.
 func (in *importer) write(first int, lines []exportLine) error {
 	subjects, size := in.needs(lines)
 	taken, err := in.r.reserve(in.ctx, subjects, size)
@@ -113,7 +114,7 @@ func (in *importer) write(first int, lines []exportLine) error {
 	return statemachine.ErrContended
 }
 
-// records turns lines into records, as of a state.
+// records converts lines into records for a state.
 func (in *importer) records(work *effort, st *state, first int, lines []exportLine) (*importBatch, error) {
 	if st.mode.readOnly() {
 		return nil, readOnly(lines[0].Subject)
@@ -130,7 +131,7 @@ func (in *importer) records(work *effort, st *state, first int, lines []exportLi
 	return b, nil
 }
 
-// permitted says whether the caller may write what the line is about.
+// permitted returns an error if the caller may not write the subject of the line.
 func (in *importer) permitted(line *exportLine) error {
 	if in.permit == nil || (line.Kind != lineVersion && line.Kind != lineLevel) {
 		return nil
@@ -139,12 +140,12 @@ func (in *importer) permitted(line *exportLine) error {
 		return badLine(in.number, err)
 	}
 	if err := in.permit(line.Subject); err != nil {
-		return fmt.Errorf("Line %d: %w", in.number, err) //nolint:staticcheck // a text for clients, as badLine's
+		return fmt.Errorf("Line %d: %w", in.number, err) //nolint:staticcheck // a text for clients, as in badLine
 	}
 	return nil
 }
 
-// next reads a line and checks its place in the file.
+// next reads a line and checks that its kind is allowed at its position.
 func (in *importer) next() (exportLine, int, error) {
 	in.number++
 	raw, err := readLine(in.lines)
@@ -159,11 +160,11 @@ func (in *importer) next() (exportLine, int, error) {
 	}
 	switch {
 	case (in.number == 1) != (line.Kind == lineRegistry):
-		return line, 0, errors.New("a file begins with a line of kind registry, and has one")
+		return line, 0, errors.New(`the first line, and no other line, must have the kind "registry"`)
 	case line.Kind == lineRegistry && (line.Format != exportFormat || line.Edition != exportVersion):
 		return line, 0, fmt.Errorf("format %q edition %d is unknown", line.Format, line.Edition)
 	case line.Kind == lineEnd && line.Lines != in.number-1:
-		return line, 0, fmt.Errorf("the file had %d lines, and has %d", line.Lines, in.number-1)
+		return line, 0, fmt.Errorf("file is incomplete: it has %d of its %d lines", in.number-1, line.Lines)
 	}
 	in.ended = line.Kind == lineEnd
 	return line, len(raw), nil
@@ -182,14 +183,15 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
 			return line, nil
 		case errors.Is(err, io.EOF):
-			return nil, errors.New("the file is cut short: it has no line of kind end")
+			return nil, errors.New(`file is incomplete: it has no line of the kind "end"`)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		}
 	}
 }
 
-// importBatch turns lines into records, each seeing the ones before.
+// importBatch converts lines into records, and applies each record to st before it
+// converts the next line.
 type importBatch struct {
 	in      *importer
 	work    *effort

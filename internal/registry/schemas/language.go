@@ -7,19 +7,19 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// language reads the schemas of one Type. The adapters in avro.go,
-// jsonschema.go and protobuf.go are the only ones that know the sub-packages;
-// what the last two have in common is comparedform.go.
+// language parses the schemas of one Type. Its implementations in avro.go,
+// jsonschema.go and protobuf.go adapt the packages of the same names.
+// comparedForm has the common code of the last two.
 type language interface {
-	// parse reads a text whose references are read already. An imported text
-	// is not validated further than it takes to store it. It spends steps.
+	// parse parses a text whose references are parsed already. An imported text
+	// is validated only as far as is necessary to store it.
 	parse(text string, deps []dependency, imported bool, spend spending) (form, error)
 }
 
-// spending counts steps of work, and says when there were enough.
+// spending counts steps of work. It returns an error when the work must end.
 type spending = func(steps int) error
 
-// dependency is a reference with the schema it means.
+// dependency is a reference with the parsed schema that it refers to.
 type dependency struct {
 	Reference
 	form form
@@ -27,18 +27,18 @@ type dependency struct {
 
 // form is a parsed schema. It is immutable.
 type form interface {
-	// canonical is the text under which the schema is stored.
+	// canonical returns the text that is stored.
 	canonical() string
-	// normalized is the text under which it is stored with normalize=true.
+	// normalized returns the text that is stored with normalize=true.
 	normalized() string
-	// problems says why reader cannot read what this schema writes, in the
-	// words of clients; names tells which of the two is the new one.
+	// problems returns why reader cannot read data of this schema, in the format
+	// of Confluent Schema Registry. names has the words for the two schemas.
 	problems(reader form, names roles, spend spending) ([]string, error)
-	// changes lists what differs when this schema follows old.
+	// changes returns the differences when this schema follows old.
 	changes(old form, spend spending) ([]Change, error)
 }
 
-// roles are the words for the two schemas of a check.
+// roles has the words for the two schemas of a check.
 type roles struct{ reader, writer string }
 
 var (
@@ -51,22 +51,23 @@ type Change struct {
 	Type       string `json:"type"`
 	Path       string `json:"path,omitempty"`
 	Text       string `json:"text,omitempty"`
-	Compatible bool   `json:"compatible"` // readers of the new schema are not disturbed
+	Compatible bool   `json:"compatible"` // the new schema still reads data of the old one
 }
 
 var languages = [...]language{Avro: avroLanguage{}, JSON: jsonLanguage{}, Protobuf: protobufLanguage{}}
 
-// errMixed is a reference to a schema of another language.
-var errMixed = errs.New(errs.Invalid, "a schema can only refer to schemas of its own type")
+// errMixed is the error of a reference to a schema of another language.
+var errMixed = errs.New(errs.Invalid, "schema refers to a schema of another type")
 
 // rawForm is an imported text that its language does not accept. It can be
-// stored and read, and compared with nothing.
+// stored and read, but not compared.
 type rawForm struct {
 	text  string
 	cause error
 }
 
-// parseRaw keeps an imported JSON text that has a meaning only elsewhere.
+// parseRaw accepts an imported text that is JSON but not valid in its language.
+// It returns cause for other texts.
 func parseRaw(text string, cause error) (form, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
@@ -82,5 +83,5 @@ func (f rawForm) problems(form, roles, spending) ([]string, error) { return nil,
 func (f rawForm) changes(form, spending) ([]Change, error)         { return nil, f.incomparable() }
 
 func (f rawForm) incomparable() error {
-	return errs.Newf(errs.Invalid, "a schema that was imported without validation cannot be compared: %w", f.cause)
+	return errs.Newf(errs.Invalid, "schema was imported without validation and cannot be compared: %w", f.cause)
 }

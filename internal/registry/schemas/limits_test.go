@@ -11,10 +11,10 @@ import (
 	"freshet/internal/base/lru"
 )
 
-// No schema may keep the registry busy: it is taken or refused within seconds.
+// The registry accepts or rejects every schema within seconds.
 func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 	t.Parallel()
-	const limit = 20 * time.Second // on a busy machine; seconds on an idle one
+	const limit = 20 * time.Second // for a busy machine; an idle one needs a few seconds
 	size := 6_000
 	if os.Getenv("FRESHET_TEST_HEAVY") != "" {
 		size = 60_000 // 5 MB
@@ -34,7 +34,9 @@ func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 			`]}`},
 		"json recursive refs": {
 			Type: JSON,
-			Text: `{"$ref":"#/definitions/a","definitions":{"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`,
+			Text: `{"$ref":"#/definitions/a","definitions":{` +
+				`"a":{"oneOf":[{"$ref":"#/definitions/a"},{"$ref":"#/definitions/b"}]},` +
+				`"b":{"anyOf":[{"$ref":"#/definitions/b"},{"$ref":"#/definitions/a"}]}}}`,
 		},
 		"protobuf nested deeply": {Type: Protobuf, Text: "syntax = \"proto3\";" +
 			strings.Repeat("message M {", 10_000) + strings.Repeat("}", 10_000)},
@@ -50,7 +52,7 @@ func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
 					t.Errorf("registration %d: %v", i, clip(err.Error(), 300))
 				}
 				if took := time.Since(started); took > limit {
-					t.Errorf("registration %d: got %s, want at most %s", i, took, limit)
+					t.Errorf("registration %d took %s, want at most %s", i, took, limit)
 				}
 			}
 		})
@@ -80,18 +82,18 @@ func TestReferencesAreBounded(t *testing.T) {
 		})
 	}
 	if !errors.Is(err, ErrInvalidSchema) || !strings.Contains(err.Error(), "nested") {
-		t.Errorf("a long chain: got %v, want %v that says nested", err, ErrInvalidSchema)
+		t.Errorf("long chain of references: got %v, want %v with the word \"nested\"", err, ErrInvalidSchema)
 	}
 	many := make([]Reference, maxReferences+1)
 	for i := range many {
 		many[i] = Reference{Name: "N0", Subject: "n0", Version: 1}
 	}
-	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many}); !errors.Is(err,
-		ErrInvalidSchema) {
-		t.Errorf("many references: got %v, want %v", err, ErrInvalidSchema)
+	_, err = r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many})
+	if !errors.Is(err, ErrInvalidSchema) {
+		t.Errorf("too many references: got %v, want %v", err, ErrInvalidSchema)
 	}
 	if _, err := r.Register(t.Context(), "s", &Draft{Type: Avro, Text: `"int"`, References: many[1:]}); err != nil {
-		t.Errorf("as many as allowed: %v", err)
+		t.Errorf("maximum number of references: %v", err)
 	}
 }
 
@@ -113,8 +115,8 @@ func TestReferenceToAnotherLanguage(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: what is in use stays parsed, what is not makes room, and a
-// schema larger than the cache is read all the same.
+// TestCacheIsBounded checks that the cache keeps a schema in use, evicts a schema that
+// is not used, and that a schema larger than the cache is parsed without caching.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	small := avroRecord("Small", "a")
@@ -133,14 +135,14 @@ func TestCacheIsBounded(t *testing.T) {
 	for i := range 100 {
 		parse(avroRecord(fmt.Sprintf("R%d", i), "a"))
 		if got := parse(small); got != first {
-			t.Fatalf("after %d others the schema in use was parsed again", i+1)
+			t.Fatalf("schema in use was parsed again after %d other schemas", i+1)
 		}
 	}
 	if got := parse(avroRecord("Other", "a")); got == second {
-		t.Error("the schema used longest ago is still in the cache")
+		t.Error("least recently used schema is still in the cache")
 	}
 	large := avroRecord("Large", strings.Repeat("x", len(small)*30))
 	if parse(large) == parse(large) {
-		t.Error("a schema larger than the cache was kept")
+		t.Error("schema larger than the cache was cached")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// call is an operation of a client, as porcupine sees it.
+// registryCall is the input of an operation in the porcupine model.
 type registryCall struct {
 	op      string // register, delete, versions
 	subject string
@@ -28,11 +28,11 @@ type registryReply struct {
 	err        error
 }
 
-// sequential is the registry as one thing after the other: contents by
-// subject, and ids in the order in which contents first came.
+// sequential is the state of a registry that executes one operation at a time:
+// contents by subject, and ids in the order of the first registrations.
 type sequential struct {
 	ids      map[string]int32
-	versions map[string]string // subject → "content+" active or "content-" deleted, in order
+	versions map[string]string // by subject: "content+" for an active, "content-" for a deleted version, in order
 }
 
 func (s sequential) clone() sequential {
@@ -60,7 +60,7 @@ var sequentialModel = porcupine.Model{
 		switch in.op {
 		case "register":
 			want, next := s.register(in.subject, in.content)
-			want.New = out.registered.New // who was first is not the model's to say
+			want.New = out.registered.New // the model does not check New
 			return out.err == nil && out.registered == want, next
 		case "delete":
 			ok, next := s.delete(in.subject, in.version)
@@ -109,10 +109,8 @@ func (s sequential) active(subject string) string {
 	return fmt.Sprint(numbers)
 }
 
-// Clients of two replicas register the same few schemas in the same few
-// subjects at the same time. Whatever they are told must be what they would
-// have been told one after the other, in an order that respects who had an
-// answer before who asked.
+// Clients of two replicas concurrently register the same few schemas in the same
+// few subjects. The history must be linearizable.
 func TestRegistrationIsLinearizable(t *testing.T) {
 	t.Parallel()
 	for round := range uint64(4) {
@@ -138,7 +136,8 @@ func TestRegistrationIsLinearizable(t *testing.T) {
 			wg.Wait()
 			result := porcupine.CheckOperationsTimeout(sequentialModel, history.operations, 30*time.Second)
 			if result != porcupine.Ok {
-				t.Fatalf("history of %d calls is %s", len(history.operations), result)
+				t.Fatalf("history of %d calls: got the result %s, want %s", len(history.operations), result,
+					porcupine.Ok)
 			}
 		})
 	}
@@ -189,7 +188,7 @@ func (h *history) do(t *testing.T, client int, r *Registry, c registryCall) {
 		porcupine.Operation{ClientId: client, Input: c, Call: start, Output: out, Return: end})
 }
 
-// N writers of one schema get one id and one version.
+// All writers of one schema get the same id and version.
 func TestWritersOfOneSchemaGetOneVersion(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -210,14 +209,14 @@ func TestWritersOfOneSchemaGetOneVersion(t *testing.T) {
 		for _, g := range got {
 			g.New = false
 			if want := (Registered{ID: int32(round + 1), Version: int32(round + 1)}); g != want {
-				t.Fatalf("round %d: %+v, want %+v", round, g, want)
+				t.Fatalf("round %d: got %+v, want %+v", round, g, want)
 			}
 		}
 	}
 }
 
-// Different schemas for one subject at the same time: each is checked against
-// the one that was really before it, and none is lost.
+// When writers concurrently register different schemas for one subject, each schema
+// is checked against the version that precedes it, and no version is lost.
 func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -228,7 +227,7 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	won := 0
 	for i := range 16 {
 		wg.Go(func() {
-			// A field without default fits only a version that has it.
+			// A new field without a default is compatible only with a version that has the field.
 			_, err := replicas[i%2].Register(t.Context(), "s",
 				&Draft{Type: Avro, Text: avroRecord("R", "f", fmt.Sprintf("g%d?", i))})
 			if err != nil {
@@ -249,7 +248,7 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	wg.Wait()
 	numbers, err := replicas[1].Versions(t.Context(), "s", Active)
 	if err != nil || len(numbers) != 1+16+won {
-		t.Fatalf("%d versions, want %d: %v", len(numbers), 1+16+won, err)
+		t.Fatalf("got %d versions, %v, want %d", len(numbers), err, 1+16+won)
 	}
 	st := replicas[1].machine.View()
 	sub, _ := st.subjects.Get("s")
@@ -258,7 +257,7 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 		d, err := replicas[1].Diff(t.Context(), Side{Subject: "s", Version: VersionID(i)},
 			Side{Subject: "s", Version: VersionID(i + 1)})
 		if err != nil || !d.Backward.Compatible {
-			t.Errorf("version %d does not read its predecessor: %v\n%s\n%s", i+1, err, before, after)
+			t.Errorf("version %d cannot read its predecessor: %v\n%s\n%s", i+1, err, before, after)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package schemas
 
 import "context"
 
-// Lookup finds the version of a subject that has this schema.
+// Lookup returns the version of a subject that has this schema.
 func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bool) (Version, error) {
 	if err := CheckSubject(name); err != nil {
 		return Version{}, err
@@ -30,8 +30,9 @@ func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bo
 	return v, nil
 }
 
-// match finds a prepared schema in a subject: by identity, or else, for a
-// schema without references, among those that say the same with references.
+// match finds the version of a subject that has a prepared schema: by identity,
+// or else, for an Avro schema without references, among the schemas that are
+// equal when their references are replaced by definitions.
 func (r *Registry) match(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
 	if sub == nil {
 		return Version{}, false, nil
@@ -42,12 +43,12 @@ func (r *Registry) match(w *effort, st *state, sub *subject, p *prepared, delete
 	return r.matchResolved(w, st, sub, p, deleted)
 }
 
-// bytesPerStep is how many bytes of a schema written out count as a step.
+// bytesPerStep is the number of bytes of a resolved schema that count as one step.
 const bytesPerStep = 16
 
-// matchResolved compares with references written out. Java's Avro serializer
-// relies on it: it sends the schema of a class in one piece, whatever
-// references it was registered with.
+// matchResolved compares schemas whose references are replaced by definitions. The
+// Avro serializer for Java needs this: it sends the schema of a class without
+// references, even if the schema was registered with references.
 func (r *Registry) matchResolved(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
 	sent, ok := p.form.(avroForm)
 	if !ok || len(p.refs) > 0 {

@@ -15,11 +15,11 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// model is the registry in a few lines: no copy on write, no indexes, no
-// caches, every question answered by looking at everything.
+// model is a simple implementation of the registry, without copy-on-write, indexes
+// and caches.
 type model struct {
 	subjects map[string]*modelSubject
-	ids      map[string]int32 // of contents that are somewhere
+	ids      map[string]int32 // of contents that a version has
 	lastID   int32
 }
 
@@ -34,10 +34,10 @@ type modelVersion struct {
 	deleted bool
 }
 
-// modelContent is a record of fields, of which some have a default, and maybe
+// modelContent is a record with fields, some of which have a default, and optionally
 // a reference.
 type modelContent struct {
-	fields     string // letters; upper case has a default
+	fields     string // one letter per field; upper case means that it has a default
 	refSubject string
 	refVersion int32
 }
@@ -67,10 +67,11 @@ func (c modelContent) draft() *Draft {
 	}
 }
 
-// reads says whether a record with fields c reads data of one with fields w.
+// reads reports whether a record with the fields of c can read data of one with the
+// fields of w.
 func (c modelContent) reads(w modelContent) bool {
 	if (c.refSubject == "") != (w.refSubject == "") {
-		return false // another name
+		return false // the records have different names
 	}
 	for _, f := range c.fields {
 		if f >= 'a' && !strings.ContainsAny(w.fields, string(f)+strings.ToUpper(string(f))) {
@@ -149,7 +150,7 @@ func (m *model) register(name string, c modelContent) (Registered, error) {
 	return Registered{ID: id, Version: number}, nil
 }
 
-// readable also follows the references.
+// readable reports whether r and its reference can read data of w.
 func (m *model) readable(r, w modelContent) bool {
 	if !r.reads(w) {
 		return false
@@ -160,8 +161,7 @@ func (m *model) readable(r, w modelContent) bool {
 	return m.find(r.refSubject, r.refVersion).content.reads(m.find(w.refSubject, w.refVersion).content)
 }
 
-// referenced says whether a version is referred to from a subject other than
-// except.
+// referenced reports whether a subject other than except refers to a version.
 func (m *model) referenced(name string, number int32, deleted bool, except string) bool {
 	for other, s := range m.subjects {
 		for _, v := range s.versions {
@@ -245,7 +245,8 @@ func (m *model) remove(name string, number int32) {
 	delete(m.ids, content.key())
 }
 
-// steps is how long random tests are; FRESHET_TEST_STEPS makes them longer.
+// steps returns the number of steps of a random test: n, or the value of the
+// environment variable FRESHET_TEST_STEPS.
 func steps(t *testing.T, n int) int {
 	t.Helper()
 	if text := os.Getenv("FRESHET_TEST_STEPS"); text != "" {
@@ -271,7 +272,7 @@ func TestRegistryAgreesWithModel(t *testing.T) {
 			w.r = openRegistry(t, j)
 			for i := range steps(t, 600) {
 				w.step()
-				if i%150 == 149 { // a start from the journal or from a snapshot gives the same
+				if i%150 == 149 { // restoring the journal or a snapshot yields the same state
 					sameAfterSnapshot(t, w.r.machine.View())
 					w.r = openRegistry(t, j)
 				}
@@ -287,7 +288,7 @@ func TestRegistryAgreesWithModel(t *testing.T) {
 	}
 }
 
-// walk does random things to a registry and to the model.
+// walk performs random operations on a registry and on the model.
 type walk struct {
 	t    *testing.T
 	rng  *rand.Rand
@@ -306,7 +307,7 @@ func (w *walk) step() {
 	case n < 55:
 		c := modelContent{fields: w.pick("a", "ab", "aB", "abC", "AB", "b", "aBC", "ABC")}
 		if target := w.pick("a", "b", "c"); w.rng.IntN(3) == 0 {
-			// A target with references of its own would define W as well.
+			// A target that has itself a reference defines W, too.
 			if v := w.m.find(target, number); v == nil || v.content.refSubject == "" {
 				c.refSubject, c.refVersion = target, number
 			}
@@ -341,11 +342,11 @@ func (w *walk) step() {
 func (w *walk) same(got, want any, err, wantErr error) {
 	w.t.Helper()
 	if !errors.Is(err, wantErr) || (wantErr == nil && fmt.Sprint(got) != fmt.Sprint(want)) {
-		w.t.Errorf("%s: got %v %v, want %v %v", w.what, got, err, want, wantErr)
+		w.t.Errorf("%s: got %v, %v, want %v, %v", w.what, got, err, want, wantErr)
 	}
 }
 
-// compare reads everything that can be read.
+// compare compares all results of reads.
 func (w *walk) compare() {
 	t, ctx := w.t, w.t.Context()
 	t.Helper()
@@ -360,7 +361,7 @@ func (w *walk) compare() {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("subjects %d: %v, want %v", which, got, want)
+			t.Errorf("subjects with visibility %d: got %v, want %v", which, got, want)
 		}
 	}
 	counts := Counts{}
@@ -369,12 +370,12 @@ func (w *walk) compare() {
 	}
 	counts.Schemas[Avro] = len(w.m.ids)
 	if got := w.r.Counts(); got != counts {
-		t.Errorf("counts %+v, want %+v", got, counts)
+		t.Errorf("counts: got %+v, want %+v", got, counts)
 	}
 	for id := int32(1); id <= w.m.lastID+1; id++ {
 		_, err := w.r.SchemaByID(ctx, id)
 		if bound := slices.Contains(slices.Collect(maps.Values(w.m.ids)), id); bound != (err == nil) {
-			t.Errorf("id %d: got error %v, want it to be there: %t", id, err, bound)
+			t.Errorf("id %d: got error %v, want that it exists: %t", id, err, bound)
 		}
 	}
 }
@@ -389,7 +390,7 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 		want = s.level
 	}
 	if err != nil || level != want {
-		t.Errorf("level of %s: %s %v, want %s", name, level, err, want)
+		t.Errorf("level of %s: got %s, %v, want %s", name, level, err, want)
 	}
 	if s == nil {
 		s = &modelSubject{}
@@ -398,7 +399,7 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 		got, err := w.r.Version(ctx, name, VersionID(v.number), true)
 		if err != nil || got.Deleted != v.deleted || got.Schema.ID != w.m.ids[v.content.key()] ||
 			got.Schema.Text() != canonicalOf(t, v.content) {
-			t.Errorf("version %d of %s: %+v %v, want %+v", v.number, name, got, err, v)
+			t.Errorf("version %d of %s: got %+v, %v, want %+v", v.number, name, got, err, v)
 		}
 		if v.deleted {
 			counts.DeletedVersions[Avro]++
@@ -418,7 +419,7 @@ func (w *walk) compareSubject(name string, counts *Counts) {
 	}
 	if _, err := w.r.Version(ctx, name, Latest,
 		false); (len(w.m.active(name)) == 0) != (errs.KindOf(err) == errs.NotFound && err != nil) {
-		t.Errorf("latest of %s: %v", name, err)
+		t.Errorf("latest version of %s: got error %v with %d active versions", name, err, len(w.m.active(name)))
 	}
 }
 
@@ -446,6 +447,6 @@ func sameAfterSnapshot(t *testing.T, s *state) {
 		again.epoch != s.epoch ||
 		again.usages.Len() != s.usages.Len() || again.referrers.Len() != s.referrers.Len() ||
 		again.identities.Len() != s.identities.Len() {
-		t.Errorf("a restored state differs: %+v, want %+v", again.counts, s.counts)
+		t.Errorf("restored state differs: got counts %+v, want %+v", again.counts, s.counts)
 	}
 }

@@ -9,39 +9,39 @@ import (
 	"freshet/internal/base/workpool"
 )
 
-// Bounds of what one schema may draw in by references.
+// The limits for the references of one schema.
 const (
-	maxReferences     = 1_000    // of one schema
-	maxReferenceDepth = 64       // references of references
-	maxDependencies   = 4_000    // schemas drawn in
-	maxClosureBytes   = 64 << 20 // their texts together
+	maxReferences     = 1_000    // direct references
+	maxReferenceDepth = 64       // levels of references
+	maxDependencies   = 4_000    // schemas, direct and indirect
+	maxClosureBytes   = 64 << 20 // bytes of these schemas
 )
 
-// prepared is a draft, parsed and ready to be stored or compared.
+// prepared is a parsed draft that is ready to be stored or compared.
 type prepared struct {
 	typ       Type
 	form      form
-	text      string // as it is stored
+	text      string // the text to store
 	refs      []Reference
-	targets   []target // the versions the references mean
+	targets   []target // the versions that refs refer to
 	sum       identity
 	unchecked bool
 }
 
-// target is a version that a reference means.
+// target is the version that a reference refers to.
 type target struct {
 	subject string
 	version int32
 	schema  *Schema
 }
 
-// preparing says how a draft is to be read.
+// preparing has the options of prepare.
 type preparing struct {
-	deleted  bool // references may mean soft-deleted versions
+	deleted  bool // references may refer to soft-deleted versions
 	imported bool // skip validation
 }
 
-// prepare resolves and parses a draft as of a state.
+// prepare resolves the references of a draft in a state and parses the draft.
 func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how preparing) (*prepared, error) {
 	if strings.TrimSpace(d.Text) == "" {
 		return nil, refuse(ErrInvalidSchema, "Empty schema")
@@ -59,8 +59,8 @@ func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how p
 		return nil, invalidSchema(subject, d, "%s", err.Error())
 	}
 	p.form = f
-	// Printing is work as parsing is, of which some is put off until then. What
-	// is parsed in the lock was printed before.
+	// Printing is costly, too, because some languages postpone a part of parsing
+	// until then. In the lock it is not: the schema was printed before.
 	lane := parseLane(d.Type, d.Text, len(c.known), c.bytes)
 	if w.locked {
 		lane = workpool.Small
@@ -76,8 +76,8 @@ func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how p
 	return p, nil
 }
 
-// print sets what is stored. An import is stored as it is.
-// Quirk: normalize does nothing for JSON Schema.
+// print sets the text and the references to store.
+// Quirk: normalize has no effect for JSON Schema.
 func (p *prepared) print(normalize bool) {
 	if !normalize || p.typ == JSON {
 		p.text = p.form.canonical()
@@ -89,13 +89,13 @@ func (p *prepared) print(normalize bool) {
 
 const noReference = "No schema reference found for subject \"%s\" and version %s"
 
-// resolve finds the versions that the draft's references mean.
+// resolve finds the versions that the references of the draft refer to.
 func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) error {
 	if len(d.References) == 0 {
 		return nil
 	}
 	if len(d.References) > maxReferences {
-		return invalidSchema(subject, d, "a schema can have at most %d references", maxReferences)
+		return invalidSchema(subject, d, "schema has more than %d references", maxReferences)
 	}
 	p.refs = slices.Clone(d.References)
 	p.targets = make([]target, len(p.refs))
@@ -120,7 +120,8 @@ func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) er
 	return nil
 }
 
-// normalizeReferences sorts by subject and version and drops repetitions.
+// normalizeReferences returns the references sorted by subject and version,
+// without duplicates.
 func normalizeReferences(refs []Reference) []Reference {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b Reference) int {
@@ -138,9 +139,9 @@ func normalizeReferences(refs []Reference) []Reference {
 	return distinct
 }
 
-// closure parses a schema with everything it draws in by references. Each
-// schema is looked at once, and what is allowed does not depend on what the
-// cache happens to hold.
+// closure parses a schema and all schemas that it refers to, directly and
+// indirectly. It visits each schema once. The limits apply to all of them, whether
+// or not they are in the cache.
 type closure struct {
 	r     *Registry
 	work  *effort
@@ -149,10 +150,10 @@ type closure struct {
 	bytes int
 }
 
-// drawnIn is a schema that is parsed already, and how deep its references go.
+// drawnIn is a schema of the closure that is parsed already.
 type drawnIn struct {
 	form   form
-	height int
+	height int // levels of references
 }
 
 func (r *Registry) newClosure(w *effort, st *state) *closure {
@@ -162,12 +163,13 @@ func (r *Registry) newClosure(w *effort, st *state) *closure {
 // stored returns the parsed form of a stored schema.
 func (r *Registry) stored(w *effort, st *state, s *Schema) (form, error) {
 	c := r.newClosure(w, st)
-	c.bytes = -len(s.body) // what it draws in counts, as when it was a draft
+	c.bytes = -len(s.body) // the schema itself does not count, as in the check of a draft
 	f, _, err := c.stored(s, maxReferenceDepth)
 	return f, err
 }
 
-// parse reads a text whose references mean the targets.
+// parse parses a text whose references refer to the targets. It returns the parsed
+// schema and its levels of references.
 func (c *closure) parse(t Type, text string, refs []Reference, targets []target, imported bool) (form, int, error) {
 	return c.parseBelow(t, text, refs, targets, imported, maxReferenceDepth)
 }
@@ -203,16 +205,16 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 	}
 	targets := make([]target, len(s.References))
 	for i, ref := range s.References {
-		// What a stored schema refers to can be soft-deleted.
+		// A stored schema can refer to soft-deleted versions.
 		v, err := c.st.version(ref.Subject, VersionID(ref.Version), true)
 		if err != nil {
 			return nil, 0, refuse(ErrInvalidSchema, noReference, ref.Subject, VersionID(ref.Version))
 		}
 		targets[i] = target{subject: ref.Subject, version: ref.Version, schema: v.Schema}
 	}
-	// A Protobuf file is linked with everything below it. What is stored was
-	// linked when it came; doing so again for each of hundreds of files would
-	// take their number squared.
+	// Validation links a Protobuf file with all files that it imports, directly
+	// and indirectly. A stored file was linked when it was registered; linking
+	// every file of the closure again would take quadratic time.
 	imported := s.unchecked || s.Type == Protobuf
 	f, height, err := c.parseBelow(s.Type, s.Text(), s.References, targets, imported, depth)
 	if err != nil {
@@ -247,15 +249,15 @@ func (c *closure) parseAs(key parseID, t Type, text string, deps []dependency, i
 	return f, nil
 }
 
-// parsedCost is what a parsed schema takes in the cache: several times its text.
+// parsedCost estimates the memory of a parsed schema: several times its text.
 func parsedCost(text string) int64 { return 1024 + 10*int64(len(text)) }
 
-// parseID names a parsed schema in the cache.
+// parseID identifies a parsed schema in the cache.
 type parseID [sha256.Size]byte
 
-// parseKey names a text together with everything it draws in. An id means the
-// same content forever, except where an import binds it again after a hard
-// delete; the epoch tells those apart.
+// parseKey returns the id of a text together with the schemas that it refers to.
+// The id of a schema identifies its content, unless an import binds the id again
+// after a hard deletion; the epoch distinguishes these cases.
 func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) parseID {
 	b := make([]byte, 0, 16+len(text)+128*len(refs))
 	b = append(b, byte(t), flags(imported))

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Visibility says which versions or subjects a list shows.
+// Visibility determines which versions or subjects a list contains.
 type Visibility uint8
 
-// The kinds of lists. A subject is deleted when all its versions are.
+// The visibilities. A subject is soft-deleted when all its versions are.
 const (
 	Active      Visibility = iota
-	WithDeleted            // soft-deleted ones, too
-	OnlyDeleted
+	WithDeleted            // active and soft-deleted
+	OnlyDeleted            // soft-deleted
 )
 
 func (v Visibility) shows(deleted bool) bool {
@@ -27,12 +27,11 @@ func (v Visibility) shows(deleted bool) bool {
 }
 
 // SchemaByID returns a schema by id, also when all its versions are
-// soft-deleted: what was written with it must stay readable.
+// soft-deleted: messages that were written with it must stay readable.
 func (r *Registry) SchemaByID(ctx context.Context, id int32) (*Schema, error) {
-	// A hit needs no barrier: an id is found as soon as its registration was
-	// answered, on whichever replica, and means the same for ever. What another
-	// replica has deleted for good this one may still show for the moment it
-	// takes to follow the journal (docs/spec/registry.md#reads).
+	// A hit needs no barrier, because the content of an id does not change. A
+	// schema that another replica has permanently deleted may still be returned
+	// until this replica has applied the deletion (docs/spec/registry.md#reads).
 	if s, ok := r.machine.View().schemas.Get(id); ok {
 		return s, nil
 	}
@@ -46,14 +45,14 @@ func (r *Registry) SchemaByID(ctx context.Context, id int32) (*Schema, error) {
 	return nil, schemaIDNotFound(id)
 }
 
-// Usage is a place where a schema is registered.
+// Usage is a version of a subject that has a schema.
 type Usage struct {
 	Subject string
 	Version int32
 	Deleted bool
 }
 
-// Usages returns where an id is registered, by subject and version.
+// Usages returns the versions that have an id, sorted by subject and version.
 func (r *Registry) Usages(ctx context.Context, id int32, deleted bool) ([]Usage, error) {
 	st, err := r.machine.Fresh(ctx)
 	if err != nil {
@@ -72,9 +71,9 @@ func (r *Registry) Usages(ctx context.Context, id int32, deleted bool) ([]Usage,
 	return usages, nil
 }
 
-// HeldBy calls visit with each subject that has a version with this id,
-// soft-deleted ones included, until it returns false. It looks at what this
-// replica has, without a barrier.
+// HeldBy calls visit with each subject that has an active or soft-deleted version
+// with this id, until visit returns false. It reads the state of this replica
+// without a barrier.
 func (r *Registry) HeldBy(id int32, visit func(subject string) bool) {
 	last := ""
 	r.machine.View().used(id, func(u usage) bool {
@@ -87,7 +86,7 @@ func (r *Registry) HeldBy(id int32, visit func(subject string) bool) {
 }
 
 // Subjects calls visit with every subject of a list, in ascending order, until
-// it returns false.
+// visit returns false.
 func (r *Registry) Subjects(ctx context.Context, which Visibility, visit func(subject string) bool) error {
 	st, err := r.machine.Fresh(ctx)
 	if err != nil {
@@ -102,7 +101,7 @@ func (r *Registry) Subjects(ctx context.Context, which Visibility, visit func(su
 	return nil
 }
 
-// Versions returns the version numbers of a subject, ascending.
+// Versions returns the version numbers of a subject in ascending order.
 func (r *Registry) Versions(ctx context.Context, name string, which Visibility) ([]int32, error) {
 	if err := CheckSubject(name); err != nil {
 		return nil, err
@@ -139,8 +138,9 @@ func (r *Registry) Version(ctx context.Context, name string, v VersionID, delete
 	return st.version(name, v, deleted)
 }
 
-// ReferencedBy returns the ids of the schemas that refer to a version, lowest
-// first: those with an active version, and with deleted those without as well.
+// ReferencedBy returns the ids of the schemas that refer to a version, in
+// ascending order: those that have an active version, and, if deleted is set,
+// also those that have only soft-deleted versions.
 func (r *Registry) ReferencedBy(ctx context.Context, name string, v VersionID, deleted bool) ([]int32, error) {
 	if err := CheckSubject(name); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (r *Registry) ReferencedBy(ctx context.Context, name string, v VersionID, d
 	if err != nil {
 		return nil, err
 	}
-	target, err := st.version(name, v, true) // a soft-deleted version has referrers, too
+	target, err := st.version(name, v, true) // a soft-deleted version can have referrers, too
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,8 @@ func (r *Registry) ReferencedBy(ctx context.Context, name string, v VersionID, d
 	return slices.Clip(ids), nil
 }
 
-// Level returns the compatibility level in force for a subject, known or not.
+// Level returns the compatibility level of a subject, or the default. The subject
+// need not exist.
 func (r *Registry) Level(ctx context.Context, name string) (Level, error) {
 	if err := CheckSubject(name); err != nil {
 		return 0, err

@@ -6,11 +6,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// recordVersion is the first byte of every record and of every snapshot. A
-// server that meets a higher one was started on data of a newer server.
+// recordVersion is the first byte of every record and of the header of every
+// snapshot. A higher version means that a newer server wrote the data.
 const recordVersion = 1
 
-// operation is what a record does. The numbers are stored.
+// operation is the kind of a record. The numbers are stored.
 type operation uint8
 
 const (
@@ -19,10 +19,11 @@ const (
 	opHardDelete
 	opSetLevel
 	opSetMode
-	opReserve // ids up to this one are taken
+	opReserve // ids up to this one are not assigned
 )
 
-// record is one change. One record is one operation of a client, whole.
+// record is one change of the state: the whole effect of one operation of a
+// client, or of one line of an import.
 type record struct {
 	op      operation
 	at      int64 // epoch milliseconds
@@ -32,7 +33,7 @@ type record struct {
 
 	// opRegister
 	version   int32
-	fresh     bool // id is new: the content follows
+	fresh     bool // id is new: the record contains the content
 	unchecked bool
 	algorithm uint8
 	typ       Type
@@ -44,7 +45,7 @@ type record struct {
 
 	level Level // opSetLevel
 	mode  Mode  // opSetMode
-	purge bool  // opSetMode: hard-delete whatever is soft-deleted
+	purge bool  // opSetMode: hard-delete all soft-deleted versions
 }
 
 func (r *record) encode() []byte {
@@ -131,5 +132,6 @@ func flags(bits ...bool) byte {
 }
 
 func newerFormat(what string, version byte) error {
-	return fmt.Errorf("%w: %s has format %d, this server knows %d", engine.ErrNewerFormat, what, version, recordVersion)
+	return fmt.Errorf("%w: %s has format %d, this server supports %d", engine.ErrNewerFormat, what, version,
+		recordVersion)
 }

@@ -8,9 +8,9 @@ import (
 	"freshet/internal/registry/protobuf"
 )
 
-// RecordNames returns how serializers call what a schema describes: an Avro record's
-// full name, the title of a JSON schema, every message of a Protobuf schema. Some have
-// none.
+// RecordNames returns the names that serializers use for the records of a schema: the
+// full name of an Avro record, the title of a JSON schema, or the names of all messages
+// of a Protobuf schema. A schema without such a name has none.
 func (r *Registry) RecordNames(ctx context.Context, id int32) ([]string, error) {
 	s, err := r.SchemaByID(ctx, id)
 	if err != nil {
@@ -30,7 +30,7 @@ func namesIn(t Type, text string) []string {
 	}
 	var outside struct{ Name, Namespace, Title string }
 	if err := json.Unmarshal([]byte(text), &outside); err != nil {
-		return nil // a primitive type, or a union: it has no name
+		return nil // a primitive type or a union has no name
 	}
 	name := outside.Title
 	if t == Avro {

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// manyReferences is more than the largest public collections of one team need.
+// manyReferences is larger than in the largest public collections of one team.
 const manyReferences = 662
 
-// registerMany fills a registry with files that refer to up to eight others
-// each, and returns a draft that refers to all of them.
+// registerMany registers n files, each of which refers to up to eight others, and
+// returns a draft that refers to all of them.
 func registerMany(t testing.TB, r *Registry, n int) *Draft {
 	t.Helper()
 	var all []Reference
@@ -42,10 +42,10 @@ func protoOf(i int, refs []Reference) *Draft {
 	}
 }
 
-// The work of a registration grows with the number of schemas that it draws in,
-// not with its square, also when nothing of them is in memory. It is measured in
-// allocations, which do not depend on how busy the machine is; so no other test
-// may run beside it.
+// The work of a registration grows linearly with the number of schemas to which it
+// refers, also when no parsed schema is in the cache. The test counts allocations,
+// which do not depend on the load of the machine. It must not run in parallel with
+// other tests, because their allocations would count, too.
 func TestManyReferencesAreReadOnce(t *testing.T) {
 	cost := func(n int) uint64 {
 		j := openJournal(t)
@@ -66,8 +66,8 @@ func TestManyReferencesAreReadOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkManyReferences registers a schema that draws in hundreds of others,
-// none of which is in memory.
+// BenchmarkManyReferences registers a schema that refers to hundreds of others, none
+// of which is in the cache.
 func BenchmarkManyReferences(b *testing.B) {
 	j := openJournal(b)
 	d := registerMany(b, openRegistry(b, j), manyReferences)
@@ -81,8 +81,9 @@ func BenchmarkManyReferences(b *testing.B) {
 	}
 }
 
-// An id is read as it was written, at once: on the replica that wrote it in any
-// case, and on another as soon as it was given.
+// As soon as a registration has returned an id, every replica returns the schema of
+// the id. A deletion is visible immediately on the replica that performed it, and on
+// another replica after a read with a barrier.
 func TestIDsAreReadAsWritten(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -92,7 +93,7 @@ func TestIDsAreReadAsWritten(t *testing.T) {
 		made := mustRegister(t, here, name, avroRecord(fmt.Sprintf("R%d", i), "a"))
 		for where, r := range map[string]*Registry{"here": here, "there": there} {
 			if s, err := r.SchemaByID(t.Context(), made.ID); err != nil || s.ID != made.ID {
-				t.Fatalf("%s: got %v, want id %d", where, err, made.ID)
+				t.Fatalf("replica %s: got %v, want id %d", where, err, made.ID)
 			}
 		}
 		for _, permanent := range []bool{false, true} {
@@ -101,13 +102,13 @@ func TestIDsAreReadAsWritten(t *testing.T) {
 			}
 		}
 		if _, err := here.SchemaByID(t.Context(), made.ID); !errors.Is(err, ErrSchemaNotFound) {
-			t.Fatalf("after the deletion: got %v, want %v", err, ErrSchemaNotFound)
+			t.Fatalf("replica here, after the deletion: got %v, want %v", err, ErrSchemaNotFound)
 		}
 		if _, err := there.Usages(t.Context(), made.ID, true); !errors.Is(err, ErrSchemaNotFound) {
-			t.Fatalf("there, with a barrier: got %v, want %v", err, ErrSchemaNotFound)
+			t.Fatalf("replica there, read with a barrier: got %v, want %v", err, ErrSchemaNotFound)
 		}
 		if _, err := there.SchemaByID(t.Context(), made.ID); !errors.Is(err, ErrSchemaNotFound) {
-			t.Fatalf("there, after a barrier: got %v, want %v", err, ErrSchemaNotFound)
+			t.Fatalf("replica there, after a barrier: got %v, want %v", err, ErrSchemaNotFound)
 		}
 	}
 }

@@ -8,26 +8,27 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// errStale says that a decision was prepared on a state that is gone.
-var errStale = errors.New("the subject changed in the meantime")
+// errStale means that the state has changed since a decision was prepared, so that
+// the preparation must be repeated.
+var errStale = errors.New("subject changed in the meantime")
 
-// After hurried lost races a registration is checked inside the write lock,
-// where it cannot lose again, unless the check costs too much for that; after
-// all attempts it is given up.
+// A registration is repeated when its subject has changed in the meantime. After
+// the first attempts it is checked again in the write lock instead, unless the check
+// is too costly there.
 const (
-	hurried  = 3
-	attempts = 20
+	hurried  = 3  // attempts without a check in the write lock
+	attempts = 20 // attempts of a registration, or of a batch of an import
 )
 
-// Registered is what became of a registration.
+// Registered is the result of a registration.
 type Registered struct {
 	ID      int32
 	Version int32
-	New     bool // it was not there before
+	New     bool // the registration created the version
 }
 
-// Register makes a schema the next version of a subject; when the subject has
-// the schema already, that version is the answer, and nothing is written.
+// Register adds a schema as the next version of a subject. If the subject has the
+// schema already, Register returns that version and writes nothing.
 func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registered, error) {
 	if err := CheckSubject(name); err != nil {
 		return Registered{}, err
@@ -52,7 +53,7 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 	return Registered{}, statemachine.ErrContended
 }
 
-// commit writes what was prepared, if the quotas have room for it.
+// commit writes the prepared registration if the quotas allow it.
 func (reg *registration) commit(ctx context.Context, st *state) error {
 	subjects, bytes := reg.needs(st)
 	taken, err := reg.r.reserve(ctx, subjects, bytes)
@@ -64,23 +65,23 @@ func (reg *registration) commit(ctx context.Context, st *state) error {
 	return err
 }
 
-// registration is one attempt to register: prepared outside the write lock,
-// decided inside it.
+// registration is one attempt to register a schema. It is prepared before the write
+// lock is taken, and decided while the lock is held.
 type registration struct {
 	r          *Registry
 	work       *effort
 	name       string
 	draft      *Draft
-	insideLock bool
+	insideLock bool // check again in the write lock if the subject has changed
 
 	schema *prepared
-	mode   Mode     // as of the preparation
-	base   *subject // as of the preparation: while it is the same, so is the verdict
+	mode   Mode     // at the time of the preparation
+	base   *subject // at the time of the preparation; the check is valid while it is unchanged
 
 	result Registered
 }
 
-// prepare parses and checks as of a state. It is done when nothing has to be
+// prepare parses and checks the draft in a state. done means that nothing has to be
 // written.
 func (reg *registration) prepare(st *state) (done bool, err error) {
 	importing := st.mode == Import && reg.draft.ID > 0
@@ -93,7 +94,8 @@ func (reg *registration) prepare(st *state) (done bool, err error) {
 	return reg.examine(st)
 }
 
-// examine finds the schema in the subject, or says whether it may be added.
+// examine finds the schema in the subject, or returns an error if it may not be
+// added. done means that the subject has the schema already.
 func (reg *registration) examine(st *state) (done bool, err error) {
 	v, found, err := reg.r.match(reg.work, st, reg.base, reg.schema, false)
 	if err != nil {
@@ -116,15 +118,15 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 		return false, invalidSchema(reg.name, reg.draft, "Version is not one more than previous version")
 	}
 	if found {
-		// the next number was asked for, but the schema is there
+		// The client requested the next number, but the subject has the schema.
 		reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
 		return true, nil
 	}
 	return false, reg.compatible(st)
 }
 
-// asked returns the active version of the number that the client gave, if it
-// has the client's schema. The schema can have other versions as well.
+// asked returns the active version with the number that the client requested, if
+// it has the schema. Other versions of the subject can have the same schema.
 func (reg *registration) asked(sub *subject) (versionEntry, bool) {
 	if sub == nil || reg.draft.Version <= 0 {
 		return versionEntry{}, false
@@ -133,13 +135,14 @@ func (reg *registration) asked(sub *subject) (versionEntry, bool) {
 	return e, ok && e.schema.sum == reg.schema.sum
 }
 
-// satisfiedBy says whether a version is what was asked for.
+// satisfiedBy reports whether a version has the id and number that the client
+// requested.
 func (reg *registration) satisfiedBy(v Version) bool {
 	return (reg.draft.ID <= 0 || reg.draft.ID == v.Schema.ID) &&
 		(reg.draft.Version <= 0 || reg.draft.Version == v.Version)
 }
 
-// permitted says whether the mode allows the registration.
+// permitted returns an error if the mode does not allow the registration.
 func (reg *registration) permitted(st *state) error {
 	switch {
 	case st.mode.readOnly():
@@ -164,8 +167,8 @@ func (reg *registration) compatible(st *state) error {
 	return nil
 }
 
-// decide runs in the write lock. It takes what was prepared when nothing that
-// mattered has changed since.
+// decide runs in the write lock. It uses the result of prepare if the mode, the
+// targets of the references and the subject have not changed since.
 func (reg *registration) decide(st *state) ([][]byte, error) {
 	sub, _ := st.subjects.Get(reg.name)
 	if st.mode != reg.mode || !reg.schema.targetsStand(st) {
@@ -191,7 +194,8 @@ func (reg *registration) decide(st *state) ([][]byte, error) {
 	return [][]byte{rec.encode()}, nil
 }
 
-// targetsStand says whether the references still mean the same active versions.
+// targetsStand reports whether the references still refer to the same active
+// versions.
 func (p *prepared) targetsStand(st *state) bool {
 	for _, t := range p.targets {
 		sub, ok := st.subjects.Get(t.subject)
@@ -205,7 +209,7 @@ func (p *prepared) targetsStand(st *state) bool {
 	return true
 }
 
-// record chooses id and version.
+// record chooses the id and the version, and returns the record to append.
 func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	p := reg.schema
 	rec := &record{
@@ -221,7 +225,7 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 		rec.id = same[0].ID
 	} else {
 		if st.lastID == maxID {
-			return nil, refuse(ErrNotPermitted, "No schema id is left")
+			return nil, refuse(ErrNotPermitted, "All schema ids are in use")
 		}
 		rec.id = st.lastID + 1
 	}
@@ -232,9 +236,9 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	return rec, nil
 }
 
-// chooseImported takes id and version from the client, who may bind an id to
-// one content only. Whatever the version was before, it is no more, unless a
-// schema refers to it.
+// chooseImported uses the id and version of the client. It returns an error if the
+// id is bound to another content, or if a schema refers to the version that the
+// registration would replace.
 func (reg *registration) chooseImported(st *state, sub *subject, rec *record) error {
 	rec.id = reg.draft.ID
 	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != reg.schema.sum {

@@ -16,33 +16,32 @@ import (
 type Options struct {
 	// FixedMode keeps the mode at READWRITE: clients cannot change it.
 	FixedMode bool
-	// CacheBytes bounds the memory of parsed schemas; 0 means 64 MiB.
+	// CacheBytes limits the memory of the cache of parsed schemas; 0 means 64 MiB.
 	CacheBytes int64
-	// CheckTime bounds how long one call may parse and compare; 0 means what
-	// workpool says.
+	// CheckTime limits the time in which one call may parse and compare schemas;
+	// 0 means the default of workpool.
 	CheckTime time.Duration
-	// Pool is where that is done; nil means one of its own.
+	// Pool runs this work; nil means a new pool.
 	Pool *workpool.Pool
-	// Quota is what the registry may take; nil: everything.
+	// Quota limits the size of the registry; nil means no limit.
 	Quota *quota.Cluster
-	// SnapshotBytes is passed on to replica.
+	// SnapshotBytes is an option of statemachine.
 	SnapshotBytes int64
-	// Logger gets background failures; nil means slog.Default().
+	// Logger logs errors of background work; nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// Registry is a schema registry over a journal. Its methods may be called from
-// any number of goroutines.
+// Registry is a schema registry over a journal. It is safe for concurrent use.
 type Registry struct {
 	machine   *statemachine.Machine[*state]
 	parsed    *lru.Cache[parseID, form]
-	pool      *workpool.Pool // where schemas are parsed and compared
+	pool      *workpool.Pool // parses and compares schemas
 	fixedMode bool
 	checkTime time.Duration
 	quota     *quota.Cluster
 }
 
-// Open makes a registry of a journal.
+// Open opens the registry of a journal.
 func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry, error) {
 	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*state]{
 		Name:          "registry",
@@ -70,14 +69,14 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 	}, nil
 }
 
-// Close stops following the journal, which stays open.
+// Close stops following the journal. It does not close the journal.
 func (r *Registry) Close() error { return r.machine.Close() }
 
-// Health returns nil, or why the registry takes no more writes.
+// Health returns nil, or why the registry rejects writes.
 func (r *Registry) Health() error { return r.machine.Health() }
 
-// Counts returns how much the registry holds.
+// Counts returns the numbers of schemas, versions and subjects.
 func (r *Registry) Counts() Counts { return r.machine.View().counts }
 
-// Position returns the position of the journal that the registry has applied.
+// Position returns the position of the last record that the registry has applied.
 func (r *Registry) Position() uint64 { return r.machine.Position() }

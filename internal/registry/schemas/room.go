@@ -6,8 +6,8 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// room is what a change has reserved of the quotas. It is given back when the
-// change is applied, and so counted, or has failed.
+// room is the quota that a change has reserved. It is released when the change has
+// failed, or is applied and thereby counted.
 type room struct{ subjects, bytes quota.Reservation }
 
 func (r room) done() {
@@ -15,7 +15,7 @@ func (r room) done() {
 	r.bytes.Done()
 }
 
-// reserve takes room for new subjects, and for bytes of new schemas.
+// reserve reserves quota for new subjects and for bytes of new schemas.
 func (r *Registry) reserve(ctx context.Context, subjects, bytes int) (room, error) {
 	var taken room
 	var err error
@@ -29,15 +29,16 @@ func (r *Registry) reserve(ctx context.Context, subjects, bytes int) (room, erro
 	return taken, nil
 }
 
-// Used returns what counts for quotas: every subject that has a version, deleted
-// or not, or a compatibility level of its own; and the bytes of distinct schemas.
+// Used returns the usage of the quotas: the number of subjects that have a version,
+// soft-deleted or not, or a compatibility level; and the bytes of distinct schemas.
 func (r *Registry) Used() (subjects, bytes int64) {
 	st := r.machine.View()
 	return int64(st.subjects.Len()), st.bytes
 }
 
-// needs is how much a registration would add. Where the subject may be another
-// by the time it is decided, it is taken for a new one.
+// needs returns how many subjects and bytes the registration adds at most. A
+// registration that may be checked again in the lock counts its subject as new,
+// because the subject may have been deleted by then.
 func (reg *registration) needs(st *state) (subjects, bytes int) {
 	if reg.base == nil || reg.insideLock {
 		subjects = 1
@@ -48,7 +49,7 @@ func (reg *registration) needs(st *state) (subjects, bytes int) {
 	return subjects, bytes
 }
 
-// needs is how much lines would add at most.
+// needs estimates how many subjects and bytes the lines add.
 func (in *importer) needs(lines []exportLine) (subjects, bytes int) {
 	st := in.r.machine.View()
 	seen := map[string]bool{}

@@ -9,16 +9,16 @@ import (
 	"sync/atomic"
 )
 
-// canonAlgorithm is the version of the printing rules that made a stored text.
-// A stored text is never printed anew: when the rules change, this number
-// grows, and old schemas keep their text and their identity.
+// canonAlgorithm is the version of the rules for printing schemas. It is stored
+// with each schema. A stored text is never printed again: when the rules change,
+// this number increases, and old schemas keep their text and their identity.
 const canonAlgorithm = 2
 
-// Schema is a stored schema. It is immutable, and shared by every version of
-// every subject that has it.
+// Schema is a stored schema. It is immutable, and all versions that have it share
+// it.
 //
-// Its reply on the wire is kept encoded, and nothing else: the text is a part
-// of that, so that a schema costs its length once.
+// It keeps only the encoded response to a read by id. The text is a part of this
+// response, so that a schema is in memory once.
 type Schema struct {
 	ID         int32
 	Type       Type
@@ -28,15 +28,15 @@ type Schema struct {
 	unchecked bool // imported without validation
 	sum       identity
 	body      []byte // {"schema":"..."[,"schemaType":"..."][,"references":[...]]}
-	textEnd   int    // where the quoted text ends in body
+	textEnd   int    // offset of the end of the quoted text in body
 
-	recordNames atomic.Pointer[[]string] // once somebody asked for them
+	recordNames atomic.Pointer[[]string] // set by the first call of RecordNames
 }
 
 const bodyStart = len(`{"schema":`)
 
-// identity is what makes two schemas the same: the SHA-256 of language, text and
-// references.
+// identity is the SHA-256 of the language, the text and the references. Two schemas
+// with the same identity are the same schema.
 type identity [32]byte
 
 func identityOf(t Type, text string, refs []Reference) identity {
@@ -69,8 +69,8 @@ func newSchema(id int32, t Type, text string, refs []Reference) *Schema {
 	return s
 }
 
-// appendAttributes adds what is sent only when it says something: schemaType
-// unless it is AVRO, references unless there are none.
+// appendAttributes appends the optional members: schemaType unless it is AVRO, and
+// references unless there are none.
 func appendAttributes(b []byte, t Type, refs []Reference) []byte {
 	if t != Avro {
 		b = append(b, `,"schemaType":"`...)
@@ -96,16 +96,16 @@ func appendAttributes(b []byte, t Type, refs []Reference) []byte {
 	return append(b, ']')
 }
 
-// Body returns the reply to a read by id. The caller must not change it.
+// Body returns the response to a read by id. The caller must not change it.
 func (s *Schema) Body() []byte { return s.body }
 
 // Text returns the schema text.
 func (s *Schema) Text() string { return unquote(s.body[bodyStart:s.textEnd]) }
 
-// Tag returns a short name of the content, for caches.
+// Tag returns a short hash of the content, for caches.
 func (s *Schema) Tag() string { return hex.EncodeToString(s.sum[:8]) }
 
-// Version is a schema's place in a subject.
+// Version is a version of a subject.
 type Version struct {
 	Subject string
 	Version int32
@@ -113,7 +113,7 @@ type Version struct {
 	Schema  *Schema
 }
 
-// AppendJSON appends the reply to a read of the version.
+// AppendJSON appends the response to a read of the version.
 func (v Version) AppendJSON(b []byte) []byte {
 	s := v.Schema
 	b = append(b, `{"subject":`...)
@@ -128,8 +128,8 @@ func (v Version) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendQuoted appends s as a JSON string, leaving everything as it is that
-// need not be escaped, so that texts look as peers print them.
+// appendQuoted appends s as a JSON string. It escapes only the characters that JSON
+// requires to be escaped, so that texts look as in Confluent Schema Registry.
 func appendQuoted(b []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
 	b = append(b, '"')
@@ -158,10 +158,10 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// AppendQuoted appends s as a JSON string the way schema texts are quoted.
+// AppendQuoted appends s as a JSON string, with the same escapes as schema texts.
 func AppendQuoted(b []byte, s string) []byte { return appendQuoted(b, s) }
 
-// unquote undoes appendQuoted.
+// unquote is the inverse of appendQuoted.
 func unquote(quoted []byte) string {
 	quoted = quoted[1 : len(quoted)-1]
 	var out strings.Builder

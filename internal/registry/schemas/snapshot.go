@@ -8,14 +8,14 @@ import (
 	"io"
 )
 
-// A snapshot is a stream of frames, each a length and that many bytes: a head,
-// one frame per schema, one per subject, and an empty one that says that
-// nothing is missing.
+// A snapshot is a stream of frames: a header, one frame per schema, one frame per
+// subject, and an empty frame that marks the end of a complete snapshot. Each frame
+// is a length and this number of bytes.
 
-// maxFrame bounds what a damaged snapshot can make us allocate.
+// maxFrame limits the memory that a damaged snapshot can allocate.
 const maxFrame = 1 << 30
 
-// Snapshot implements replica.State.
+// Snapshot implements statemachine.State.
 func (s *state) Snapshot(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	var frame, length []byte
@@ -68,7 +68,7 @@ func (s *state) Snapshot(w io.Writer) error {
 	return out.Flush()
 }
 
-// restore reads what Snapshot wrote.
+// restore reads a snapshot.
 func restore(r io.Reader) (*state, error) {
 	in := &frameReader{r: bufio.NewReaderSize(r, 256<<10)}
 	s := newState()
@@ -95,16 +95,16 @@ func restore(r io.Reader) (*state, error) {
 	}
 	for range schemas {
 		if err := s.restoreSchema(in); err != nil {
-			return nil, fmt.Errorf("schema: %w", err)
+			return nil, fmt.Errorf("restoring a schema: %w", err)
 		}
 	}
 	for range subjects {
 		if err := s.restoreSubject(in); err != nil {
-			return nil, fmt.Errorf("subject: %w", err)
+			return nil, fmt.Errorf("restoring a subject: %w", err)
 		}
 	}
 	if d, err = in.next(); err != nil || len(d.b) != 0 {
-		return nil, errors.Join(errors.New("snapshot has no proper end"), err)
+		return nil, errors.Join(errors.New("snapshot is incomplete: its last frame is not empty"), err)
 	}
 	s.lastID, s.epoch = max(s.lastID, lastID), epoch
 	return s, nil
@@ -122,7 +122,7 @@ func (s *state) restoreSchema(in *frameReader) error {
 		return d.err
 	}
 	if id <= s.lastID || typ < Avro || typ > Protobuf {
-		return fmt.Errorf("id %d of type %d is out of range or order", id, typ)
+		return fmt.Errorf("id %d of type %d is out of range or out of order", id, typ)
 	}
 	schema := newSchema(id, typ, string(d.b), refs)
 	schema.algorithm, schema.unchecked = algorithm, f&1 != 0
@@ -139,7 +139,7 @@ func (s *state) restoreSubject(in *frameReader) error {
 	sub.level = Level(d.byte())
 	if last, _, ok := s.subjects.Max(); d.err == nil &&
 		(ok && last >= sub.name || CheckSubject(sub.name) != nil || sub.level > AlwaysIncompatible) {
-		return fmt.Errorf("subject %q with level %d is out of range or order", sub.name, sub.level)
+		return fmt.Errorf("subject %q with level %d is invalid or out of order", sub.name, sub.level)
 	}
 	if n := d.count(); n > 0 {
 		sub.versions = make([]versionEntry, n)
@@ -148,14 +148,14 @@ func (s *state) restoreSubject(in *frameReader) error {
 		number, id, at, f := d.int32(), d.int32(), d.int64(), d.byte()
 		schema, ok := s.schemas.Get(id)
 		if d.err == nil && !ok {
-			return fmt.Errorf("version %d of %q has the unknown id %d", number, sub.name, id)
+			return fmt.Errorf("version %d of subject %q has the unknown id %d", number, sub.name, id)
 		}
 		if d.err != nil {
 			return d.err
 		}
 		e := versionEntry{schema: schema, number: number, at: at, deleted: f&1 != 0}
 		if i > 0 && sub.versions[i-1].number >= number {
-			return fmt.Errorf("versions of %q are out of order", sub.name)
+			return fmt.Errorf("versions of subject %q are out of order", sub.name)
 		}
 		if !e.deleted {
 			sub.active++
@@ -172,7 +172,8 @@ func (s *state) restoreSubject(in *frameReader) error {
 	return nil
 }
 
-// frameReader reads the frames of a snapshot; a frame is valid until the next.
+// frameReader reads the frames of a snapshot. A frame is valid until the next call
+// of next.
 type frameReader struct {
 	r   *bufio.Reader
 	buf []byte

@@ -9,27 +9,28 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// state is the whole registry at one position of the journal. Once published
-// it is never changed: Clone shares every node until one is written to.
+// state is the whole registry at one position of the journal. A published state is
+// never changed: a clone shares its nodes and copies a node before it changes it.
 type state struct {
 	schemas    *btree.Map[int32, *Schema]
 	subjects   *btree.Map[string, *subject]
-	identities *btree.BTreeG[identityKey] // which ids have this content
-	usages     *btree.BTreeG[usage]       // which versions have this id
-	referrers  *btree.BTreeG[referrer]    // which ids refer to this version
+	identities *btree.BTreeG[identityKey] // the ids that have a content
+	usages     *btree.BTreeG[usage]       // the versions that have an id
+	referrers  *btree.BTreeG[referrer]    // the ids that refer to a version
 
-	lastID int32 // the highest id ever given, so that none comes back
+	lastID int32 // the highest id that was ever assigned; no id is assigned twice
 	mode   Mode
-	epoch  uint64 // hard deletes so far: what was bound to a name may be so no more
+	epoch  uint64 // number of hard deletions and replacements; part of parseKey
 	counts Counts
 	bytes  int64 // of the distinct schemas
 }
 
-// subject is one subject; a change makes a new one.
+// subject is one subject. It is immutable, except that versions of newer states may
+// be appended to its array.
 type subject struct {
 	name     string
 	level    Level          // 0 when never set
-	versions []versionEntry // ascending; may share its array with older states, which see a shorter part
+	versions []versionEntry // ascending; may share its array with longer slices of newer states
 	active   int
 }
 
@@ -53,12 +54,12 @@ type usage struct {
 }
 
 type referrer struct {
-	subject string // the version referred to
+	subject string // subject and version are the version that is referred to
 	version int32
 	id      int32 // the schema that refers to it
 }
 
-// Counts are the sizes of a registry by schema language.
+// Counts has the sizes of a registry. Arrays are indexed by schema language.
 type Counts struct {
 	Schemas         [Protobuf + 1]int // distinct ids
 	ActiveVersions  [Protobuf + 1]int
@@ -100,7 +101,7 @@ func newState() *state {
 	}
 }
 
-// Clone implements replica.State.
+// Clone implements statemachine.State.
 func (s *state) Clone() *state {
 	c := *s
 	c.schemas = s.schemas.Copy()
@@ -111,7 +112,7 @@ func (s *state) Clone() *state {
 	return &c
 }
 
-// find returns the index of a version and whether the subject has it.
+// find returns the index of a version, and whether the subject has the version.
 func (s *subject) find(number int32) (int, bool) {
 	return slices.BinarySearchFunc(s.versions, number, func(e versionEntry, n int32) int {
 		return cmp.Compare(e.number, n)
@@ -128,8 +129,8 @@ func (s *subject) latest() (versionEntry, bool) {
 	return versionEntry{}, false
 }
 
-// entry resolves a version; Latest is the highest active one, whatever deleted
-// says.
+// entry returns a version. It returns a soft-deleted version only if deleted is set.
+// Latest is always the highest active version.
 func (s *subject) entry(v VersionID, deleted bool) (versionEntry, bool) {
 	if v == Latest {
 		return s.latest()
@@ -141,7 +142,7 @@ func (s *subject) entry(v VersionID, deleted bool) (versionEntry, bool) {
 	return s.versions[i], true
 }
 
-// next returns the number that the next version gets.
+// next returns the number of the next version.
 func (s *subject) next() int32 {
 	if s == nil || len(s.versions) == 0 {
 		return 1
@@ -153,7 +154,8 @@ func (s *subject) version(e versionEntry) Version {
 	return Version{Subject: s.name, Version: e.number, Deleted: e.deleted, Schema: e.schema}
 }
 
-// visible returns the subject when it has a version to show.
+// visible returns the subject if it has an active version, or, if deleted is set,
+// any version.
 func (s *state) visible(name string, deleted bool) (*subject, bool) {
 	sub, ok := s.subjects.Get(name)
 	if !ok || len(sub.versions) == 0 || (sub.active == 0 && !deleted) {
@@ -162,7 +164,8 @@ func (s *state) visible(name string, deleted bool) (*subject, bool) {
 	return sub, true
 }
 
-// version finds a version or says why there is none.
+// version returns a version, or an error that the subject or the version does not
+// exist.
 func (s *state) version(name string, v VersionID, deleted bool) (Version, error) {
 	sub, ok := s.visible(name, deleted)
 	if !ok {
@@ -175,7 +178,7 @@ func (s *state) version(name string, v VersionID, deleted bool) (Version, error)
 	return sub.version(e), nil
 }
 
-// level returns the level in force for a subject.
+// level returns the level of a subject, or the default.
 func (s *state) level(name string) Level {
 	if sub, ok := s.subjects.Get(name); ok && sub.level != 0 {
 		return sub.level
@@ -183,8 +186,8 @@ func (s *state) level(name string) Level {
 	return DefaultLevel
 }
 
-// idsOf returns the ids that have this content, lowest first. More than one
-// can only come from an import.
+// idsOf returns the schemas that have this content, in ascending order of their
+// ids. Only an import can create more than one.
 func (s *state) idsOf(sum identity) []*Schema {
 	var found []*Schema
 	s.identities.Ascend(identityKey{sum: sum}, func(k identityKey) bool {
@@ -199,8 +202,8 @@ func (s *state) idsOf(sum identity) []*Schema {
 	return found
 }
 
-// holding returns the subject's version that has one of the schemas: the
-// highest active one, else the highest deleted one when that is asked for.
+// holding returns the version of the subject that has one of the schemas: the
+// highest active version, or else, if deleted is set, the highest soft-deleted one.
 func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, bool) {
 	var found Version
 	for _, schema := range schemas {
@@ -219,7 +222,7 @@ func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, 
 	return found, found.Schema != nil
 }
 
-// used says whether an id has a version that matches.
+// used reports whether an id has a version that matches.
 func (s *state) used(id int32, match func(usage) bool) bool {
 	found := false
 	s.usages.Ascend(usage{id: id}, func(u usage) bool {
@@ -232,8 +235,8 @@ func (s *state) used(id int32, match func(usage) bool) bool {
 	return found
 }
 
-// referredBy calls visit with the id of every schema that refers to a version,
-// lowest first, until it returns false.
+// referredBy calls visit with the id of every schema that refers to a version, in
+// ascending order, until visit returns false.
 func (s *state) referredBy(name string, version int32, visit func(id int32) bool) {
 	s.referrers.Ascend(referrer{subject: name, version: version}, func(r referrer) bool {
 		if r.subject != name || r.version != version {
@@ -243,8 +246,8 @@ func (s *state) referredBy(name string, version int32, visit func(id int32) bool
 	})
 }
 
-// referenced says whether a schema with a version that matches refers to this
-// one.
+// referenced reports whether a schema refers to this version and has itself a
+// version that matches.
 func (s *state) referenced(name string, version int32, match func(usage) bool) bool {
 	found := false
 	s.referredBy(name, version, func(id int32) bool {

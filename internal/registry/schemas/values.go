@@ -11,7 +11,7 @@ import (
 // Type is a schema language.
 type Type uint8
 
-// The schema languages, in the order in which clients are told of them. The
+// The schema languages, in the order in which Types and the API list them. The
 // numbers are stored.
 const (
 	Avro Type = iota + 1
@@ -32,7 +32,7 @@ func (t Type) String() string {
 	return "TYPE(" + strconv.Itoa(int(t)) + ")"
 }
 
-// ParseType reads the name of a schema language, exactly as spelt on the wire;
+// ParseType returns the schema language with a name. The name is case-sensitive;
 // the empty name means Avro.
 func ParseType(s string) (Type, error) {
 	if s == "" {
@@ -46,7 +46,7 @@ func ParseType(s string) (Type, error) {
 	return 0, refuse(ErrInvalidSchema, "Invalid schema type %s", clip(s, 256))
 }
 
-// Level is a compatibility level; the zero value means that none was set. The
+// Level is a compatibility level. The zero value means that no level was set. The
 // numbers are stored.
 type Level uint8
 
@@ -59,10 +59,10 @@ const (
 	ForwardTransitive
 	Full
 	FullTransitive
-	AlwaysIncompatible // refuses every further version
+	AlwaysIncompatible // rejects every further version
 )
 
-// DefaultLevel is in force where none was set.
+// DefaultLevel is the level of a subject for which no level was set.
 const DefaultLevel = Backward
 
 var levelNames = [...]string{
@@ -92,7 +92,7 @@ func (l Level) String() string {
 	return "LEVEL(" + strconv.Itoa(int(l)) + ")"
 }
 
-// ParseLevel reads the name of a level in any case.
+// ParseLevel returns the level with a name. The name is case-insensitive.
 func ParseLevel(s string) (Level, error) {
 	for _, l := range Levels() {
 		if strings.EqualFold(s, levelNames[l]) {
@@ -102,34 +102,33 @@ func ParseLevel(s string) (Level, error) {
 	return 0, invalidLevel()
 }
 
-// Transitive says whether every active version is checked, and not only the
-// latest one.
+// Transitive reports whether a new schema is checked against every active version,
+// and not only against the latest.
 func (l Level) Transitive() bool {
 	return l == BackwardTransitive || l == ForwardTransitive || l == FullTransitive
 }
 
-// backward says whether the new schema must read old data.
+// backward reports whether the new schema must read data of older schemas.
 func (l Level) backward() bool {
 	return l == Backward || l == BackwardTransitive || l == Full || l == FullTransitive
 }
 
-// forward says whether old schemas must read new data.
+// forward reports whether older schemas must read data of the new schema.
 func (l Level) forward() bool {
 	return l == Forward || l == ForwardTransitive || l == Full || l == FullTransitive
 }
 
-// Mode says what the registry as a whole lets clients do. The numbers are
+// Mode determines which operations the whole registry allows. The numbers are
 // stored.
 type Mode uint8
 
-// The modes. ReadOnlyOverride differs from ReadOnly only where subjects have
-// modes of their own, which docs/spec/registry.md#config-and-mode does not
-// know.
+// The modes. ReadOnlyOverride has the same effect as ReadOnly, because subjects do
+// not have modes of their own (docs/spec/registry.md#config-and-mode).
 const (
 	ReadWrite Mode = iota + 1
 	ReadOnly
 	ReadOnlyOverride
-	Import // takes schemas with the ids and versions of another registry
+	Import // registers schemas with the ids and versions of another registry
 )
 
 var modeNames = [...]string{
@@ -150,7 +149,7 @@ func (m Mode) String() string {
 	return "MODE(" + strconv.Itoa(int(m)) + ")"
 }
 
-// ParseMode reads the name of a mode in any case.
+// ParseMode returns the mode with a name. The name is case-insensitive.
 func ParseMode(s string) (Mode, error) {
 	for _, m := range Modes() {
 		if strings.EqualFold(s, modeNames[m]) {
@@ -162,7 +161,7 @@ func ParseMode(s string) (Mode, error) {
 
 func (m Mode) readOnly() bool { return m == ReadOnly || m == ReadOnlyOverride }
 
-// VersionID names a version of a subject: a positive number, or Latest.
+// VersionID identifies a version of a subject: a positive number, or Latest.
 type VersionID int32
 
 // Latest is the highest active version of a subject.
@@ -176,8 +175,8 @@ func (v VersionID) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseVersion reads a version as it stands in a path: a number of 1 to
-// 2^31-1, or "latest" in any case, or -1 for the same.
+// ParseVersion parses the version of a path: a number from 1 to 2^31-1, or "latest"
+// in any case, or -1, which also means the latest version.
 func ParseVersion(s string) (VersionID, error) {
 	text := strings.TrimSpace(s)
 	if strings.EqualFold(text, "latest") {
@@ -190,16 +189,16 @@ func ParseVersion(s string) (VersionID, error) {
 	return VersionID(n), nil
 }
 
-// maxID is the largest schema id: clients keep it in a signed 32-bit integer.
+// maxID is the largest schema id: clients store ids as signed 32-bit integers.
 const maxID = math.MaxInt32
 
-// Reference says that a schema uses another one. What Name means depends on
-// the language: Avro the full name of a type, JSON the URI in $ref, Protobuf
-// the path of the import.
+// Reference is a reference of a schema to another schema. Name is the full name of
+// a type in Avro, the URI of a $ref in JSON Schema, and the path of an import in
+// Protobuf.
 type Reference struct {
 	Name    string `json:"name"`
 	Subject string `json:"subject"`
-	Version int32  `json:"version"` // Latest in a request is stored as the real number
+	Version int32  `json:"version"` // a request may use Latest; the number is stored
 }
 
 // Draft is a schema as a client sends it.
@@ -208,17 +207,19 @@ type Draft struct {
 	Text       string
 	References []Reference
 	Normalize  bool
-	// ID and Version are chosen by the client in mode IMPORT only; 0 means
-	// none, and so does a negative Version.
+	// ID is the id that the client requests, in mode IMPORT only. Version is the
+	// number that it requests; outside of IMPORT, it must be that of the existing
+	// version with this schema, or the next number. 0 and negative values mean
+	// that the server chooses.
 	ID      int32
 	Version int32
-	// MayRead says whether whoever sends the draft may read a subject that it
-	// refers to; what they may not read does not exist for them. nil lets them
-	// read all.
+	// MayRead reports whether the caller may read a subject to which the draft
+	// refers. A subject that the caller may not read is treated as missing. nil
+	// allows all subjects.
 	MayRead func(subject string) (bool, error)
 }
 
-// CheckSubject returns nil when the name may be a subject's.
+// CheckSubject returns an error if a subject cannot have this name.
 func CheckSubject(subject string) error {
 	if names.CheckSubject(subject) != nil {
 		return invalidSubject(subject)

@@ -21,22 +21,22 @@ const (
 	manifestVersion = 1
 )
 
-// manifest is what is done already.
+// manifest is the stored progress of a migration.
 type manifest struct {
 	Version  int         `json:"version"`
 	From     string      `json:"from"`
-	Source   string      `json:"source"` // tells whether the files there have changed
+	Source   string      `json:"source"` // fingerprint, which shows whether the source has changed
 	Group    string      `json:"group"`
 	Member   string      `json:"member"`
 	Began    time.Time   `json:"began"`
 	Finished time.Time   `json:"finished,omitzero"`
-	Planned  bool        `json:"planned,omitempty"` // the clusters are known
+	Planned  bool        `json:"planned,omitempty"` // Clusters is set
 	Clusters []Cluster   `json:"clusters"`
-	Etcd     etcd.Survey `json:"etcd"`               // once it was compared
-	Compared bool        `json:"compared,omitempty"` // everything, and it is being put in place
+	Etcd     etcd.Survey `json:"etcd"`               // set after it was compared
+	Compared bool        `json:"compared,omitempty"` // everything is compared; publish may have started
 }
 
-// fingerprint sums names, sizes and times of the files that are moved.
+// fingerprint returns a hash of the names, sizes and times of the source files.
 func fingerprint(dir string) (string, error) {
 	hash := sha256.New()
 	for _, part := range []string{"etcd", "clusters"} {
@@ -68,10 +68,10 @@ func fingerprint(dir string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
-// finished says whether the same was moved before.
+// finished returns the result of an earlier run with the same source, or nil.
 func (m *migration) finished(source string) (*Result, error) {
 	if exists(m.path(manifestFile)) {
-		return nil, nil //nolint:nilnil // it has begun and not ended
+		return nil, nil //nolint:nilnil // an earlier run has not finished
 	}
 	done, err := readManifest(filepath.Join(m.to, ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,13 +82,13 @@ func (m *migration) finished(source string) (*Result, error) {
 	}
 	if done.Source != source {
 		return nil, errs.Newf(errs.Conflict,
-			"the data of %s was moved to %s on %s; choose an empty data directory for another", done.From, m.to,
+			"data of %s was migrated to %s on %s; use an empty data directory for another server", done.From, m.to,
 			done.Finished.Format(time.RFC3339))
 	}
-	return m.result(done, true), os.RemoveAll(m.path()) // which may be left, without anything in it
+	return m.result(done, true), os.RemoveAll(m.path()) // an empty folder may be left
 }
 
-// begin makes the folder, or goes on with what is there.
+// begin creates the folder, or continues an earlier run.
 func (m *migration) begin(source string) error {
 	from, err := filepath.Abs(m.From)
 	if err != nil {
@@ -98,13 +98,13 @@ func (m *migration) begin(source string) error {
 	switch {
 	case err == nil && (old.Source == source && old.Group == m.joining.Group || old.Compared):
 		m.m = old
-		m.Report.Step("going on with what began at " + old.Began.Format(time.DateTime))
+		m.Report.Step("continuing the migration of " + old.Began.Format(time.DateTime))
 		return nil
 	case err == nil && old.From != from:
-		return errs.Newf(errs.Conflict, "%s has begun to take the data of %s: finish that, or remove %s", m.to,
-			old.From, m.path())
+		return errs.Newf(errs.Conflict, "a migration from %s to %s is not finished; finish it, or remove %s", old.From,
+			m.to, m.path())
 	case err == nil:
-		m.Report.Step("the old data directory has changed since an earlier run; beginning anew")
+		m.Report.Step("the old data directory has changed since an earlier run; starting again")
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -112,7 +112,7 @@ func (m *migration) begin(source string) error {
 		return err
 	}
 	if err := os.RemoveAll(m.path()); err != nil {
-		return fmt.Errorf("removing what an earlier run has left: %w", err)
+		return fmt.Errorf("removing the files of an earlier run: %w", err)
 	}
 	if err := os.MkdirAll(m.made("clusters"), 0o700); err != nil {
 		return err
@@ -134,13 +134,13 @@ func readManifest(path string) (*manifest, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if m.Version != manifestVersion {
-		return nil, errs.Newf(errs.Precondition, "%s has version %d, this program reads version %d: use the program "+
-			"that wrote it", path, m.Version, manifestVersion)
+		return nil, errs.Newf(errs.Precondition, "%s has version %d, but this program reads version %d; use the "+
+			"program that wrote it", path, m.Version, manifestVersion)
 	}
 	return &m, nil
 }
 
-// save puts the manifest on disk.
+// save writes the manifest and syncs it to disk.
 func (m *migration) save() error { return m.saveAs(m.path(manifestFile)) }
 
 func (m *migration) saveAs(path string) error {
@@ -151,14 +151,14 @@ func (m *migration) saveAs(path string) error {
 	temp := path + ".new"
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("noting what is done: %w", err)
+		return fmt.Errorf("writing the manifest: %w", err)
 	}
 	_, err = file.Write(append(text, '\n'))
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = errors.Join(os.Rename(temp, path), syncDir(filepath.Dir(path)))
 	}
 	if err != nil {
-		return fmt.Errorf("noting what is done: %w", err)
+		return fmt.Errorf("writing the manifest: %w", err)
 	}
 	return nil
 }

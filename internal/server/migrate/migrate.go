@@ -1,16 +1,18 @@
-// Package migrate brings the data directory of a server that runs alone into a new
-// group: it makes the data directory of the group's first member, from which the other
-// members get everything when they start (docs/adr/0033-moving-up.md).
+// Package migrate moves the data of a single server into a new ensemble: it creates the data
+// directory of the ensemble's first member, from which the other members copy everything when
+// they start (docs/adr/0033-moving-up.md). Unite does the reverse for a backup of an
+// ensemble.
 //
-// It owns the plan, the steps and what is compared at the end. It works on the files of
-// stopped servers only, and never changes the directory that it reads. What it makes
-// lies in a folder that no server starts with (Folder) until everything is there and
-// was compared; a run that was cut short goes on where it ended.
+// It owns the plan, the steps and the comparison at the end. It only works on the files of
+// stopped servers, and never changes the source directory. The new files are in a folder
+// (Folder) with which no server starts, until everything is copied and compared. A run that
+// was interrupted can be continued. The package has no locks; the caller locks both data
+// directories.
 //
-//   - checks.go: what is refused before anything is written.
-//   - manifest.go: what is done already.
+//   - checks.go: checks before anything is written.
+//   - manifest.go: the stored progress.
 //   - resources.go: etcd. stores.go: messages and journals. publish.go: the other
-//     files, and the end.
+//     files, and moving all files into the data directory.
 package migrate
 
 import (
@@ -27,51 +29,52 @@ import (
 	"freshet/internal/ensemble/replicated"
 )
 
-// Folder is in a data directory while something is being moved into it.
+// Folder exists in a data directory while a migration into it is not finished.
 const Folder = ".migrating"
 
-// ResultFile is in a data directory that something was moved into: what, and from where.
+// ResultFile is in the data directory after a migration. It contains the source and the
+// results.
 const ResultFile = "migration.json"
 
-// Report hears how it goes, from one goroutine.
+// Report receives the progress. It is called from one goroutine.
 type Report interface {
-	// Step is what is being done now.
+	// Step reports the current step.
 	Step(text string)
-	// Progress is how many bytes of the step are done.
+	// Progress reports how many bytes of the step are done.
 	Progress(done, total int64)
 }
 
-// Options say what moves where. Nobody else may use the two data directories.
+// Options are the source and the target. The caller must have locked both data directories.
 type Options struct {
-	From   string         // data directory of the server that runs alone
+	From   string         // data directory of the single server
 	Config *config.Config // of the member
 	Report Report
 }
 
-// Result is what was moved, and that it was compared.
+// Result describes the data that was moved and compared.
 type Result struct {
 	Member   string
 	DataDir  string
 	Finished time.Time
-	Again    bool // it had been finished before
+	Again    bool // an earlier run had already finished
 	Etcd     etcd.Survey
 	Clusters []Cluster
 }
 
-// Cluster is a messaging cluster that was moved.
+// Cluster is a messaging cluster that is moved.
 type Cluster struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"` // with its organization
-	// Copies is how many members are to have a copy, 0 when the cluster does not say.
+	// Copies is how many members have a copy; 0 if the cluster does not set it.
 	Copies int `json:"copies,omitempty"`
-	// Seeds are those of its shards.
+	// Seeds are the seeds of its shards.
 	Seeds  []replicated.Seed `json:"seeds"`
-	After  []byte            `json:"after,omitempty"` // up to where it is copied
+	After  []byte            `json:"after,omitempty"` // last copied key
 	Copied bool              `json:"copied,omitempty"`
-	Stores []Store           `json:"stores,omitempty"` // once they were compared
+	Stores []Store           `json:"stores,omitempty"` // set after they were compared
 }
 
-// Store is a store that was made, and what is in it.
+// Store describes the contents of a new store.
 type Store struct {
 	Name          string   `json:"name"`
 	Topics        int      `json:"topics"`
@@ -79,11 +82,11 @@ type Store struct {
 	Bytes         int64    `json:"bytes"`
 	Subscriptions int      `json:"subscriptions"`
 	Journals      []string `json:"journals,omitempty"`
-	Records       uint64   `json:"records"` // of journals, and those in their snapshots
+	Records       uint64   `json:"records"` // of journals, including those in their snapshots
 	Sum           string   `json:"sum"`
 }
 
-// migration is one run.
+// migration is one call of Run.
 type migration struct {
 	Options
 	to      string // the member's data directory
@@ -91,7 +94,7 @@ type migration struct {
 	m       *manifest
 }
 
-// Run moves everything, or finishes what an earlier run has begun.
+// Run moves all data, or continues an earlier run.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	m := &migration{Options: o, to: o.Config.DataDir}
 	if err := m.check(); err != nil {
@@ -99,7 +102,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	source, err := fingerprint(m.From)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s: %w", m.From, err)
+		return nil, fmt.Errorf("reading %s: %w", m.From, err)
 	}
 	if done, err := m.finished(source); done != nil || err != nil {
 		return done, err
@@ -118,7 +121,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return m.result(m.m, false), nil
 }
 
-// work makes everything in the folder.
+// work copies and compares everything in the folder.
 func (m *migration) work(ctx context.Context) error {
 	if err := m.resources(ctx); err != nil {
 		return err
@@ -136,7 +139,7 @@ func (m *migration) work(ctx context.Context) error {
 		}
 	}
 	if err := m.copyFiles(); err != nil {
-		return fmt.Errorf("copying the audit trail: %w", err)
+		return fmt.Errorf("copying the audit log: %w", err)
 	}
 	m.m.Compared = true
 	return m.save()
@@ -149,21 +152,21 @@ func (m *migration) result(of *manifest, again bool) *Result {
 	}
 }
 
-// path is in the folder.
+// path returns a path in the folder.
 func (m *migration) path(elem ...string) string {
 	return filepath.Join(append([]string{m.to, Folder}, elem...)...)
 }
 
-// made is what will be in the data directory.
+// made returns the path of a file that publish moves into the data directory.
 func (m *migration) made(elem ...string) string {
 	return m.path(append([]string{"made"}, elem...)...)
 }
 
-// sizeOf is how many bytes the files in a folder have.
+// sizeOf returns the total size of the files in a folder.
 func sizeOf(dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is found later
+			return nil //nolint:nilerr // a later step reports files that cannot be read
 		}
 		if info, err := d.Info(); err == nil && !d.IsDir() {
 			total += info.Size()
@@ -173,6 +176,6 @@ func sizeOf(dir string) (total int64) {
 	return total
 }
 
-// errDifferent says that a copy is not what it was made of.
-var errDifferent = errors.New("the copy is not what it was made of; nothing was changed: run the command again, and " +
-	"freshet check on the old data directory")
+// errDifferent means that a copy differs from its source.
+var errDifferent = errors.New("copy differs from its source; nothing was changed. Run the command again, and freshet " +
+	"check on the old data directory")

@@ -35,7 +35,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// stored is a resource as the resource API stores it.
+// stored returns the stored form of a resource.
 func stored(t *testing.T, cluster *v1alpha1.MessagingCluster) string {
 	t.Helper()
 	raw, err := cluster.Marshal()
@@ -49,8 +49,8 @@ func stored(t *testing.T, cluster *v1alpha1.MessagingCluster) string {
 	return "k8s\x00" + string(data)
 }
 
-// server makes the data directory of a server that has run alone, with four shards
-// wished for.
+// server creates the data directory of a single server whose cluster is configured for four
+// shards.
 func server(t *testing.T) string {
 	t.Helper()
 	dir, ctx := t.TempDir(), t.Context()
@@ -62,17 +62,19 @@ func server(t *testing.T) string {
 	client := member.Endpoints().Call()
 	cluster := &v1alpha1.MessagingCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "main", UID: uid},
-		Spec:       v1alpha1.MessagingClusterSpec{Config: &v1alpha1.ClusterConfig{Custom: map[string]string{"shards": "4"}}},
+		Spec: v1alpha1.MessagingClusterSpec{Config: &v1alpha1.ClusterConfig{
+			Custom: map[string]string{"shards": "4"},
+		}},
 	}
 	for key, value := range map[string]string{
 		"/freshet/resources/cloud.vendor.io/messagingclusters/acme/main": stored(t, cluster),
-		"/freshet/shards/" + uid + "/0/log":                              "of a group that it was a member of",
+		"/freshet/shards/" + uid + "/0/log":                              "of an earlier ensemble",
 		"/freshet/other":                                                 "value",
 	} {
 		_, err := client.Put(ctx, key, value)
 		must(t, err)
 	}
-	_ = client.Close() // says that its context has ended
+	_ = client.Close() // returns the error of its canceled context
 	must(t, member.Close())
 	e, err := pebble.Open(filepath.Join(dir, "clusters", uid), pebble.Options{})
 	must(t, err)
@@ -96,8 +98,8 @@ func server(t *testing.T) string {
 	return dir
 }
 
-// member makes the configuration and data directory of a group's first member, with the
-// secrets of a server.
+// member creates the configuration and data directory of an ensemble's first member, with
+// the secrets of a server.
 func member(t *testing.T, from string) *config.Config {
 	t.Helper()
 	keys, err := os.ReadFile(filepath.Join(from, "encryption.key"))
@@ -126,7 +128,7 @@ func member(t *testing.T, from string) *config.Config {
 	return cfg
 }
 
-// hooks hears of steps.
+// hooks implements Report with functions.
 type hooks struct {
 	step     func(text string)
 	progress func(done, total int64)
@@ -146,7 +148,7 @@ func (h hooks) Progress(done, total int64) {
 
 func ignore(int64, int64) {}
 
-// entries are the names in a directory.
+// entries returns the names in a directory.
 func entries(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -158,8 +160,8 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestRun moves everything, ended at every step on its way, and makes one store of the
-// parts again: it is the one that it was.
+// TestRun interrupts a migration at every step, continues it, and then unites the shards
+// again: the result must equal the source.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	from := server(t)
@@ -180,7 +182,7 @@ func TestRun(t *testing.T) {
 		case !errors.Is(err, context.Canceled):
 			t.Fatal(err)
 		case slices.Contains(entries(t, cfg.DataDir), "clusters"):
-			t.Fatal("something is in place before everything was compared")
+			t.Fatal("clusters are in the data directory before everything was compared")
 		}
 	}
 	if result.Member != "a" || len(result.Clusters) != 1 || result.Clusters[0].Name != "acme/main" ||
@@ -201,13 +203,13 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if exists(cfg.DataDir, Folder) {
-		t.Errorf("%s is left", Folder)
+		t.Errorf("%s still exists", Folder)
 	}
 	again, err := Run(t.Context(), Options{From: from, Config: cfg, Report: hooks{}})
 	if err != nil || !again.Again || again.Etcd != result.Etcd {
-		t.Errorf("again: got %+v, %v, want what was done", again, err)
+		t.Errorf("second run: got %+v, %v, want the earlier result", again, err)
 	}
-	// Two keys of its own, count, journals and four seeds; none of the old group.
+	// Two keys of the server, count, journals and four seeds; none of the earlier ensemble.
 	if result.Etcd.Keys != 8 {
 		t.Errorf("got %d keys, want 8", result.Etcd.Keys)
 	}
@@ -223,18 +225,18 @@ func TestRun(t *testing.T) {
 		}
 	}}
 	must(t, Unite(t.Context(), folder, report))
-	if len(steps) != 2 || steps[0] != "making one store of 4 shards" || steps[1] != "comparing" || whole == "" {
+	if len(steps) != 2 || steps[0] != "merging 4 shards into one store" || steps[1] != "comparing" || whole == "" {
 		t.Errorf("got steps %q, and progress up to the end of %q, want two and progress", steps, whole)
 	}
-	must(t, Unite(t.Context(), folder, hooks{})) // of one store nothing is to be made
+	must(t, Unite(t.Context(), folder, hooks{})) // it is one store already
 	after, err := pebble.Take(t.Context(), folder, ignore)
 	must(t, err)
 	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) || after.Mark != nil {
-		t.Errorf("united again: got %+v, want %+v", after, before)
+		t.Errorf("after Unite: got %+v, want %+v", after, before)
 	}
 }
 
-// TestRunFindsDifferences changes a copy before it is compared: nothing is put in place.
+// TestRunFindsDifferences checks that a copy that differs is not published.
 func TestRunFindsDifferences(t *testing.T) {
 	t.Parallel()
 	from := server(t)
@@ -265,12 +267,13 @@ func TestRunFindsDifferences(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, errDifferent)
 		}
 		if names := entries(t, cfg.DataDir); slices.Contains(names, "etcd") || slices.Contains(names, "clusters") {
-			t.Errorf("%s: got %v, want nothing that a start would use", name, names)
+			t.Errorf("%s: got %v, want no files that a server would use", name, names)
 		}
 	}
 }
 
-// TestRunBeginsAnew changes the old data directory between two runs.
+// TestRunBeginsAnew checks that a run starts again if the source has changed since an
+// interrupted run.
 func TestRunBeginsAnew(t *testing.T) {
 	t.Parallel()
 	from := server(t)
@@ -296,8 +299,7 @@ func TestRunBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestRunRefuses changes something before the run: it is refused in words, and changes
-// nothing.
+// TestRunRefuses checks the errors for sources and targets that cannot be used.
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	write := func(text string, elem ...string) error {
@@ -308,11 +310,10 @@ func TestRunRefuses(t *testing.T) {
 		change func(from string, cfg *config.Config) error
 		want   string
 	}{
-		"member of a group": {func(from string,
-			_ *config.Config,
-		) error {
-			return write("{}", from, "members", "join.json")
-		}, "member of a group already"},
+		"member of an ensemble": {
+			func(from string, _ *config.Config) error { return write("{}", from, "members", "join.json") },
+			"of a member of an ensemble",
+		},
 		"shards": {func(from string, _ *config.Config) error {
 			return os.Mkdir(filepath.Join(from, "clusters", uid, sharded.Folder(0)), 0o700)
 		}, "has shards"},
@@ -320,42 +321,37 @@ func TestRunRefuses(t *testing.T) {
 			func(from string, _ *config.Config) error { return write("{}", from, "restored.json") },
 			"start and stop the server once",
 		},
-		"no etcd": {func(from string,
-			_ *config.Config,
-		) error {
-			return os.RemoveAll(filepath.Join(from, "etcd"))
-		}, "no store of resources"},
+		"no etcd": {
+			func(from string, _ *config.Config) error { return os.RemoveAll(filepath.Join(from, "etcd")) },
+			"no resource store",
+		},
 		"other prefix": {
 			func(_ string, cfg *config.Config) error { cfg.Etcd.Prefix = "/other"; return nil },
 			"another etcd.prefix",
 		},
 		"other token": {
 			func(from string, _ *config.Config) error { return write("other", from, "admin.token") },
-			"bundle is of another group",
+			"bundle is of another ensemble",
 		},
-		"external etcd": {func(_ string,
-			cfg *config.Config,
-		) error {
-			cfg.Etcd.Endpoints = []string{"https://etcd"}
-			return nil
-		}, "an etcd elsewhere"},
-		"no members": {func(_ string,
-			cfg *config.Config,
-		) error {
-			cfg.Members = config.Default().Members
-			return nil
-		}, "has no members"},
+		"external etcd": {
+			func(_ string, cfg *config.Config) error { cfg.Etcd.Endpoints = []string{"https://etcd"}; return nil },
+			"an external etcd",
+		},
+		"no members": {
+			func(_ string, cfg *config.Config) error { cfg.Members = config.Default().Members; return nil },
+			"has no members",
+		},
 		"not the seed": {func(_ string, cfg *config.Config) error {
 			return write(`{"group":"g","existing":true}`, cfg.BundleDir(), "join.json")
-		}, "freshet cluster init --from"},
-		"used target": {func(_ string, cfg *config.Config) error {
-			return os.Mkdir(filepath.Join(cfg.DataDir, "log"),
-				0o700)
-		}, "is not empty"},
+		}, "freshet ensemble init --from"},
+		"used target": {
+			func(_ string, cfg *config.Config) error { return os.Mkdir(filepath.Join(cfg.DataDir, "log"), 0o700) },
+			"is not empty",
+		},
 		"small disk": {func(from string, _ *config.Config) error {
 			return errors.Join(write("", from, "clusters", "huge"),
 				os.Truncate(filepath.Join(from, "clusters", "huge"), 1<<42))
-		}, "make room"},
+		}, "free space"},
 		"damaged store": {func(from string, _ *config.Config) error {
 			files, err := filepath.Glob(filepath.Join(from, "clusters", uid, "MANIFEST-*"))
 			return errors.Join(err, os.Remove(files[0]))
@@ -369,22 +365,22 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
 		}
 		if names := entries(t, cfg.DataDir); slices.Contains(names, "etcd") || slices.Contains(names, "clusters") {
-			t.Errorf("%s: got %v, want nothing that a start would use", name, names)
+			t.Errorf("%s: got %v, want no files that a server would use", name, names)
 		}
 	}
 }
 
-// TestKeys refuses a group that cannot read the secrets.
+// TestKeys checks that an ensemble without the keys of the secrets is rejected.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	from := server(t)
 	m := &migration{Options: Options{From: from, Config: member(t, from)}}
 	if err := m.checkKeys(map[string]bool{"unknown": true}); errs.KindOf(err) != errs.Precondition {
-		t.Errorf("got %v, want it refused", err)
+		t.Errorf("unknown key: got %v, want an error of kind Precondition", err)
 	}
 	sealer, err := identity.ReadSealer(filepath.Join(from, "encryption.key"))
 	must(t, err)
 	if err := m.checkKeys(map[string]bool{sealer.KeyIDs()[0]: true}); err != nil {
-		t.Errorf("got %v, want none", err)
+		t.Errorf("key of the ensemble: got %v, want no error", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// copyFiles copies what else the server kept and the group does not have: the audit
-// trail, and signing keys that are to be withdrawn. The other files are in the bundle,
-// or every start writes them.
+// copyFiles copies the other files that the ensemble does not have: the audit log, and the
+// list of signing keys to withdraw. The remaining files are in the bundle, or every start
+// writes them.
 func (m *migration) copyFiles() error {
 	for _, pattern := range []string{"audit.log*", "audit-failed.log*", "signing-keys.withdraw"} {
 		files, err := filepath.Glob(filepath.Join(m.From, pattern))
@@ -42,8 +42,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// publish puts what was made into the data directory, and removes the folder. No server
-// starts while that is there.
+// publish moves the new files into the data directory and removes the folder. No server
+// starts while the folder exists.
 func (m *migration) publish() error {
 	err := filepath.WalkDir(m.made(), func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -63,14 +63,14 @@ func (m *migration) publish() error {
 	}
 	for _, e := range entries {
 		if err := os.Rename(m.made(e.Name()), filepath.Join(m.to, e.Name())); err != nil {
-			return fmt.Errorf("putting %s in place: %w; run the command again", e.Name(), err)
+			return fmt.Errorf("moving %s into the data directory: %w; run the command again", e.Name(), err)
 		}
 	}
 	m.m.Finished = time.Now().UTC().Truncate(time.Second)
 	if err := m.saveAs(filepath.Join(m.to, ResultFile)); err != nil {
 		return err
 	}
-	// The manifest says that everything was compared: it goes last.
+	// The manifest is removed last, because it records that everything was compared.
 	if err := errors.Join(os.RemoveAll(m.made()), os.RemoveAll(m.path("etcd")), os.RemoveAll(m.path("etcd.snapshot")),
 		syncDir(m.to), os.RemoveAll(m.path())); err != nil {
 		return fmt.Errorf("removing %s: %w; run the command again", m.path(), err)

@@ -26,7 +26,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// resources makes the etcd of the first member.
+// resources creates and compares the etcd data of the first member.
 func (m *migration) resources(ctx context.Context) error {
 	if m.m.Etcd.Keys > 0 {
 		return nil
@@ -51,8 +51,8 @@ func (m *migration) resources(ctx context.Context) error {
 		return err
 	}
 	if got != survey {
-		return fmt.Errorf("resources: got %d keys with checksum %s, want %d with %s: %w", got.Keys, got.Sum,
-			survey.Keys, survey.Sum, errDifferent)
+		return fmt.Errorf("comparing resources: got %d keys with checksum %s, want %d with %s: %w", got.Keys,
+			got.Sum, survey.Keys, survey.Sum, errDifferent)
 	}
 	m.m.Etcd = survey
 	if err := m.save(); err != nil {
@@ -73,8 +73,8 @@ func (m *migration) etcdGroup() *etcd.Group {
 	return g
 }
 
-// takeSnapshot starts the copy of etcd, adds what a group has to know of its clusters,
-// and takes a snapshot of that.
+// takeSnapshot starts the copy of etcd, adds the keys of the clusters that an ensemble needs,
+// and takes a snapshot.
 func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (survey etcd.Survey, err error) {
 	member, err := etcd.Start(ctx, dir, etcd.Options{QuotaBytes: int64(m.Config.Etcd.Quota)})
 	if err != nil {
@@ -102,8 +102,7 @@ func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (sur
 	return survey, etcd.Snapshot(ctx, client, snapshot)
 }
 
-// read looks at what is stored: which clusters there are, and with which keys secrets
-// are encrypted.
+// read returns the stored clusters, and checks the encryption keys of the stored secrets.
 func (m *migration) read(ctx context.Context,
 	client *clientv3.Client,
 ) (clusters map[string]*v1alpha1.MessagingCluster, err error) {
@@ -129,8 +128,8 @@ func (m *migration) read(ctx context.Context,
 		return nil
 	})
 	if err == nil && ours == 0 {
-		err = errs.Newf(errs.NotFound, "etcd of %s has nothing under %s: the server had another etcd.prefix than "+
-			"the member's configuration", m.From, prefix)
+		err = errs.Newf(errs.NotFound, "etcd of %s has no keys under %s, because the server had another etcd.prefix "+
+			"than the member's configuration", m.From, prefix)
 	}
 	if err == nil {
 		err = m.checkKeys(sealed)
@@ -138,7 +137,7 @@ func (m *migration) read(ctx context.Context,
 	return clusters, err
 }
 
-// decodeCluster reads a resource as it is stored.
+// decodeCluster decodes the stored form of a MessagingCluster.
 func decodeCluster(value []byte) (*v1alpha1.MessagingCluster, error) {
 	var cluster v1alpha1.MessagingCluster
 	raw, ok := strings.CutPrefix(string(value), "k8s\x00")
@@ -152,7 +151,7 @@ func decodeCluster(value []byte) (*v1alpha1.MessagingCluster, error) {
 	return &cluster, cluster.Unmarshal(envelope.Raw)
 }
 
-// plan decides how many shards each cluster gets, once.
+// plan sets the number of shards of each cluster. A continued run keeps the plan.
 func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.MessagingCluster) error {
 	if m.m.Planned {
 		return nil
@@ -179,12 +178,12 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 			}
 		}
 		if exists(m.From, "clusters", c.UID, sharded.Folder(0)) {
-			return errs.Newf(errs.Conflict, "cluster %s in %s has shards: it is of a member of a group already",
+			return errs.Newf(errs.Conflict, "cluster %s in %s has shards, so it is from a member of an ensemble",
 				c.Name, m.From)
 		}
 		shards, err := dataplane.ShardsWanted(custom, len(m.Config.Members.List))
 		if err != nil {
-			return fmt.Errorf("cluster %s: %w", c.Name, err)
+			return fmt.Errorf("planning the shards of cluster %s: %w", c.Name, err)
 		}
 		for range shards {
 			c.Seeds = append(c.Seeds, replicated.NewSeed())
@@ -193,8 +192,8 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 	}
 	for uid, is := range found {
 		if is.Status.Storage != nil && !stored[uid] {
-			return errs.Newf(errs.Precondition, "cluster %s/%s has run, and its store %s is missing: restore the "+
-				"data directory from a backup, or delete the cluster, and then move", is.Namespace, is.Name,
+			return errs.Newf(errs.Precondition, "cluster %s/%s has run, but its store %s is missing; restore the data "+
+				"directory from a backup, or delete the cluster, and then migrate", is.Namespace, is.Name,
 				filepath.Join(m.From, "clusters", uid))
 		}
 	}
@@ -202,8 +201,8 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 	return errors.Join(ctx.Err(), m.save())
 }
 
-// announce writes into etcd what the members have to know of the clusters. What is there
-// of a group that the server was a member of is not of this one.
+// announce writes the keys of the clusters that the members need into etcd. It first deletes
+// keys of an ensemble to which the server may have belonged before.
 func (m *migration) announce(ctx context.Context, client *clientv3.Client) error {
 	prefix := m.Config.Etcd.Prefix
 	var members []string
@@ -218,7 +217,7 @@ func (m *migration) announce(ctx context.Context, client *clientv3.Client) error
 	for _, c := range m.m.Clusters {
 		journals, err := pebble.Journals(filepath.Join(m.From, "clusters", c.UID))
 		if err != nil {
-			return fmt.Errorf("cluster %s: %w", c.Name, err)
+			return fmt.Errorf("reading the journals of cluster %s: %w", c.Name, err)
 		}
 		journals = slices.DeleteFunc(journals, func(name string) bool {
 			_, inShard := sharded.JournalShard(name, len(c.Seeds))
@@ -232,7 +231,7 @@ func (m *migration) announce(ctx context.Context, client *clientv3.Client) error
 		}
 		for key, value := range keys {
 			if _, err := client.Put(ctx, key, value); err != nil {
-				return fmt.Errorf("writing down the shards of cluster %s: %w", c.Name, err)
+				return fmt.Errorf("writing the shards of cluster %s: %w", c.Name, err)
 			}
 		}
 	}

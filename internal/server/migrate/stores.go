@@ -14,10 +14,10 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// maxRecord is what one record of a journal may have in a group.
+// maxRecord is the maximum size of a journal record in an ensemble, in bytes.
 const maxRecord = 8<<20 - 4<<10
 
-// parts are the stores that a cluster gets: one for each shard, and one for the journals
+// parts returns the new stores of a cluster: one for each shard, and one for the journals
 // that all members share.
 func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
 	var list []pebble.Part
@@ -47,7 +47,7 @@ func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
 
 func (m *migration) source(c *Cluster) string { return filepath.Join(m.From, "clusters", c.UID) }
 
-// copyCluster makes the stores of a cluster.
+// copyCluster copies the store of a cluster to its shards.
 func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 	if c.Copied {
 		return nil
@@ -72,8 +72,8 @@ func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 	return m.save()
 }
 
-// compareCluster reads the store of a cluster and those that were made of it, and
-// compares every topic and every journal.
+// compareCluster compares every topic and journal of the new stores with the store of a
+// cluster.
 func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error {
 	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): comparing", c.Name, n+1, len(m.m.Clusters)))
 	want, err := pebble.Take(ctx, m.source(c), m.Report.Progress)
@@ -81,12 +81,12 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 		return err
 	}
 	if want.Mark != nil {
-		return errs.Newf(errs.Conflict, "its store is a copy of a shard: it is of a member of a group already")
+		return errs.Newf(errs.Conflict, "store is a copy of a shard, so it is from a member of an ensemble")
 	}
 	for name, j := range want.Journals {
 		if j.Largest > maxRecord {
-			return errs.Newf(errs.Precondition, "journal %s has a record of %d bytes, and a group takes %d at most",
-				name, j.Largest, maxRecord)
+			return errs.Newf(errs.Precondition, "journal %s has a record of %d bytes, but an ensemble accepts at "+
+				"most %d", name, j.Largest, maxRecord)
 		}
 	}
 	parts, err := m.parts(c)
@@ -118,10 +118,10 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 	return m.save()
 }
 
-// sameAs compares what a part has with what it was made of.
+// sameAs compares a new store with its part of the source.
 func sameAs(got, want *pebble.Survey, part pebble.Part) error {
 	if string(got.Mark) != string(part.Mark) {
-		return fmt.Errorf("its mark: %w", errDifferent)
+		return fmt.Errorf("mark of the store: %w", errDifferent)
 	}
 	for id, topic := range got.Topics {
 		if topic != want.Topics[id] || !part.Topic(id) {
@@ -136,7 +136,7 @@ func sameAs(got, want *pebble.Survey, part pebble.Part) error {
 	return nil
 }
 
-// summary is what a store has, in one line.
+// summary returns the totals of a store.
 func summary(name string, of *pebble.Survey) Store {
 	s := Store{Name: name, Topics: len(of.Topics), Journals: slices.Sorted(maps.Keys(of.Journals))}
 	var sum uint64

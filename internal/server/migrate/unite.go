@@ -15,10 +15,9 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Unite makes the folder of a cluster of a group's backup, with its shards and journals,
-// into the store of a server that runs alone, and compares every topic and journal. The
-// folder of one that is such a store is left as it is. A call that was cut short leaves
-// nothing that could be used. The report hears of each step.
+// Unite replaces the shards and journals of a cluster in the backup of an ensemble with one
+// store for a single server, and compares every topic and journal. It leaves a folder that is
+// already such a store unchanged. If it is interrupted, the folder cannot be used.
 func Unite(ctx context.Context, dir string, report Report) error {
 	var parts []string
 	for exists(dir, sharded.Folder(len(parts))) {
@@ -30,10 +29,10 @@ func Unite(ctx context.Context, dir string, report Report) error {
 	shards := len(parts)
 	parts = append(parts, filepath.Join(dir, dataplane.JournalsFolder))
 	if !exists(parts[shards]) {
-		return errs.New(errs.Precondition, "the backup has shards of the cluster and not what its members share "+
-			"(catalogue and schemas): the cluster was not open when it was taken; take another")
+		return errs.New(errs.Precondition, "backup has the shards of the cluster, but not the catalogue and schemas, "+
+			"because the cluster was not open during the backup; take another backup")
 	}
-	report.Step(fmt.Sprintf("making one store of %d shards", shards))
+	report.Step(fmt.Sprintf("merging %d shards into one store", shards))
 	one, aside := dir+".one", dir+".shards"
 	err := pebble.Copy(ctx, pebble.CopyOptions{
 		From: parts,
@@ -52,7 +51,7 @@ func Unite(ctx context.Context, dir string, report Report) error {
 	return errors.Join(os.Rename(dir, aside), os.Rename(one, dir), os.RemoveAll(aside))
 }
 
-// sameAsParts compares a store with the shards and journals that it was made of.
+// sameAsParts compares a store with its source shards and journals.
 func sameAsParts(ctx context.Context, one string, parts []string, report Report) error {
 	got, err := pebble.Take(ctx, one, report.Progress)
 	if err != nil {
@@ -67,7 +66,8 @@ func sameAsParts(ctx context.Context, one string, parts []string, report Report)
 		for id, topic := range has.Topics {
 			if sharded.ShardOf(id, len(parts)-1) != i {
 				return errs.Newf(errs.Precondition,
-					"shard %d has topic %d, which is not one of %d shards': a shard is missing", i, id, len(parts)-1)
+					"shard %d has topic %d, which does not belong to it with %d shards; a shard is missing", i, id,
+					len(parts)-1)
 			}
 			topics[id] = topic
 		}

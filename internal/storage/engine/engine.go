@@ -1,18 +1,34 @@
-// Package engine is the seam between Freshet's domains and the store that
-// keeps a cluster's data: topic logs, subscriptions and journals.
+// Package engine defines the interface between Freshet's domains and the store of
+// one cluster's data: topic logs, subscriptions and journals. It is the contract that
+// every store implements and that every domain relies on.
 //
-// It owns values and small interfaces only. engine/pebble is the embedded
-// engine, engine/enginetest the suite that every engine must pass. Names,
-// tenants, policies and schemas live above, in messaging and schemas; an
-// engine knows topics by number and never interprets a payload.
+// The package owns values, sentinel errors and small interfaces, and no behaviour.
+// Names, tenants, policies and schemas belong to the callers, broker/messaging and
+// registry/schemas: an engine identifies a topic by its number and never interprets a
+// payload. storage/pebble implements the contract on one disk, ensemble/sharded over the
+// shards of an ensemble. storage/enginetest is the conformance suite that every engine
+// must pass.
 //
-// What every engine promises:
+// Every engine guarantees:
 //
-//   - Durable before acknowledged. When Append, Settle or a journal's Append
-//     returns nil, a power cut in the next instant loses nothing of it.
-//   - Durable before visible. Nobody reads what could still be lost.
-//   - A failed write is final: the engine stops acknowledging and Health says so.
-//   - A cancelled call loses nothing: what it had leased is given back at once.
+//   - Durable before acknowledged. When a call that writes returns nil, a power failure
+//     immediately afterwards does not lose the write. Leases are the exception: they
+//     exist in memory only, and end when the engine is closed or crashes.
+//   - Durable before visible. No caller reads or receives a message, a topic or a journal
+//     record that a crash could still lose.
+//   - Ordered. Messages of a partition have consecutive entry numbers in the order in
+//     which they were appended. An entry number is never used twice, and publish times
+//     never decrease within a partition.
+//   - A failed write is final. After it the engine acknowledges nothing: every call
+//     returns ErrFailed (ErrNotOwner when the engine lost its replicated log), and Health
+//     reports the cause.
+//   - Cancellation is safe. When the context of a Receive ends, its leases are released
+//     immediately and do not count as deliveries. When the context of a write ends while
+//     the write is becoming durable, its outcome is unknown to the caller: the write may
+//     still succeed.
+//
+// All methods may be called concurrently. A call whose context has ended already returns
+// the context's error and does nothing.
 package engine
 
 import (
@@ -20,7 +36,7 @@ import (
 	"io"
 )
 
-// Engine is the whole data plane store of one cluster.
+// Engine is the store of one cluster.
 type Engine interface {
 	Topics
 	Log
@@ -28,87 +44,97 @@ type Engine interface {
 	Subscriptions
 	Statistics
 
-	// Journal opens the named journal, creating it when it is new.
+	// Journal opens the named journal and creates it if it does not exist.
 	Journal(ctx context.Context, name string) (Journal, error)
-	// Checkpoint writes a copy of everything to a directory that does not exist
-	// yet: all that was acknowledged before the call, and of what comes during it
-	// the part up to one moment. The copy can be opened as a store.
+	// Checkpoint writes a consistent copy of the whole store to a directory that does not
+	// exist yet. The copy contains every write that was acknowledged before the call, and
+	// of concurrent writes those up to one point in time. It can be opened as a store.
 	Checkpoint(ctx context.Context, dir string) error
-	// Health returns nil while the engine keeps its promises, and otherwise
-	// what broke them.
+	// Health returns nil while the engine keeps its guarantees, and otherwise the cause.
 	Health() error
-	// Close stops waiting callers (they get ErrClosed), flushes and closes.
+	// Close ends waiting calls with ErrClosed, flushes and closes the store.
 	Close() error
 }
 
-// Topics creates, changes, removes and describes topics.
+// Topics creates, configures, deletes and describes topics.
 type Topics interface {
-	// CreateTopic makes a topic. The caller chooses the id and never uses it
-	// again after DeleteTopic. Creating an existing topic returns ErrTopicExists.
+	// CreateTopic creates a topic, or returns ErrTopicExists. The caller chooses the id
+	// and never reuses it, not even after DeleteTopic.
 	CreateTopic(ctx context.Context, id TopicID, config TopicConfig) error
-	// ConfigureTopic replaces the topic's configuration. Partitions may grow,
-	// never shrink; new partitions carry every subscription from their start.
+	// ConfigureTopic replaces the topic's configuration. The number of partitions may
+	// grow but not shrink; every subscription starts at the beginning of a new partition.
 	ConfigureTopic(ctx context.Context, id TopicID, config TopicConfig) error
-	// DeleteTopic removes the topic, its subscriptions and its data.
+	// DeleteTopic deletes the topic with its messages and subscriptions. Calls that wait
+	// for the topic return ErrNoTopic.
 	DeleteTopic(ctx context.Context, id TopicID) error
 	// DescribeTopic returns exact statistics of the topic and its subscriptions.
 	DescribeTopic(ctx context.Context, id TopicID) (TopicStats, error)
-	// ListTopics returns up to limit ids greater than after, ascending.
+	// ListTopics returns up to limit ids greater than after, in ascending order.
 	ListTopics(ctx context.Context, after TopicID, limit int) ([]TopicID, error)
 }
 
-// Log appends to and reads from a topic's partitions.
+// Log appends messages to partitions and reads them.
 type Log interface {
-	// Append writes msgs to one partition in order, all or none, and returns
-	// their ids once they are durable.
+	// Append appends msgs to one partition, in order, all or none, and returns one result
+	// per message once all of them are durable. The engine does not retain msgs.
 	Append(ctx context.Context, id TopicID, partition int32, msgs []Message) ([]Appended, error)
-	// Read returns durable messages without disturbing any subscription.
+	// Read returns durable messages and leaves subscriptions unchanged. Messages before a
+	// damaged one are returned without an error; a Read that starts at the damaged message
+	// returns a *DamagedMessage error.
 	Read(ctx context.Context, id TopicID, req ReadRequest) ([]Record, error)
 }
 
-// Subscriptions hands messages out under leases and keeps what was acknowledged.
+// Subscriptions leases messages to consumers and stores their acknowledgements.
 type Subscriptions interface {
-	// CreateSubscription makes a subscription at a position;
-	// ErrSubscriptionExists when there is one of that name.
+	// CreateSubscription creates a subscription at a position, or returns
+	// ErrSubscriptionExists.
 	CreateSubscription(ctx context.Context, id TopicID, name string, config SubscriptionConfig, at Position) error
 	// ConfigureSubscription replaces the subscription's configuration.
 	ConfigureSubscription(ctx context.Context, id TopicID, name string, config SubscriptionConfig) error
-	// DeleteSubscription removes the subscription and its acknowledgements.
+	// DeleteSubscription deletes the subscription and its acknowledgements. Calls that
+	// wait for its messages return ErrNoSubscription.
 	DeleteSubscription(ctx context.Context, id TopicID, name string) error
-	// ResetSubscription moves the subscription to a position and drops its
-	// leases; what it acknowledged after that position is forgotten.
+	// ResetSubscription moves the subscription to a position. On the partitions that it
+	// moves, it discards the leases and the acknowledgements at or after the position.
+	// SkipN and SkipTime only move forward, and keep later leases and acknowledgements.
 	ResetSubscription(ctx context.Context, id TopicID, name string, at Position) error
-	// Receive leases messages to the caller: it returns as soon as there is
-	// at least one, and with none after req.Wait.
+	// Receive leases messages to the caller. It returns as soon as at least one message is
+	// available, or an empty result after req.Wait. A damaged message is leased and
+	// withheld; only when no other message is available does Receive return its
+	// *DamagedMessage error.
 	Receive(ctx context.Context, id TopicID, name string, req ReceiveRequest) ([]Delivery, error)
-	// Settle applies acknowledgements, negative acknowledgements and lease
-	// extensions in order, and returns once they are durable. When one of them
-	// cannot be applied, none is.
+	// Settle applies acknowledgements, negative acknowledgements and lease extensions in
+	// order, and returns once the acknowledgements are durable. It checks all of them
+	// first: when one names an unknown message or a lease that has ended, none is applied.
 	Settle(ctx context.Context, id TopicID, name string, settlements []Settlement) error
 }
 
-// Journal is an ordered log with one writer winning at a time: the base of
-// every state machine above the engine. Positions start at 1; 0 is before the
-// first record.
+// Journal is a linearizable list of small records with optimistic concurrency: a writer
+// names the position that it has read up to, and its append fails when another writer was
+// faster. Package statemachine builds replicated state on it. Positions start at 1; 0 is
+// the position before the first record.
 type Journal interface {
-	// Append adds records behind position after, all or none, and returns the
-	// position of the last one once they are durable. When the journal has
-	// grown past after it writes nothing and returns ErrConflict.
+	// Append appends records after the position after, all or none, and returns the
+	// position of the last one once they are durable. When the journal has records after
+	// that position, Append writes nothing and returns ErrConflict. A position beyond the
+	// end of the journal is ErrInvalid.
 	Append(ctx context.Context, after uint64, records ...[]byte) (last uint64, err error)
-	// Replay calls visit for every durable record behind after, in order, and
-	// returns the last position seen (after when there was none). It returns
-	// ErrCompacted when records behind after are no longer kept. The record is
-	// only valid during the call.
+	// Replay calls visit for every durable record after a position, in order, and returns
+	// the last position that it visited, or after when there is none. When a snapshot has
+	// replaced some of these records, Replay returns ErrCompacted. An error of visit ends
+	// the replay. The record is valid only during the call of visit.
 	Replay(ctx context.Context, after uint64, visit func(position uint64, record []byte) error) (last uint64, err error)
-	// Last returns the position of the last durable record at some moment
-	// during the call, as the whole cluster sees it.
+	// Last returns the position of the last durable record of the whole cluster at some
+	// moment during the call.
 	Last(ctx context.Context) (uint64, error)
-	// Wait returns nil as soon as there is a durable record behind after.
+	// Wait returns nil as soon as a durable record after the position exists.
 	Wait(ctx context.Context, after uint64) error
-	// SaveSnapshot durably stores the state as of a position in place of the
-	// previous snapshot, and lets the engine drop the records up to it.
+	// SaveSnapshot durably replaces the previous snapshot with the state as of a position,
+	// and lets the engine delete the records up to it. It does nothing when the stored
+	// snapshot has a later position.
 	SaveSnapshot(ctx context.Context, position uint64, write func(io.Writer) error) error
-	// LoadSnapshot opens the latest snapshot; position 0 and a nil reader when
-	// there is none. The caller closes the reader.
+	// LoadSnapshot opens the latest snapshot. Without a snapshot it returns position 0 and
+	// a nil reader. The caller closes the reader, which stays valid when a newer snapshot
+	// is saved.
 	LoadSnapshot(ctx context.Context) (position uint64, state io.ReadCloser, err error)
 }

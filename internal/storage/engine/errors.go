@@ -6,7 +6,7 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// What engines return; compare with errors.Is.
+// The errors of engines; compare with errors.Is.
 var (
 	ErrNoTopic            = errs.New(errs.NotFound, "topic does not exist")
 	ErrTopicExists        = errs.New(errs.Conflict, "topic exists already")
@@ -14,46 +14,46 @@ var (
 	ErrNoSubscription     = errs.New(errs.NotFound, "subscription does not exist")
 	ErrSubscriptionExists = errs.New(errs.Conflict, "subscription exists already")
 	ErrForeignID          = errs.New(errs.NotFound, "message id does not belong to this topic")
-	ErrLeaseEnded         = errs.New(errs.Conflict, "caller has no lease on the message: it ran out, was given back "+
-		"or is acknowledged, and another consumer may have the message")
+	ErrLeaseEnded         = errs.New(errs.Conflict, "lease of the message has ended: it expired, was released or the "+
+		"message is acknowledged; another consumer may have received the message")
 	ErrNoMessage   = errs.New(errs.NotFound, "message does not exist")
 	ErrInvalid     = errs.New(errs.Invalid, "request is not valid")
 	ErrTooLarge    = errs.New(errs.TooLarge, "message is too large")
-	ErrTerminated  = errs.New(errs.Conflict, "topic is terminated and takes no more messages")
+	ErrTerminated  = errs.New(errs.Conflict, "topic is terminated and accepts no more messages")
 	ErrBacklogFull = errs.New(errs.Unavailable,
-		"a subscription's backlog quota is used up; consume and acknowledge, then produce again")
+		"backlog quota of a subscription is exhausted; consume and acknowledge messages, then produce again")
 	ErrDiskFull = errs.New(errs.Unavailable,
 		"disk is nearly full: messages can be consumed and acknowledged but not produced until space is freed")
 	ErrBusy     = errs.New(errs.Unavailable, "engine is overloaded; try again shortly")
 	ErrConflict = errs.New(errs.Conflict,
-		"journal has records that this writer has not seen; read them and decide again")
+		"journal has records that this writer has not read; read them and decide again")
 	ErrCompacted = errs.New(errs.Precondition,
-		"journal records are compacted into a snapshot; load it and replay behind it")
+		"journal records are compacted into a snapshot; load the snapshot and replay the records after it")
 	ErrCorrupt = errs.New(errs.Unavailable,
-		"stored data is damaged; the server log says what, and freshet check lists all of it")
+		"stored data is damaged; see the server log for the first damage, or run freshet check to list all of it")
 	ErrFailed  = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
-	ErrNotOpen = errs.New(errs.Unavailable, "messaging cluster could not be opened; the server log says why")
+	ErrNotOpen = errs.New(errs.Unavailable, "messaging cluster could not be opened; see the server log for the cause")
 	ErrClosed  = errs.New(errs.Unavailable, "engine is closed")
-	ErrLogLost = errs.New(errs.Unavailable, "shard's copy and its replicated log do not fit together; "+
-		"restore a backup, or see what would be lost with: freshet cluster accept-loss")
+	ErrLogLost = errs.New(errs.Unavailable, "shard's copy does not match its replicated log; "+
+		"restore a backup, or list what would be lost with: freshet ensemble accept-loss")
 	ErrNewerFormat = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; "+
 		"start that version, or restore a backup that this one made")
 )
 
-// DamagedMessage says which message could not be read. It wraps ErrCorrupt.
+// DamagedMessage identifies a message that could not be read. It wraps ErrCorrupt.
 type DamagedMessage struct {
 	ID    MessageID
 	Cause error
 }
 
-// Error says what is wrong with the message, for the log.
+// Error returns the text of the cause, which is meant for the server log.
 func (d *DamagedMessage) Error() string { return d.Cause.Error() }
 
-// Unwrap returns what was found.
+// Unwrap returns the cause.
 func (d *DamagedMessage) Unwrap() error { return d.Cause }
 
-// PublicError is what a caller may know of why stored data cannot be used: which
-// files and keys are damaged is for the log. It is nil for other errors.
+// PublicError returns the error that clients may see when stored data cannot be used,
+// or nil for other errors. Names of damaged files and keys belong in the log only.
 func PublicError(err error) error {
 	for _, told := range []error{ErrNewerFormat, ErrLogLost, ErrCorrupt, ErrNotOpen} {
 		if errors.Is(err, told) {

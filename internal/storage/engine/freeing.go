@@ -4,14 +4,13 @@ import "context"
 
 type freeingKey struct{}
 
-// Freeing marks what is done with a context as making room, such as the record that
-// something was deleted. It is taken on the last bytes of a full disk, where
-// everything else is ErrDiskFull.
+// Freeing returns a context whose journal appends are accepted on a full disk, where
+// others return ErrDiskFull. It is for records that free space, such as a deletion.
 func Freeing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, freeingKey{}, true)
 }
 
-// Frees says whether a context is marked with Freeing.
+// Frees reports whether the context was made with AllowWhenDiskFull.
 func Frees(ctx context.Context) bool {
 	frees, _ := ctx.Value(freeingKey{}).(bool)
 	return frees

@@ -2,117 +2,118 @@ package engine
 
 import "context"
 
-// RunFormat says how the messages of a run are packed into its body.
+// RunFormat identifies the encoding of a batch's body.
 type RunFormat uint8
 
-// The formats of runs that callers may hand over.
+// The formats of batches that callers may append.
 const (
-	RecordBatch RunFormat = 1 // record batch version 2 of the stream protocol
+	RecordBatch RunFormat = 1 // record batch version 2 of the Kafka protocol
 )
 
-// Run is a batch of consecutive messages that is kept as one value. The engine
-// does not look into Body; whoever gave Format can split it.
+// Run is a batch of consecutive messages that is stored as one value. The engine does
+// not interpret Body; the Splitter decodes it according to Format.
 type Run struct {
 	Format  RunFormat
-	Count   int32  // entries it takes, at least 1
+	Count   int32  // number of messages, and so of entries; at least 1
 	MaxTime int64  // largest timestamp of its messages, epoch milliseconds
-	Body    []byte // valid during the call
+	Body    []byte // valid only during the call
 }
 
-// Side is a small piece of a partition's state, written with a run or not at
-// all.
+// Side is a small key-value pair of a partition that is written atomically with a batch.
 type Side struct {
 	Key   []byte // at most MaxSide bytes
-	Value []byte // as many; nil deletes
+	Value []byte // at most MaxSide bytes; nil deletes the key
 }
 
-// MaxSide bounds the key and the value of a side.
+// MaxSide is the maximum size of an Attribute's key and of its value, in bytes.
 const MaxSide = 1 << 10
 
-// Ticket is the place of a run in its partition.
+// Ticket is an appended batch that may not be durable yet.
 type Ticket interface {
-	// First is the entry of the run's first message.
+	// First returns the entry of the batch's first message.
 	First() uint64
-	// PublishTime is when the run was placed, epoch milliseconds.
+	// PublishTime returns when the batch was appended, epoch milliseconds.
 	PublishTime() int64
-	// Wait returns nil once the run is durable, and visible. When ctx ends
-	// first the outcome is unknown to the caller, and most likely a success.
+	// Wait returns nil once the batch is durable and visible. When ctx ends first, the
+	// outcome is unknown to the caller: the append may still succeed.
 	Wait(ctx context.Context) error
 }
 
-// Runs appends and reads batches as they are.
+// Runs appends and reads whole batches, finds messages by time and trims partitions.
 type Runs interface {
-	// AppendRun gives the run its place behind everything placed before and
-	// returns at once. It is durable, and visible, when Wait of the ticket
-	// returns nil. Runs placed by one goroutine keep their order. sides, which may
-	// be nil, is called with the entry of the run's first message and returns what
-	// is to be written with it; it must be quick and must not call the engine.
+	// AppendRun assigns entries to the batch, after every batch and message appended
+	// before, and returns without waiting for durability: the batch is durable and visible
+	// once Wait of the result returns nil. Batches appended by one goroutine keep their
+	// order. The function attributes, which may be nil, gets the entry of the batch's first
+	// message and returns the attributes to write atomically with the batch. The engine
+	// calls it under a lock, so it must be fast and must not call the engine.
 	AppendRun(ctx context.Context, id TopicID, partition int32, run Run,
 		sides func(first uint64) []Side) (Ticket, error)
-	// ReadRuns calls visit for what is durable from an entry on, in order: runs
-	// as they are, single messages as records. The first run may begin before
-	// the entry. It stops when visit says so, and returns the partition's extent
-	// as it was at the beginning.
+	// ReadRuns calls visit for the durable batches and single messages from an entry on, in
+	// order. The first batch may begin before the entry. ReadRuns stops when visit returns
+	// false, and returns the partition's extent as of the beginning of the call; with a nil
+	// visit it returns the extent only.
 	ReadRuns(ctx context.Context, id TopicID, partition int32, from uint64,
 		visit func(*Stored) (more bool, err error)) (Extent, error)
-	// Grown returns nil when one of the partitions has durable entries at or
-	// behind its mark; one waiter however many partitions.
+	// Grown waits until one of the partitions has a durable entry at or after its position.
+	// It registers one waiter, however many partitions there are.
 	Grown(ctx context.Context, marks []Mark) error
-	// Find returns the first entry with a timestamp of at least millis. A
-	// message's timestamp is its event time, or else when it was published.
+	// Find returns the first entry whose timestamp is at least millis. The timestamp of a
+	// message is its event time or, without one, its publish time.
 	Find(ctx context.Context, id TopicID, partition int32, millis int64) (Found, error)
 	// FindNewest returns the entry with the largest timestamp.
 	FindNewest(ctx context.Context, id TopicID, partition int32) (Found, error)
-	// Sides calls visit for a partition's sides whose keys have a prefix, in
-	// order, as they are with everything that was placed before; it waits until
-	// that is durable. What it is shown is valid during the call.
+	// Sides calls visit for the partition's attributes whose keys have a prefix, in the order
+	// of the keys. It waits until every batch appended before the call is durable, and includes
+	// the attributes of these batches. The attribute is valid only during the call of visit.
 	Sides(ctx context.Context, id TopicID, partition int32, prefix []byte, visit func(Side) error) error
-	// Trim removes a partition's messages before an entry, whoever has not read
-	// them yet: subscriptions go on behind them, and a topic that deduplicates
-	// forgets them. It returns the first entry that is left, once that is durable.
-	// A run that reaches over the entry stays whole, and only its messages from the
-	// entry on are read one by one. Where nothing is left to remove it changes
-	// nothing; ErrNoMessage when the entry is behind the partition's end.
+	// Trim deletes a partition's messages before an entry, consumed or not: subscriptions
+	// continue at the entry, and a deduplicating topic forgets the deleted messages. It
+	// returns the first entry that is left, once the deletion is durable. A batch that
+	// contains the entry is stored unchanged, but only its messages from the entry on are
+	// read individually. Trim does nothing when the partition begins at or after the entry,
+	// and returns ErrNoMessage when the entry is beyond the partition's end.
 	Trim(ctx context.Context, id TopicID, partition int32, before uint64) (first uint64, err error)
 }
 
-// Stored is what stands in a partition: a run, or one message.
+// Stored is one value of a partition: a batch or a single message.
 type Stored struct {
 	First       uint64 // entry of the first message
 	PublishTime int64
-	Run         Run    // Count 0 for one message; Body is valid during the call
-	Record      Record // when it is one message
+	Run         Run    // Count is 0 for a single message; Body is valid only during the call
+	Record      Record // set for a single message
 }
 
-// Extent is where a partition begins and ends.
+// Extent is the range of entries that a partition has.
 type Extent struct {
-	First uint64 // first entry still kept
-	Next  uint64 // entry the next message will get; durable ones only
+	First uint64 // first entry that is not trimmed
+	Next  uint64 // first entry that is not durable yet
 }
 
-// Mark is a place in a partition.
+// Mark is a position in a partition.
 type Mark struct {
 	Topic     TopicID
 	Partition int32
 	Entry     uint64
 }
 
-// Found is a message that was looked for by time.
+// Found is the result of a search by time.
 type Found struct {
-	OK    bool // there is one
+	OK    bool // a message matches
 	Entry uint64
-	Time  int64 // its timestamp
+	Time  int64 // timestamp of the message
 }
 
-// Splitter turns a run into messages. An engine gets one when it is opened.
+// Splitter decodes batches into messages. An engine gets one when it is opened.
 type Splitter interface {
-	// Split calls each for every message of a run, in order; i is its entry less
-	// the run's first. What m points to is valid as long as body is. A message
-	// that the run no longer has is left out.
+	// Split calls each for every message of a batch, in order; i is the message's index,
+	// its entry minus the batch's first. A message that the batch no longer contains is
+	// skipped. m may share memory with body.
 	Split(format RunFormat, body []byte, each func(i int32, m *Message) error) error
 }
 
-// Timestamp is what a message that was published then is looked up by.
+// Timestamp returns the time by which FindByTime finds the message: its event time or,
+// without one, its publish time.
 func (m *Message) Timestamp(published int64) int64 {
 	if m.EventTime != 0 {
 		return m.EventTime

@@ -2,55 +2,54 @@ package engine
 
 import "context"
 
-// Statistics tell an operator how topics are used, cheap enough to be asked for every
+// Statistics reports how topics are used. Its calls are cheap enough to be made every
 // few seconds.
 type Statistics interface {
-	// Usage calls visit once for every topic that is in use or stores
-	// something, in no particular order. It loads no topic: its cost grows with
-	// the topics in use, and those that nobody uses are remembered as they were
-	// when they were last used. What an engine stored before it was opened is
-	// looked through in the background, from the first call on.
+	// Usage calls visit once for every topic that is in use or stores something, in no
+	// particular order. It loads no topic, so its cost grows with the number of topics in
+	// use; of an idle topic it reports the usage at the time when the topic became idle.
+	// Topics that were stored before the engine was opened are scanned in the background,
+	// starting with the first call of Usage or Totals.
 	Usage(ctx context.Context, visit func(Usage)) error
-	// Totals returns what all topics have together, for next to nothing. What an
-	// engine stored before it was opened is added in the background, from the
-	// first call on.
+	// Totals returns the sums over all topics from counters in memory. Topics that were
+	// stored before the engine was opened are added in the background, starting with the
+	// first call of Usage or Totals.
 	Totals() Totals
-	// DamagedMessages returns how many messages were found damaged, and how often
-	// one of them was acknowledged all the same, since the engine was opened.
+	// DamagedMessages returns how many messages were found damaged since the engine was
+	// opened, and how often a consumer acknowledged such a message to skip it.
 	DamagedMessages() (found, skipped int64)
-	// Disk returns what the store takes and what is left.
+	// Disk returns how much disk space the store uses and how much is available.
 	Disk() Disk
-	// OnDeadLetter has count called with the topic of every message that was
-	// moved to a dead letter topic from now on, once that is durable. There is
-	// one such function; it must be quick.
+	// OnDeadLetter sets the function that is called, once the move is durable, with the
+	// topic of every message that was moved to a dead letter topic. There is one such
+	// function; it must be fast.
 	OnDeadLetter(count func(TopicID))
 }
 
-// Usage is how one topic is used, over all its partitions and
-// subscriptions.
+// Usage is the usage of one topic, over all its partitions and subscriptions.
 type Usage struct {
 	Topic         TopicID
 	Stored        int64 // bytes
 	Subscriptions int
-	Backlog       uint64 // messages not acknowledged, added up over the subscriptions
-	Leased        uint64 // handed out and not settled
+	Backlog       uint64 // unacknowledged messages, summed over the subscriptions
+	Leased        uint64 // delivered and not settled
 	Oldest        int64  // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
 }
 
-// Totals are what all topics of a store have together.
+// Totals are sums over all topics of a store.
 type Totals struct {
 	Stored        int64 // bytes
 	Subscriptions int64
 }
 
-// Disk is the room of a store in bytes. What cannot be told is -1.
+// Disk is the disk usage of a store in bytes. An unknown value is -1.
 type Disk struct {
 	Used      int64 // by the store's files
 	Available int64 // on the file system
 	Loaded    int   // topics in memory
 }
 
-// Age notes a message of a backlog that was published then.
+// Age updates Oldest with the publish time of a message in the backlog.
 func (f *Usage) Age(publish int64) {
 	if f.Oldest == 0 || publish < f.Oldest {
 		f.Oldest = publish

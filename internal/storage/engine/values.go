@@ -2,10 +2,11 @@ package engine
 
 import "time"
 
-// TopicID is the incarnation number of a topic: unique in a cluster for ever.
+// TopicID identifies one incarnation of a topic. It is unique in a cluster and never
+// reused; 0 identifies no topic.
 type TopicID uint64
 
-// MessageID names one message. Entries of a partition start at 0 and grow by one.
+// MessageID identifies one message. Entries of a partition start at 0 and grow by one.
 type MessageID struct {
 	Topic     TopicID
 	Partition int32
@@ -16,44 +17,44 @@ type MessageID struct {
 type Property struct {
 	Key   string
 	Value string
-	Null  bool // Value is "" and there is none
+	Null  bool // the property has no value, and Value is ""
 }
 
 // NoSchema is the SchemaVersion of a message without one.
 const NoSchema int64 = -1
 
-// Message is what a producer hands over.
+// Message is a message as the producer sends it.
 type Message struct {
 	Payload       []byte
-	NullPayload   bool   // there is none at all, which is not the same as an empty one
+	NullPayload   bool   // the payload is null, which differs from an empty one
 	Key           string // partition key, "" for none
-	EmptyKey      bool   // Key is "" and there is one
+	EmptyKey      bool   // the message has a key, and it is ""
 	Properties    []Property
 	EventTime     int64  // epoch milliseconds, 0 for none
 	SchemaVersion int64  // version of the topic's schema, or NoSchema
 	Producer      string // name of the producer, "" for anonymous
-	Sequence      uint64 // the producer's own number, meaningful when HasSequence
+	Sequence      uint64 // sequence number of the producer, valid when HasSequence is set
 	HasSequence   bool
-	DeliverAt     int64    // epoch milliseconds before which no subscription gets it, 0 for at once
-	Dedup         DedupKey // what a topic that deduplicates knows the message by
+	DeliverAt     int64    // epoch milliseconds before which it is not delivered, 0 for no delay
+	Dedup         DedupKey // deduplication key
 }
 
-// DedupKey identifies a message to a topic that deduplicates: of all messages
-// with the same key the topic keeps the first. The zero value takes no part.
-// It need not be the message's own Producer and Sequence: an idempotency key is
-// a producer name with one message.
+// DedupKey identifies a message in a deduplicating topic, which stores only the first
+// message with a key. The zero value switches deduplication off for the message. The key
+// need not be the message's own Producer and Sequence: an idempotency key is stored as a
+// producer name with a single message.
 type DedupKey struct {
-	Producer string // "" for a message that is never a duplicate
+	Producer string // "" for a message that is not deduplicated
 	Sequence uint64
 }
 
-// IsZero says that the message takes no part in deduplication.
+// IsZero reports whether the message is not deduplicated.
 func (k DedupKey) IsZero() bool { return k.Producer == "" }
 
-// Appended tells what became of one message of an Append.
+// Appended is the result of an Append for one message.
 type Appended struct {
 	ID        MessageID
-	Duplicate bool // dropped: the topic deduplicates, and ID is the original's
+	Duplicate bool // the message was dropped as a duplicate; ID is that of the original
 }
 
 // Record is a stored message.
@@ -61,11 +62,11 @@ type Record struct {
 	Message
 	ID          MessageID
 	PublishTime int64     // epoch milliseconds, set by the engine
-	Run         RunFormat // format of the run it was split out of; 0 for a message that was appended as one
+	Run         RunFormat // format of the batch that contains it; 0 for a message appended individually
 }
 
-// Weight is what the record counts for against MaxBytes: its payload, key and
-// properties, unpacked.
+// Weight returns the bytes that the record counts against MaxBytes: those of its payload,
+// key and properties, uncompressed.
 func (r *Record) Weight() int {
 	n := len(r.Payload) + len(r.Key)
 	for i := range r.Properties {
@@ -74,57 +75,57 @@ func (r *Record) Weight() int {
 	return n
 }
 
-// OriginProperty is the property that names the message a dead letter is a
-// copy of, as topic:entry:partition. Package messaging shows it as an id.
+// OriginProperty is the property of a dead letter that identifies the original message,
+// as topic:entry:partition. Package messaging translates it into a message id.
 const OriginProperty = "ORIGIN_MESSAGE_ID"
 
 // Delivery is a record leased to a consumer.
 type Delivery struct {
 	Record
 	Redeliveries uint32    // 0 at the first delivery
-	LeasedUntil  time.Time // when it goes back unless settled or extended
+	LeasedUntil  time.Time // when the lease expires unless it is settled or extended
 }
 
-// TopicConfig is what a topic is told to do; the zero value of a limit means none.
+// TopicConfig is the configuration of a topic. The zero value of a limit means no limit.
 type TopicConfig struct {
 	Partitions   int32         // at least 1
-	RetainAge    time.Duration // keep settled messages this long; <0 for ever, 0 not at all
-	RetainBytes  int64         // keep at most this many settled bytes; <0 no limit, 0 none
-	TTL          time.Duration // unacknowledged messages older than this are settled
-	BacklogBytes int64         // largest backlog of a subscription in bytes
-	BacklogEvict bool          // over BacklogBytes: true trims the oldest, false refuses appends with ErrBacklogFull
-	Deduplicate  bool          // drop messages whose DedupKey was seen
-	MaxUnacked   int           // leased messages per subscription; over it Receive waits
-	Terminated   bool          // appends are refused with ErrTerminated
+	RetainAge    time.Duration // retention of settled messages; <0 is unlimited, 0 is none
+	RetainBytes  int64         // retained bytes of settled messages; <0 is unlimited, 0 is none
+	TTL          time.Duration // age at which unacknowledged messages are settled
+	BacklogBytes int64         // maximum backlog of a subscription in bytes
+	BacklogEvict bool          // over BacklogBytes: true settles the oldest, false rejects with ErrBacklogFull
+	Deduplicate  bool          // drop messages whose DedupKey was used before
+	MaxUnacked   int           // maximum leased messages per subscription; Receive waits at the limit
+	Terminated   bool          // appends are rejected with ErrTerminated
 }
 
-// SubscriptionConfig is what a subscription is told to do.
+// SubscriptionConfig is the configuration of a subscription.
 type SubscriptionConfig struct {
 	Lease           time.Duration     // default lease; 0 means DefaultLease
-	MaxDeliveries   uint32            // deliveries before a message is dead; 0 for no limit
-	DeadLetterTopic TopicID           // where dead messages go (partition 0); needed with MaxDeliveries
+	MaxDeliveries   uint32            // deliveries before a message becomes a dead letter; 0 for no limit
+	DeadLetterTopic TopicID           // topic of the dead letters (partition 0); required with MaxDeliveries
 	Properties      map[string]string // free-form
 }
 
-// DefaultLease is how long a consumer has to settle when nobody says otherwise.
+// DefaultLease is the lease when neither the consumer nor the subscription sets one.
 const DefaultLease = 30 * time.Second
 
-// PositionKind says how a Position is to be read.
+// PositionKind determines which fields of a Position apply.
 type PositionKind uint8
 
-// The ways to name a place in a topic.
+// The kinds of positions in a topic.
 const (
-	Latest   PositionKind = iota // behind the last durable message
-	Earliest                     // at the first message still kept
+	Latest   PositionKind = iota // after the last durable message
+	Earliest                     // at the first message that is not trimmed
 	// at Position.ID, inclusive, on its partition; other partitions stay (earliest on create)
 	AtID
-	AfterID  // behind Position.ID
-	AtTime   // at the first message published at or after Position.Time, by the millisecond
-	SkipN    // past the next Position.Count unsettled messages; reset only
-	SkipTime // past messages published before Position.Time, never backwards; reset only
+	AfterID  // after Position.ID on its partition; other partitions as with AtID
+	AtTime   // at the first message published at or after Position.Time, in milliseconds
+	SkipN    // after the next Position.Count unsettled messages; reset only
+	SkipTime // after messages published before Position.Time, never backwards; reset only
 )
 
-// Position names a place in a topic.
+// Position is a position in a topic, to which a subscription is set.
 type Position struct {
 	Kind  PositionKind
 	ID    MessageID
@@ -132,41 +133,41 @@ type Position struct {
 	Count uint64
 }
 
-// AllPartitions makes a Read or Receive drain every partition.
+// AllPartitions makes a Read or Receive cover every partition of the topic.
 const AllPartitions int32 = -1
 
-// ReceiveRequest says what a consumer wants.
+// ReceiveRequest is the request of a consumer for messages.
 type ReceiveRequest struct {
-	Max       int           // most messages to lease; at least 1
+	Max       int           // maximum number of messages to lease; at least 1
 	MaxBytes  int           // stop adding messages past this many bytes of Weight; 0 for no limit
-	Wait      time.Duration // how long to wait for the first; 0 not at all
-	Lease     time.Duration // 0 means the subscription's
+	Wait      time.Duration // how long to wait for the first message; 0 does not wait
+	Lease     time.Duration // 0 means the lease of the subscription
 	Partition int32         // one partition, or AllPartitions
 }
 
-// ReadRequest says which messages to read without a subscription's leases.
+// ReadRequest selects the messages that Read returns.
 type ReadRequest struct {
 	Partition int32
-	From      uint64 // first entry wanted
-	// with AllPartitions: first entry wanted of each partition, 0 behind its end; nil for From
+	From      uint64 // first entry
+	// with AllPartitions: first entry of each partition, 0 for those not listed; nil means From
 	FromEach     []uint64
-	Since        time.Time     // when set: only messages published at or after
-	Subscription string        // when set: only messages this subscription has not acknowledged
-	Max          int           // most messages; at least 1
+	Since        time.Time     // if set: only messages published at or after this time
+	Subscription string        // if set: only messages that this subscription has not acknowledged
+	Max          int           // maximum number of messages; at least 1
 	MaxBytes     int           // stop past this many bytes of Weight; 0 for no limit
-	Wait         time.Duration // how long to wait for the first
+	Wait         time.Duration // how long to wait for the first message
 }
 
-// Action is what a consumer says about a message.
+// Action is what a consumer does with a message.
 type Action uint8
 
 // The actions.
 const (
-	Ack     Action = iota // done with it, durably
-	AckTo                 // done with it and everything before it on its partition
-	Nack                  // give it back after Settlement.Delay; ErrLeaseEnded when the caller does not have it
-	Extend                // keep it for Settlement.Delay from now; ErrLeaseEnded when the caller does not have it
-	Release               // give it back at once when the caller still has it, else nothing
+	Ack     Action = iota // acknowledge it durably
+	AckTo                 // acknowledge it and every message before it on its partition
+	Nack                  // redeliver it after Settlement.Delay; ErrLeaseEnded without a current lease
+	Extend                // extend the lease to Settlement.Delay from now; ErrLeaseEnded without a current lease
+	Release               // redeliver it immediately; does nothing without a current lease
 )
 
 // Settlement is one action on one message.
@@ -174,26 +175,25 @@ type Settlement struct {
 	ID     MessageID
 	Action Action
 	Delay  time.Duration
-	// Delivery says which lease the caller speaks of: the one of the delivery
-	// with Redeliveries+1 == Delivery. Acknowledgements count without it.
-	// Nack, Extend and Release need that lease to be in force. 0 does not say:
-	// then they mean the lease in force, unless an earlier one of the message
-	// ran out, whose holder may not have noticed.
+	// Delivery identifies the lease: that of the delivery with Redeliveries+1 == Delivery.
+	// Nack, Extend and Release require this lease to be current; acknowledgements do not.
+	// 0 means the current lease. After an earlier lease of the message has expired, 0 matches
+	// no lease, because the consumer of the expired lease may have sent the settlement.
 	Delivery uint32
 }
 
 // PartitionStats are the statistics of one partition.
 type PartitionStats struct {
-	First       uint64 // first entry still kept
-	Next        uint64 // entry the next message will get; durable ones only
+	First       uint64 // first entry that is not trimmed
+	Next        uint64 // first entry that is not durable yet
 	Bytes       int64  // stored bytes
-	LastPublish int64  // epoch milliseconds, 0 for never
+	LastPublish int64  // publish time of the last message, epoch milliseconds; 0 for never
 }
 
 // CursorStats are the statistics of a subscription on one partition.
 type CursorStats struct {
 	Floor uint64 // every entry below is acknowledged
-	Acked uint64 // acknowledged entries at or above Floor
+	Acked uint64 // number of acknowledged entries at or above Floor
 }
 
 // SubscriptionStats are the statistics of one subscription.
@@ -203,10 +203,10 @@ type SubscriptionStats struct {
 	Cursors      []CursorStats // by partition
 	Backlog      uint64        // messages not acknowledged
 	BacklogBytes int64
-	Leased       uint64 // handed out and not settled
-	Delayed      uint64 // not due yet
-	Waiting      int    // callers waiting in Receive
-	Redelivered  uint64 // since the engine opened
+	Leased       uint64 // delivered and not settled
+	Delayed      uint64 // messages that are not due yet
+	Waiting      int    // calls that wait in Receive
+	Redelivered  uint64 // redeliveries since the engine was opened
 }
 
 // TopicStats are the statistics of one topic.

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// producer appends to the log and the queue, with a sequence where the topic
-// deduplicates.
+// producer appends messages to the topics of a history, with a deduplication key where the
+// topic deduplicates.
 type producer struct {
 	h    *history
 	name string
@@ -55,7 +55,7 @@ func (p *producer) step(rng *rand.Rand) {
 		}
 	}
 	var wg sync.WaitGroup
-	if topic == logTopic && rng.IntN(3) == 0 { // an impatient retry: its answer counts as much
+	if topic == logTopic && rng.IntN(3) == 0 { // a concurrent retry, whose result counts as well
 		wg.Go(func() { p.send(topic, part, msgs, b) })
 	}
 	p.send(topic, part, msgs, b)
@@ -76,32 +76,32 @@ func (p *producer) send(topic engine.TopicID, part int32, msgs []engine.Message,
 	}
 }
 
-// check sends everything again: what is there is a duplicate of itself.
+// check sends every message again: a message in the store is its own duplicate.
 func (p *producer) check() {
 	p.h.Helper()
 	for _, s := range p.mine {
 		out, err := p.h.e.Append(p.h.ctx, logTopic, s.part, []engine.Message{s.msg})
 		if err != nil {
-			p.h.Fatalf("append again: got error %v, want none", err)
+			p.h.Fatalf("second append: got error %v, want none", err)
 		}
 		if out[0].Duplicate != s.there || s.there && out[0].ID != s.id {
-			p.h.Fatalf("sent again: got %+v, want duplicate %v of %v", out[0], s.there, s.id)
+			p.h.Fatalf("second append: got %+v, want duplicate %v of %v", out[0], s.there, s.id)
 		}
-		// A lost batch comes back message by message.
+		// The messages of a lost append are now appended individually.
 		s.known, s.there, s.id, s.batch = true, true, out[0].ID, &batch{}
 	}
 	p.mine = nil
 }
 
-// consumer receives and settles, alone on its subscription.
+// consumer receives and settles messages. It is the only consumer of its subscription.
 type consumer struct {
 	h     *history
 	topic engine.TopicID
 	name  string
 	held  []engine.Delivery
 	acked map[engine.MessageID]bool
-	open  map[engine.MessageID]bool // acknowledged without an answer
-	reset bool                      // a reset to the start without an answer
+	open  map[engine.MessageID]bool // acknowledgements whose call did not return
+	reset bool                      // a reset to the start whose call did not return
 }
 
 func newConsumer(h *history, topic engine.TopicID, name string) *consumer {
@@ -142,7 +142,7 @@ func (c *consumer) receive(most int) {
 	for _, d := range got {
 		c.h.noteSeen(d.Record)
 		if c.acked[d.ID] {
-			c.h.Errorf("got %v, want it never again: it was acknowledged", d.ID)
+			c.h.Errorf("receive: got %v, want it never again: it was acknowledged", d.ID)
 		}
 		c.held = append(c.held, d)
 	}
@@ -160,7 +160,7 @@ func (c *consumer) settle(rng *rand.Rand) {
 		if action == engine.Ack {
 			c.open[id] = true
 		}
-		// Half of them say which delivery they speak of.
+		// Half of them contain the delivery number.
 		s = append(s, engine.Settlement{ID: id, Action: action, Delivery: (d.Redeliveries + 1) * uint32(rng.IntN(2))})
 	}
 	c.held = c.held[n:]
@@ -178,8 +178,8 @@ func (c *consumer) settle(rng *rand.Rand) {
 	clear(c.open)
 }
 
-// speakLate is somebody who had a message before the consumer got it: nothing
-// comes of what they say.
+// speakLate settles a message in the name of an earlier consumer, whose lease has ended. The
+// engine must reject the settlement.
 func (c *consumer) speakLate(rng *rand.Rand) {
 	d := c.held[rng.IntN(len(c.held))]
 	for _, action := range []engine.Action{engine.Nack, engine.Extend} {
@@ -189,7 +189,7 @@ func (c *consumer) speakLate(rng *rand.Rand) {
 		}
 		if err := c.h.e.Settle(c.h.ctx, c.topic, c.name, []engine.Settlement{late}); !errors.Is(err,
 			engine.ErrLeaseEnded) && c.h.alive() {
-			c.h.Errorf("settle on a lease that ended: got error %v, want %v", err, engine.ErrLeaseEnded)
+			c.h.Errorf("settle with a lease that has ended: got error %v, want %v", err, engine.ErrLeaseEnded)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (c *consumer) rewind() {
 	clear(c.acked)
 }
 
-// check drains the subscription: everything comes but what was acknowledged.
+// check drains the subscription: it must deliver every message that was not acknowledged.
 func (c *consumer) check() {
 	c.h.Helper()
 	stats, err := c.h.e.DescribeTopic(c.h.ctx, c.topic)
@@ -230,7 +230,7 @@ func (c *consumer) check() {
 		}
 		for _, d := range got {
 			if came[d.ID] {
-				c.h.Fatalf("got %v twice, want it once", d.ID)
+				c.h.Fatalf("receive: got %v twice, want it once", d.ID)
 			}
 			came[d.ID] = true
 		}
@@ -244,7 +244,7 @@ func (c *consumer) check() {
 		}
 	}
 	if uint64(len(came)) != backlog {
-		c.h.Fatalf("got %d of %d messages, want the backlog of %d", len(came), there, backlog)
+		c.h.Fatalf("receive: got %d of %d messages, want the backlog of %d", len(came), there, backlog)
 	}
 	c.held, c.reset = nil, false
 	c.held = all
@@ -255,9 +255,9 @@ func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool)
 	c.h.Helper()
 	switch {
 	case c.acked[id] && came[id] && !c.reset:
-		c.h.Fatalf("got %v, want it never again: it was acknowledged", id)
+		c.h.Fatalf("receive: got %v, want it never again: it was acknowledged", id)
 	case !c.acked[id] && !c.open[id] && !came[id]:
-		c.h.Fatalf("did not get %v, want it: it was not acknowledged", id)
+		c.h.Fatalf("receive: got no %v, want it: it was not acknowledged", id)
 	case came[id]:
 		delete(c.acked, id)
 	default:
@@ -265,7 +265,7 @@ func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool)
 	}
 }
 
-// tailReader reads the log as it grows: whatever it is shown must last.
+// tailReader reads the log as it grows: every message that it reads must survive.
 type tailReader struct {
 	h    *history
 	next []uint64
@@ -288,8 +288,8 @@ func (w *tailReader) step(*rand.Rand) {
 
 func (w *tailReader) check() { w.next = make([]uint64, 2) }
 
-// deadLetterConsumer refuses every message: each is in its topic or in the dead
-// letter topic, never in both and never in none.
+// deadLetterConsumer rejects every message: each message must be either in its topic or in the
+// dead letter topic.
 type deadLetterConsumer struct{ h *history }
 
 func newDeadLetterConsumer(h *history) *deadLetterConsumer { return &deadLetterConsumer{h} }
@@ -325,7 +325,7 @@ func (p *deadLetterConsumer) check() {
 		if s.there {
 			there++
 			if n := place[payload]; n != 1 {
-				p.h.Fatalf("got %q in %d topics, want it in one", payload, n)
+				p.h.Fatalf("message %q: got it in %d topics, want it in one", payload, n)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func sequenced(producer string, sequence uint64, payload string) engine.Message 
 }
 
 var dedupTests = []testCase{
-	{"a message sent again is dropped and answered with the first id", func(v *env) {
+	{"a duplicate is dropped and gets the id of the original", func(v *env) {
 		v.topic(1, deduping(2))
 		first := v.putMsg(1, 0, sequenced("p", 1, "a"))
 		again := v.putMsg(1, 0, sequenced("p", 1, "a"))
@@ -39,7 +39,7 @@ var dedupTests = []testCase{
 			v.Fatalf("after a crash: got %+v, want a duplicate of %+v", again, first)
 		}
 	}},
-	{"other keys, and messages without one, are new", func(v *env) {
+	{"messages with other keys, and without a key, are new", func(v *env) {
 		v.topic(1, deduping(1))
 		msgs := []engine.Message{
 			sequenced("p", 5, "p5"), sequenced("q", 5, "q5"), sequenced("p", 4, "p4"), sequenced("p", 0, "p0"),
@@ -56,7 +56,7 @@ var dedupTests = []testCase{
 			v.Fatalf("got %d messages, want %d", n, len(msgs))
 		}
 	}},
-	{"a topic that does not deduplicate takes everything", func(v *env) {
+	{"a topic that does not deduplicate accepts everything", func(v *env) {
 		v.topic(1, keep)
 		for range 3 {
 			if out := v.putMsg(1, 0, sequenced("p", 1, "a")); out.Duplicate {
@@ -64,7 +64,7 @@ var dedupTests = []testCase{
 			}
 		}
 	}},
-	{"duplicates inside one append are found", func(v *env) {
+	{"duplicates within one append are detected", func(v *env) {
 		v.topic(1, deduping(1))
 		v.putMsg(1, 0, sequenced("p", 1, "a"))
 		out, err := v.Append(v.ctx, 1, 0, []engine.Message{
@@ -81,7 +81,7 @@ var dedupTests = []testCase{
 		}
 		v.same(v.read(1, 0), []string{"a", "b", "c"})
 	}},
-	{"of many at the same time one is new", func(v *env) {
+	{"one of many concurrent duplicates is new", func(v *env) {
 		v.topic(1, deduping(4))
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -111,12 +111,12 @@ var dedupTests = []testCase{
 		for seq, ids := range answers {
 			for _, id := range ids {
 				if id != fresh[seq] {
-					v.Fatalf("sequence %d: got answer %v, want %v, where it was written", seq, id, fresh[seq])
+					v.Fatalf("sequence %d: got id %v, want %v, that of the original", seq, id, fresh[seq])
 				}
 			}
 		}
 	}},
-	{"a retry is recognised though its message is consumed and trimmed soon", func(v *env) {
+	{"a retry is detected although its message is consumed and retention is 0", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1, Deduplicate: true})
 		v.sub(1, "s")
 		first := v.putMsg(1, 0, sequenced("p", 1, "a"))
@@ -144,7 +144,7 @@ var deadLetterTests = []testCase{
 		for want := range uint32(3) {
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 			if string(got[0].Payload) != "bad" || got[0].Redeliveries != want {
-				v.Fatalf("delivery %d: %s, %d", want, got[0].Payload, got[0].Redeliveries)
+				v.Fatalf("got %s with %d redeliveries, want bad with %d", got[0].Payload, got[0].Redeliveries, want)
 			}
 			if want == 0 {
 				v.ack(1, "s", v.expect(1, "s", "good")[0].ID)
@@ -162,7 +162,7 @@ var deadLetterTests = []testCase{
 			Key:   engine.OriginProperty,
 			Value: fmt.Sprintf("%d:%d:%d", id.Topic, id.Entry, id.Partition),
 		}); d.Properties[1] != want {
-			v.Fatalf("origin %+v, want %+v", d.Properties[1], want)
+			v.Fatalf("origin: got %+v, want %+v", d.Properties[1], want)
 		}
 		v.crash()
 		v.expect(1, "s")
@@ -171,7 +171,7 @@ var deadLetterTests = []testCase{
 		}
 		v.same(v.read(2, 0), []string{"bad"})
 	}},
-	{"a lease that ends is a delivery too", func(v *env) {
+	{"a lease that expires counts as a delivery", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
@@ -183,7 +183,7 @@ var deadLetterTests = []testCase{
 		v.eventually("dead letters", func() bool { return v.stats(2).Partitions[0].Next == 20 })
 		v.expect(1, "s")
 	}},
-	{"an acknowledgement in time keeps a message from the dead letter topic", func(v *env) {
+	{"an acknowledged message is not moved to the dead letter topic", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
@@ -196,7 +196,7 @@ var deadLetterTests = []testCase{
 		v.sleep(5)
 		v.same(v.read(2, 0), []string{"b"})
 	}},
-	{"without its dead letter topic a message is delivered on", func(v *env) {
+	{"while the dead letter topic does not exist a message is redelivered", func(v *env) {
 		v.topic(1, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
 			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 99, Lease: v.tick}, engine.Position{}))
@@ -204,7 +204,7 @@ var deadLetterTests = []testCase{
 		for want := range uint32(4) {
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 			if got[0].Redeliveries != want {
-				v.Fatalf("%d redeliveries, want %d", got[0].Redeliveries, want)
+				v.Fatalf("got %d redeliveries, want %d", got[0].Redeliveries, want)
 			}
 		}
 		v.topic(99, keep)

@@ -9,7 +9,7 @@ import (
 )
 
 var durabilityTests = []testCase{
-	{"what was answered is there after a crash", func(v *env) {
+	{"writes whose calls returned survive a crash", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
 		want := []string{}
@@ -28,7 +28,7 @@ var durabilityTests = []testCase{
 		want = append(append(append([]string{}, want[:3]...), want[4:17]...), want[18:]...)
 		v.expect(1, "s", want...)
 	}},
-	{"what was seen before a crash is there after it", func(v *env) {
+	{"messages that were read before a crash survive it", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		for round := range 10 {
@@ -64,7 +64,7 @@ var durabilityTests = []testCase{
 			}
 		}
 	}},
-	{"a crash at once after each kind of change keeps the change", func(v *env) {
+	{"every kind of change survives a crash immediately after it", func(v *env) {
 		v.topic(1, keep)
 		v.crash()
 		v.sub(1, "s")

@@ -1,9 +1,9 @@
-// Package enginetest is the conformance suite: every engine must pass it.
+// Package enginetest is the conformance suite that every engine must pass.
 //
-// It knows the seam (package engine) and nothing of any engine. An engine's own
-// tests call Run with a way to open a store, and History with a store whose
-// power can be cut at any step. What only one engine can show (its file
-// formats, its failures, its speed) is tested beside that engine.
+// It owns the tests of the contract in package engine and uses nothing else of an engine. The
+// tests of an engine call Run with a function that creates a store, and History with a store
+// that can simulate a power failure at any step. Properties of a single engine, such as file
+// formats, failures and performance, are tested in that engine's package.
 package enginetest
 
 import (
@@ -18,37 +18,36 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Store is a place where an engine keeps its data.
+// Store is the storage of an engine under test.
 type Store interface {
-	// Open opens an engine on the store. The suite closes it, or crashes the
-	// store and leaves the engine alone.
+	// Open opens an engine on the store. The suite either closes the engine, or crashes the
+	// store and does not use the engine any more.
 	Open(t testing.TB) engine.Engine
-	// Crash cuts the power under the open engine: what it had not made durable
-	// may be lost.
+	// Crash simulates a power failure while the engine is open: data that is not durable may
+	// be lost.
 	Crash(t testing.TB)
 }
 
-// Options say how the suite is to be run.
+// Options configures the suite.
 type Options struct {
-	// RealTime is for engines that cannot run in a synctest bubble. Then a tick
-	// is a quarter of a second, and a busy machine may be late; else it is a
-	// second that passes at once.
+	// RealTime is for engines that cannot run in a synctest bubble. A tick is then a
+	// quarter of a second, with some tolerance for a busy machine; otherwise it is a second
+	// of simulated time.
 	RealTime bool
-	// Timed has tests run in real time that let it pass and compare what became of
-	// it: they take long, and need a machine that has nothing else to do. What they
-	// show does not depend on where an engine keeps its log.
+	// Timed runs the tests that depend on elapsed time also in real time. They take long and
+	// need an idle machine. Their results do not depend on where an engine stores its log.
 	Timed bool
-	// Without names tests that ask for more than the engine promises; its own tests
-	// show what it does instead.
+	// Without lists tests to skip, because the engine does not guarantee what they check; the
+	// engine's own tests check its behaviour.
 	Without []string
 }
 
-// Run runs the suite. newStore makes an empty store.
+// Run runs the suite. newStore returns an empty store.
 func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	runGroups(t, opts, newStore, []testGroup{
 		{"topics", topicTests},
 		{"log", logTests},
-		{"runs", runTests},
+		{"batches", runTests},
 		{"subscriptions", subscriptionTests},
 		{"receive", receiveTests},
 		{"leases", leaseTests},
@@ -63,13 +62,13 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	})
 }
 
-// RunJournals runs the part of the suite that is about journals: for what keeps
-// nothing else. Of its engines, Journal and Close are called.
+// RunJournals runs only the tests of journals, for implementations that store nothing else.
+// It calls only Journal and Close of the engines.
 func RunJournals(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 	runGroups(t, opts, newStore, []testGroup{{"journals", journalTests}})
 }
 
-// testGroup is what the suite asks about one part of an engine.
+// testGroup contains the tests of one part of an engine.
 type testGroup struct {
 	name  string
 	tests []testCase
@@ -100,22 +99,22 @@ func runGroups(t *testing.T, opts Options, newStore func(t testing.TB) Store, gr
 	}
 }
 
-// testCase is one thing that must hold of every engine.
+// testCase checks one guarantee of every engine.
 type testCase struct {
 	name string
 	run  func(*env)
 }
 
-// env is an engine under test, with shorthands that fail the test.
+// env is an engine under test, with helpers that fail the test on an error.
 type env struct {
 	*testing.T
 	engine.Engine
 	ctx   context.Context
 	store Store
 	tick  time.Duration
-	slack time.Duration // by which anything may be late
+	slack time.Duration // tolerance for late events
 
-	hurries bool // leave out what takes time
+	hurries bool // skip tests that depend on elapsed time
 }
 
 func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store) *env {
@@ -136,7 +135,7 @@ func (v *env) reopen() {
 	v.Engine = v.store.Open(v.T)
 }
 
-// crash cuts the power and opens the engine again.
+// crash simulates a power failure and opens the engine again.
 func (v *env) crash() {
 	v.Helper()
 	v.store.Crash(v.T)
@@ -164,15 +163,15 @@ func (v *env) sleep(ticks float64) {
 	time.Sleep(time.Duration(ticks * float64(v.tick)))
 }
 
-// needsTime ends a test that depends on time passing as it should, where that is not
-// asked for.
+// needsTime skips a test that depends on elapsed time, unless Timed is set or time is
+// simulated.
 func (v *env) needsTime() {
 	if v.hurries {
-		v.Skip("depends on the time; it runs where time is simulated, and in real time when Timed is set")
+		v.Skip("depends on elapsed time; it runs with simulated time, and in real time when Timed is set")
 	}
 }
 
-// eventually waits for background work.
+// eventually polls until cond returns true, for effects of background work.
 func (v *env) eventually(what string, cond func() bool) {
 	v.Helper()
 	for range 400 {
@@ -181,10 +180,10 @@ func (v *env) eventually(what string, cond func() bool) {
 		}
 		v.sleep(0.25)
 	}
-	v.Fatalf("waited in vain, want %s", what)
+	v.Fatalf("timeout, want %s", what)
 }
 
-// keep retains everything.
+// keep is the configuration of a topic that retains everything.
 var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
 func keepParts(n int32) engine.TopicConfig {
@@ -232,7 +231,7 @@ func (v *env) putMsg(id engine.TopicID, part int32, m engine.Message) engine.App
 	return out[0]
 }
 
-// get receives what there is, without waiting.
+// get receives available messages without waiting.
 func (v *env) get(id engine.TopicID, name string, most int) []engine.Delivery {
 	v.Helper()
 	return v.getReq(id, name, engine.ReceiveRequest{Max: most, Partition: engine.AllPartitions})
@@ -245,7 +244,7 @@ func (v *env) getReq(id engine.TopicID, name string, req engine.ReceiveRequest) 
 	return out
 }
 
-// expect receives and compares payloads, in order.
+// expect receives and compares the payloads, in order.
 func (v *env) expect(id engine.TopicID, name string, want ...string) []engine.Delivery {
 	v.Helper()
 	got := v.get(id, name, 1000)
@@ -300,7 +299,7 @@ func (v *env) subStats(id engine.TopicID, name string) engine.SubscriptionStats 
 	return engine.SubscriptionStats{}
 }
 
-// read returns the payloads of a partition that are still kept.
+// read returns the payloads of a partition's messages that are not trimmed.
 func (v *env) read(id engine.TopicID, part int32) []string {
 	v.Helper()
 	records, err := v.Read(v.ctx, id, engine.ReadRequest{Partition: part, Max: 10000})

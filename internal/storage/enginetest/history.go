@@ -10,31 +10,31 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// PowerStore is a Store whose power can be cut at any step it takes.
+// PowerStore is a Store that can simulate a power failure at any step.
 type PowerStore interface {
 	Store
-	// CutAfter arms a power cut after that many steps of the store's own
-	// choosing (writes and syncs, say). The channel is closed at that moment,
-	// just before anything could be lost; Crash makes it final.
+	// CutAfter schedules a power failure after a number of steps, which the store defines (for
+	// example writes and syncs). The channel is closed at that moment, just before data can be
+	// lost; Crash completes the failure.
 	CutAfter(steps int) <-chan struct{}
 }
 
 // The topics of a history.
 const (
-	logTopic        engine.TopicID = 1 // two partitions, deduplicating, kept for ever
-	queueTopic      engine.TopicID = 2 // nothing retained: trimmed behind its consumer
-	rejectTopic     engine.TopicID = 3 // nobody acknowledges: every message becomes a dead letter at once
+	logTopic        engine.TopicID = 1 // two partitions, deduplicating, unlimited retention
+	queueTopic      engine.TopicID = 2 // no retention: trimmed when its consumer has acknowledged
+	rejectTopic     engine.TopicID = 3 // never acknowledged: every message becomes a dead letter
 	deadLetterTopic engine.TopicID = 4 // dead letters of rejectTopic
 	freeTopics      engine.TopicID = 100
 )
 
-// History runs clients at random against a store, cuts the power under them at
-// a random step, and checks what the next engine finds against what the clients
-// were told and what they saw; then again on what is left, cuts times in all.
+// History runs random calls of clients against a store, simulates a power failure at a random
+// step, opens the store again, and compares its content with the results that the clients got
+// and the messages that they read. It repeats this with the same store, cuts times in all.
 //
-// A client knows three things of each of its calls: it was answered before the
-// cut, so its effect must be there; or it was not, so its effect may be there,
-// whole; or it was never made.
+// Each call of a client is in one of three states: it returned before the power failure, so
+// its effect must be in the store; it did not return, so its effect may be in the store,
+// completely or not at all; or it was never made.
 func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 	t.Helper()
 	h := &history{TB: t, rng: rng, ctx: context.Background()}
@@ -44,7 +44,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h),
 		newStreamer(h),
 	}
-	// Not everybody in every history: other mixtures, other races.
+	// Each history has a random subset of the clients, so that other races occur.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	h.clients = all[:2+rng.IntN(4)]
 	for round := range cuts {
@@ -62,8 +62,8 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 type client interface {
 	// step makes one call.
 	step(rng *rand.Rand)
-	// check compares what is there after a cut with what the client knows, and
-	// notes which open calls have come true.
+	// check compares the store after a power failure with the client's results, and records
+	// which of the calls that did not return took effect.
 	check()
 }
 
@@ -77,22 +77,22 @@ type history struct {
 
 	mu   sync.Mutex
 	sent map[engine.TopicID]map[string]*sentMessage // by payload
-	seen map[engine.MessageID]string                // read or received before the last cut
+	seen map[engine.MessageID]string                // read or received before the last power failure
 }
 
-// sentMessage is what is known of one message.
+// sentMessage is the state of one message.
 type sentMessage struct {
 	payload string
 	batch   *batch
-	known   bool // its fate is known: it is there, or it never will be
-	there   bool
+	known   bool // whether the store has it is decided: there does not change any more
+	there   bool // the store has it
 	id      engine.MessageID
 }
 
 type batch struct{ msgs []*sentMessage }
 
-// alive says whether the power is on. A call that returned before alive said
-// yes was answered before the cut.
+// alive reports whether the power has not failed yet. A call that returned before alive
+// returned true has returned before the power failure.
 func (h *history) alive() bool {
 	select {
 	case <-h.cut:
@@ -140,7 +140,7 @@ func (h *history) setUp() {
 	}
 }
 
-// topics are those that some client of this history has to do with.
+// topics returns the topics that the clients of this history use.
 func (h *history) topics() []engine.TopicID {
 	topics := []engine.TopicID{logTopic}
 	for _, c := range h.clients {
@@ -169,7 +169,7 @@ func (h *history) create(topic engine.TopicID, config engine.TopicConfig, sub st
 	}
 }
 
-// run lets every client make a few calls while the power may go.
+// run lets every client make a few calls while the power may fail.
 func (h *history) run(store PowerStore) {
 	h.Helper()
 	h.cut = store.CutAfter(1 + h.rng.IntN(120))
@@ -189,7 +189,7 @@ func (h *history) run(store PowerStore) {
 	wg.Wait()
 }
 
-// open call: note what was sent before it is sent.
+// noteSent records messages before they are sent.
 func (h *history) noteSent(id engine.TopicID, payloads ...string) *batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,17 +202,17 @@ func (h *history) noteSent(id engine.TopicID, payloads ...string) *batch {
 	return b
 }
 
-// noteAnswer notes an answer that came before the cut.
+// noteAnswer records the result of an append that returned before the power failure.
 func (h *history) noteAnswer(s *sentMessage, id engine.MessageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.there && s.id != id {
-		h.Errorf("%q: got the answers %v and %v, want one id", s.payload, s.id, id)
+		h.Errorf("append %q: got the ids %v and %v, want one id", s.payload, s.id, id)
 	}
 	s.known, s.there, s.id = true, true, id
 }
 
-// noteSeen notes a message that somebody was shown before the cut.
+// noteSeen records a message that a client read before the power failure.
 func (h *history) noteSeen(r engine.Record) {
 	if !h.alive() {
 		return
@@ -222,7 +222,7 @@ func (h *history) noteSeen(r engine.Record) {
 	h.seen[r.ID] = string(r.Payload)
 }
 
-// checkLog reads every topic from end to end.
+// checkLog reads every topic completely and compares it with the sent messages.
 func (h *history) checkLog() {
 	h.Helper()
 	for topic := range h.sent {
@@ -238,7 +238,7 @@ func (h *history) checkLog() {
 			if err != nil {
 				h.Fatalf("read topic %d: got error %v, want none", topic, err)
 			}
-			// Trims go on behind our back: there may be fewer now, at the start.
+			// Trimming continues in the background, so messages at the start may be gone.
 			got := uint64(len(records))
 			if first := p.Next - got; got > p.Next-p.First || got > 0 && records[0].ID.Entry != first || got == 0 &&
 				topic != queueTopic && p.Next > 0 {
@@ -254,7 +254,7 @@ func (h *history) checkLog() {
 	}
 	for id, payload := range h.seen {
 		if s := h.sent[id.Topic][payload]; s == nil || !s.there || s.id != id {
-			h.Fatalf("%v: got another message or none, want %s, which was seen before the cut", id, payload)
+			h.Fatalf("%v: got another message or none, want %s, which was read before the power failure", id, payload)
 		}
 	}
 }
@@ -271,9 +271,9 @@ func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p 
 		s := h.sent[topic][string(r.Payload)]
 		switch {
 		case s == nil:
-			h.Fatalf("%v: got %q, want something that was sent", r.ID, r.Payload)
+			h.Fatalf("%v: got %q, want a message that was sent", r.ID, r.Payload)
 		case s.known && !s.there:
-			h.Fatalf("%v: got %q, want it lost, as it was before", r.ID, r.Payload)
+			h.Fatalf("%v: got %q, want none: it was lost in an earlier power failure", r.ID, r.Payload)
 		case s.there && s.id != r.ID:
 			h.Fatalf("%q: got it at %v, want it at %v", r.Payload, r.ID, s.id)
 		}
@@ -281,7 +281,7 @@ func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p 
 	}
 }
 
-// recall takes messages that were seen and are trimmed now as there.
+// recall marks messages as stored that were read before the power failure and are trimmed now.
 func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
 	for id, payload := range h.seen {
 		if id.Topic == topic && id.Entry < stats.Partitions[id.Partition].First {
@@ -292,15 +292,17 @@ func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
 	}
 }
 
-// resolve decides the fate of calls without an answer, and checks that answered
-// ones are there and batches whole. What is trimmed counts as there.
+// resolve decides which appends that did not return took effect. It checks that the messages of
+// appends that returned exist, and that appends are complete. A trimmed message counts as
+// existing.
 func (h *history) resolve(topic engine.TopicID, stats engine.TopicStats) {
 	h.Helper()
 	for payload, s := range h.sent[topic] {
 		if s.there {
 			p := stats.Partitions[s.id.Partition]
 			if s.id.Entry >= p.Next {
-				h.Fatalf("%q: got a partition that ends at %d, want %v in it, as was answered", payload, p.Next, s.id)
+				h.Fatalf("%q: got a partition that ends at %d, want %v in it: the append returned", payload, p.Next,
+					s.id)
 			}
 			for _, other := range s.batch.msgs {
 				if !other.there {

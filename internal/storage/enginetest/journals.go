@@ -19,20 +19,20 @@ func (v *env) journal(name string) engine.Journal {
 	return j
 }
 
-// replay returns the records behind after.
+// replay returns the records after a position.
 func (v *env) replay(j engine.Journal, after uint64) []string {
 	v.Helper()
 	out := []string{}
 	last, err := j.Replay(v.ctx, after, func(position uint64, record []byte) error {
 		if want := after + uint64(len(out)) + 1; position != want {
-			v.Fatalf("position %d, want %d", position, want)
+			v.Fatalf("replay: got position %d, want %d", position, want)
 		}
 		out = append(out, string(record))
 		return nil
 	})
 	v.ok(err)
 	if last != after+uint64(len(out)) {
-		v.Fatalf("replay ended: got %d, want %d after %d records", last, after+uint64(len(out)), len(out))
+		v.Fatalf("end of the replay: got %d, want %d after %d records", last, after+uint64(len(out)), len(out))
 	}
 	return out
 }
@@ -70,7 +70,7 @@ func (v *env) load(j engine.Journal) (uint64, []byte) {
 }
 
 var journalTests = []testCase{
-	{"records come back in order, behind any position", func(v *env) {
+	{"records are replayed in order after any position", func(v *env) {
 		j := v.journal("j")
 		if last, err := j.Last(v.ctx); last != 0 || err != nil {
 			v.Fatalf("end of a new journal: got %d, %v; want 0", last, err)
@@ -91,7 +91,7 @@ var journalTests = []testCase{
 		v.add(v.journal("other"), 0, "x")
 		v.same(v.replay(j, 4), []string{})
 	}},
-	{"a writer that did not see the last record loses", func(v *env) {
+	{"an append of a writer that did not read the last record conflicts", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a", "b")
 		_, err := j.Append(v.ctx, 1, []byte("x"))
@@ -106,8 +106,8 @@ var journalTests = []testCase{
 		_, err = j.Append(v.ctx, 0, []byte("x"))
 		v.want(err, engine.ErrConflict)
 	}},
-	{"of many writers one wins each position", testContention},
-	{"replay stops when told, and hands its error on", func(v *env) {
+	{"one of many concurrent writers wins each position", testContention},
+	{"an error of visit ends the replay and is returned", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a", "b", "c")
 		stop := errors.New("stop")
@@ -122,7 +122,7 @@ var journalTests = []testCase{
 			v.Fatalf("got last position %d, want 1", last)
 		}
 	}},
-	{"waiting ends with the next record", func(v *env) {
+	{"wait returns with the next record", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a")
 		v.ok(j.Wait(v.ctx, 0))
@@ -139,7 +139,7 @@ var journalTests = []testCase{
 		cancel()
 		v.want(<-done, context.Canceled)
 	}},
-	{"a snapshot takes the place of the records before it", func(v *env) {
+	{"a snapshot replaces the records up to its position", func(v *env) {
 		j := v.journal("j")
 		if p, state := v.load(j); p != 0 || state != nil {
 			v.Fatalf("new journal: got a snapshot %q at %d, want none", state, p)
@@ -170,14 +170,14 @@ var journalTests = []testCase{
 			v.Fatalf("end of the journal: got %d, %v; want 10", last, err)
 		}
 		if last := v.add(j, 10, "next"); last != 11 {
-			v.Fatalf("position %d behind a snapshot, want 11", last)
+			v.Fatalf("append after a snapshot: got position %d, want 11", last)
 		}
-		v.snapshot(j, 3, []byte("old")) // somebody was faster
+		v.snapshot(j, 3, []byte("old")) // older than the stored snapshot
 		if p, _ := v.load(j); p != 10 {
 			v.Fatalf("got the snapshot at %d, want the newer one at 10", p)
 		}
 	}},
-	{"a snapshot may be large, and fail without harm", func(v *env) {
+	{"a snapshot may be large, and a failed one changes nothing", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a", "b")
 		state := make([]byte, 3<<20+17)
@@ -197,7 +197,7 @@ var journalTests = []testCase{
 		}
 		v.same(v.replay(j, 1), []string{"b"})
 	}},
-	{"an open snapshot outlives its successor", func(v *env) {
+	{"an open snapshot stays readable when a newer one is saved", func(v *env) {
 		j := v.journal("j")
 		v.add(j, 0, "a", "b")
 		old := bytes.Repeat([]byte("old"), 1<<19)
@@ -215,8 +215,8 @@ var journalTests = []testCase{
 	}},
 }
 
-// testContention is the registers of several replicas: each decides on the state
-// it has applied, appends conditionally, and decides again when it lost.
+// testContention runs several replicas: each decides on the state that it has applied, appends
+// conditionally, and decides again after a conflict.
 func testContention(v *env) {
 	const writers, each = 6, 30
 	var wg sync.WaitGroup
@@ -251,7 +251,7 @@ func testContention(v *env) {
 	j := v.journal("j")
 	records := v.replay(j, 0)
 	if len(records) != writers*each {
-		v.Fatalf("%d records, want %d", len(records), writers*each)
+		v.Fatalf("got %d records, want %d", len(records), writers*each)
 	}
 	next := map[int]int{}
 	for i, r := range records {

@@ -11,13 +11,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// journalWriter writes to a journal that another one writes to as well.
+// journalWriter appends to a journal to which another writer appends as well.
 type journalWriter struct {
 	h     *history
 	name  string
 	count int
-	known map[uint64]string // by position: answered or read before the cut
-	open  []string          // appended without an answer
+	known map[uint64]string // by position: appended or read before the power failure
+	open  []string          // records of an append that did not return
 }
 
 func newJournalWriter(h *history, n int) *journalWriter {
@@ -72,7 +72,8 @@ func (s *journalWriter) step(rng *rand.Rand) {
 	s.open = nil
 }
 
-// replay reads the journal from its snapshot on, whoever saves one meanwhile.
+// replay reads the journal from its snapshot on, and starts again when a snapshot is saved
+// meanwhile.
 func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 	s.h.Helper()
 	for {
@@ -99,13 +100,13 @@ func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 			continue
 		}
 		if err != nil || last != uint64(len(state)) {
-			s.complain("replay: got the end %d, error %v; want %d records and none", last, err, len(state))
+			s.complain("replay: got last position %d, error %v; want %d and no error", last, err, len(state))
 		}
 		return state, last
 	}
 }
 
-// complain fails the history, unless the power is off: then calls may fail.
+// complain fails the test, unless the power has failed: then calls may fail.
 func (s *journalWriter) complain(format string, args ...any) {
 	s.h.Helper()
 	if s.h.alive() {

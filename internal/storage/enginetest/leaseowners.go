@@ -6,10 +6,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// leaseOwnerTests are about who may say something about a lease: its holder,
-// and nobody who held an earlier one (docs/spec/messages.md#m7).
+// leaseOwnerTests check that only the consumer with the current lease can settle or extend it,
+// and not the consumer of an earlier lease (docs/spec/messages.md#m7).
 var leaseOwnerTests = []testCase{
-	{"who comes late does not touch the lease of the next consumer", func(v *env) {
+	{"a late settlement does not affect the lease of the next consumer", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -18,20 +18,20 @@ var leaseOwnerTests = []testCase{
 		next := v.lease(1, "s", 10)
 		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
 			v.want(v.speak(1, "s", action, 20, old), engine.ErrLeaseEnded)
-			// Without a delivery nobody can tell who speaks.
+			// Without a delivery number the sender is ambiguous.
 			v.want(v.speak(1, "s", action, 20,
 				engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: notSaid}), engine.ErrLeaseEnded)
 		}
-		v.ok(v.speak(1, "s", engine.Release, 0, old)) // no error, and nothing done
+		v.ok(v.speak(1, "s", engine.Release, 0, old)) // no error, and no effect
 		v.expect(1, "s")
 		v.sleep(8)
-		v.expect(1, "s") // the lease has run since it was given
+		v.expect(1, "s") // the current lease was not changed
 		v.sleep(2)
 		if got := v.expect(1, "s", "a"); got[0].Redeliveries != next.Redeliveries+1 {
 			v.Fatalf("got %d redeliveries, want %d", got[0].Redeliveries, next.Redeliveries+1)
 		}
 	}},
-	{"the holder can extend and give back whoever came before", func(v *env) {
+	{"the current consumer can extend and release after an earlier lease", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -47,19 +47,19 @@ var leaseOwnerTests = []testCase{
 		v.ok(v.speak(1, "s", engine.Release, 0, last))
 		v.expect(1, "s", "a")
 	}},
-	{"without a delivery the lease in force is meant, as long as none ran out", func(v *env) {
+	{"without a delivery number the current lease is meant, unless one has expired", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		id := v.put(1, "a")[0]
 		unsaid := engine.Delivery{Record: engine.Record{ID: id}, Redeliveries: notSaid}
-		v.want(v.speak(1, "s", engine.Nack, 0, unsaid), engine.ErrLeaseEnded) // nobody has it
+		v.want(v.speak(1, "s", engine.Nack, 0, unsaid), engine.ErrLeaseEnded) // it is not leased
 		for range 3 {
 			v.expect(1, "s", "a")
 			v.ok(v.speak(1, "s", engine.Extend, 10, unsaid))
 			v.ok(v.speak(1, "s", engine.Nack, 0, unsaid))
 		}
 	}},
-	{"one lease that has ended refuses the whole call", func(v *env) {
+	{"one lease that has ended rejects the whole call", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
@@ -90,10 +90,10 @@ var leaseOwnerTests = []testCase{
 	}},
 }
 
-// notSaid is the Redeliveries of somebody who does not say which delivery.
+// notSaid is a value of Redeliveries for a settlement without a delivery number.
 const notSaid = ^uint32(0)
 
-// lease receives one message for so many ticks.
+// lease receives one message with a lease of some ticks.
 func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
 	v.Helper()
 	got := v.getReq(id, name,
@@ -104,7 +104,7 @@ func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
 	return got[0]
 }
 
-// speak settles messages in the name of those who hold the deliveries.
+// speak settles messages with the leases of the given deliveries.
 func (v *env) speak(id engine.TopicID, name string, action engine.Action, ticks int, held ...engine.Delivery) error {
 	v.Helper()
 	list := make([]engine.Settlement, len(held))

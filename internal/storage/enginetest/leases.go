@@ -7,7 +7,7 @@ import (
 )
 
 var leaseTests = []testCase{
-	{"a lease ends and the message comes back with a count", func(v *env) {
+	{"a message is redelivered with a count when its lease expires", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
@@ -29,7 +29,7 @@ var leaseTests = []testCase{
 			}
 		}
 	}},
-	{"the subscription's lease holds when the caller names none", func(v *env) {
+	{"the subscription's lease applies when the request has none", func(v *env) {
 		v.topic(1, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Lease: 3 * v.tick}, engine.Position{}))
 		v.put(1, "a")
@@ -44,7 +44,7 @@ var leaseTests = []testCase{
 		v.sleep(9)
 		v.expect(1, "s")
 	}},
-	{"a waiting caller gets a message whose lease ends", func(v *env) {
+	{"a waiting caller gets a message whose lease expires", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -56,7 +56,7 @@ var leaseTests = []testCase{
 			v.Fatalf("got %d messages after %v, want one after %v", len(got), took, v.tick)
 		}
 	}},
-	{"acknowledged messages never come back, and twice is no error", func(v *env) {
+	{"acknowledged messages are never redelivered, and acknowledging twice is no error", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
@@ -69,15 +69,15 @@ var leaseTests = []testCase{
 		v.ack(1, "s", got[1].ID)
 		v.expect(1, "s", "a", "c")
 	}},
-	{"an acknowledgement after the lease still counts", func(v *env) {
+	{"an acknowledgement after the lease has expired is accepted", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
 		old := v.getReq(1, "s", engine.ReceiveRequest{Max: 2, Lease: v.tick, Partition: engine.AllPartitions})
 		v.sleep(1.5)
-		v.ack(1, "s", old[0].ID) // back in the queue
+		v.ack(1, "s", old[0].ID) // available again
 		v.expect(1, "s", "b", "c")
-		v.ack(1, "s", old[1].ID) // with somebody else
+		v.ack(1, "s", old[1].ID) // leased to another consumer
 		v.sleep(31)
 		v.expect(1, "s", "c")
 	}},
@@ -92,7 +92,7 @@ var leaseTests = []testCase{
 			v.Fatalf("got %+v, want a backlog of 2, floor 0 and 1 acknowledged above", s)
 		}
 	}},
-	{"a negative acknowledgement gives back at once, or after its delay", func(v *env) {
+	{"a negative acknowledgement redelivers immediately or after its delay", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
@@ -103,7 +103,7 @@ var leaseTests = []testCase{
 			v.Fatalf("got %d redeliveries, want 1", again[0].Redeliveries)
 		}
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
-		// Who gave it back cannot keep it any more.
+		// The consumer that released the message cannot extend its lease.
 		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}),
 			engine.ErrLeaseEnded)
 		v.expect(1, "s")
@@ -114,7 +114,7 @@ var leaseTests = []testCase{
 			v.Fatalf("got %s after %v, want b after %v", got[0].Payload, took, 5*v.tick)
 		}
 		v.ack(1, "s", got[0].ID)
-		// done is done
+		// An acknowledged message cannot be released.
 		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Nack}}), engine.ErrLeaseEnded)
 		v.sleep(31)
 		v.expect(1, "s", "a")
@@ -142,14 +142,14 @@ var leaseTests = []testCase{
 			got := v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Partition: 0})
 			v.settle(1, "s", engine.Nack, got[0].ID)
 		}
-		v.put(1, "c") // durable, and so is what came before it
+		v.put(1, "c") // when it is durable, so are the writes before it
 		v.crash()
 		got := v.expect(1, "s", "a", "b", "c")
 		if got[0].Redeliveries != 3 || got[1].Redeliveries != 0 {
-			v.Fatalf("redeliveries %d and %d, want 3 and 0", got[0].Redeliveries, got[1].Redeliveries)
+			v.Fatalf("got %d and %d redeliveries, want 3 and 0", got[0].Redeliveries, got[1].Redeliveries)
 		}
 	}},
-	{"many leases end one by one, each in its time", func(v *env) {
+	{"many leases expire individually", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 50)...)
@@ -164,7 +164,7 @@ var leaseTests = []testCase{
 			which := got[0].ID.Entry
 			late := time.Since(ends[which])
 			if which != uint64(i) && v.slack == 0 || late < 0 || late > v.tick/10+v.slack {
-				v.Fatalf("got m%d %v after the end of its lease, want m%d at once", which, late, i)
+				v.Fatalf("got m%d %v after its lease expired, want m%d immediately", which, late, i)
 			}
 		}
 	}},

@@ -28,7 +28,7 @@ var logTests = []testCase{
 			v.Fatalf("after a restart: got %+v, want entry 5", id)
 		}
 	}},
-	{"everything of a message comes back", func(v *env) {
+	{"all fields of a message are stored", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		want := []engine.Message{
@@ -36,7 +36,9 @@ var logTests = []testCase{
 			{Payload: []byte("p"), Key: "k", SchemaVersion: 0},
 			{
 				Payload: bytes.Repeat([]byte{0, 0xff, 'x'}, 1000), Key: "ключ\x00",
-				Properties:    []engine.Property{{Key: "z", Value: ""}, {Key: "a", Value: "1"}, {Key: "z", Value: "two"}},
+				Properties: []engine.Property{
+					{Key: "z", Value: ""}, {Key: "a", Value: "1"}, {Key: "z", Value: "two"},
+				},
 				EventTime:     -5,
 				SchemaVersion: math.MaxInt64,
 				Producer:      "me", Sequence: math.MaxUint64, HasSequence: true,
@@ -80,7 +82,7 @@ var logTests = []testCase{
 			v.Fatalf("got %d messages, want %d with the same payloads", len(got), len(want))
 		}
 	}},
-	{"an append of several is in order and all or none", func(v *env) {
+	{"an append of several messages is ordered, and all or none", func(v *env) {
 		v.topic(1, keep)
 		var msgs []engine.Message
 		for _, p := range numbered("m", 0, 100) {
@@ -105,7 +107,7 @@ var logTests = []testCase{
 			v.Fatalf("got %v, want nothing appended", out)
 		}
 	}},
-	{"concurrent appends leave no gap and each its own id", func(v *env) {
+	{"concurrent appends get consecutive and unique ids", func(v *env) {
 		v.topic(1, keepParts(2))
 		var mu sync.Mutex
 		seen := map[engine.MessageID]string{}
@@ -142,12 +144,12 @@ var logTests = []testCase{
 			}
 			for i, p := range got {
 				if want := seen[engine.MessageID{Topic: 1, Partition: part, Entry: uint64(i)}]; p != want {
-					v.Fatalf("entry %d is %s, want %s", i, p, want)
+					v.Fatalf("entry %d: got %s, want %s", i, p, want)
 				}
 			}
 		}
 	}},
-	{"publish times never go back", func(v *env) {
+	{"publish times never decrease", func(v *env) {
 		v.topic(1, keep)
 		for range 5 {
 			v.put(1, "x")
@@ -166,8 +168,8 @@ var logTests = []testCase{
 			v.Fatalf("last publish time: got %d, want %d", v.stats(1).Partitions[0].LastPublish, records[4].PublishTime)
 		}
 	}},
-	{"read starts, filters and stops where it is told", testRead},
-	{"read waits for the first message and no longer", func(v *env) {
+	{"read starts, filters and stops as requested", testRead},
+	{"read waits for the first message, up to its wait", func(v *env) {
 		v.topic(1, keepParts(2))
 		start := time.Now()
 		got, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: 1, Max: 1, Wait: v.tick})
@@ -201,7 +203,7 @@ var logTests = []testCase{
 		cancel()
 		v.want(<-done, context.Canceled)
 	}},
-	{"read goes on from a place in each partition, and sees new ones", testTail},
+	{"read continues from an entry in each partition, and covers new partitions", testTail},
 	{"statistics of a partition are exact", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.putPart(1, 1, strings.Repeat("x", 1000), strings.Repeat("y", 500))
@@ -267,7 +269,7 @@ func testRead(v *env) {
 	_, err = v.Read(v.ctx, 1, engine.ReadRequest{Max: 1, Subscription: "none"})
 	v.want(err, engine.ErrNoSubscription)
 	if d := v.subStats(1, "s"); d.Leased != 0 {
-		v.Fatalf("got %d leased, want none: reading leases nothing", d.Leased)
+		v.Fatalf("got %d leased messages, want none: reading leases nothing", d.Leased)
 	}
 }
 
@@ -289,7 +291,7 @@ func testTail(v *env) {
 				next = append(next, 0)
 			}
 			if want := next[r.ID.Partition]; r.ID.Entry != want {
-				v.Fatalf("read %v, want entry %d", r.ID, want)
+				v.Fatalf("read: got %v, want entry %d", r.ID, want)
 			}
 			next[r.ID.Partition]++
 			got = append(got, string(r.Payload))
@@ -311,7 +313,7 @@ func testTail(v *env) {
 	}
 	records, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: engine.AllPartitions, FromEach: next[:1], Max: 10})
 	v.ok(err)
-	if len(records) != 4 { // of those it does not name, everything
+	if len(records) != 4 { // everything of the partitions that are not listed
 		v.Fatalf("got %v, want 4 messages", records)
 	}
 }

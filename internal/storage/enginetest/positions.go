@@ -6,7 +6,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// positionTopic has ten messages on two partitions, a tick apart, and returns
+// positionTopic creates a topic with ten messages on two partitions, a tick apart, and returns
 // their ids and the time just before each.
 func positionTopic(v *env) (ids []engine.MessageID, times []time.Time) {
 	v.topic(1, keepParts(2))
@@ -19,7 +19,7 @@ func positionTopic(v *env) (ids []engine.MessageID, times []time.Time) {
 	return ids, times
 }
 
-// drain receives everything in the order of publishing.
+// drain receives everything and sorts it by publish time.
 func drain(v *env, name string) []string {
 	v.Helper()
 	byTime := map[int64]string{}
@@ -47,7 +47,7 @@ func drain(v *env, name string) []string {
 }
 
 var positionTests = []testCase{
-	{"a subscription starts where it is told", func(v *env) {
+	{"a subscription starts at the requested position", func(v *env) {
 		ids, times := positionTopic(v)
 		for name, c := range map[string]struct {
 			at   engine.Position
@@ -94,7 +94,7 @@ var positionTests = []testCase{
 		v.crash()
 		v.same(drain(v, "at time"), numbered("m", 5, 10))
 	}},
-	{"a reset moves both ways and forgets leases and acknowledgements", func(v *env) {
+	{"a reset moves in both directions and discards leases and acknowledgements", func(v *env) {
 		ids, times := positionTopic(v)
 		v.sub(1, "s")
 		got := v.get(1, "s", 10)
@@ -109,7 +109,7 @@ var positionTests = []testCase{
 			v.same(drain(v, "s"), want)
 		}
 		reset(engine.Position{Kind: engine.Earliest}, numbered("m", 0, 10)...)
-		v.crash() // what it forgot does not come back
+		v.crash() // discarded acknowledgements are not restored
 		v.same(drain(v, "s"), numbered("m", 0, 10))
 		reset(engine.Position{Kind: engine.AtTime, Time: times[8]}, "m8", "m9")
 		reset(engine.Position{Kind: engine.Latest})
@@ -120,7 +120,7 @@ var positionTests = []testCase{
 		v.want(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 9}}),
 			engine.ErrForeignID)
 	}},
-	{"a reset to an id moves its partition only", func(v *env) {
+	{"a reset to an id moves only its partition", func(v *env) {
 		ids, _ := positionTopic(v)
 		v.sub(1, "s")
 		v.same(drain(v, "s"), numbered("m", 0, 10))
@@ -151,7 +151,7 @@ var positionTests = []testCase{
 			v.Fatalf("got %d messages, want 10", n)
 		}
 	}},
-	{"skipping settles the oldest and keeps the rest", func(v *env) {
+	{"skipping settles the oldest messages and keeps the others", func(v *env) {
 		ids, times := positionTopic(v)
 		v.sub(1, "s")
 		v.ack(1, "s", ids[1], ids[6])
@@ -160,7 +160,8 @@ var positionTests = []testCase{
 			v.Fatalf("got %+v, want a backlog of 5", s)
 		}
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipTime, Time: times[5]})) // m4
-		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipTime, Time: times[2]})) // never back
+		// A reset with SkipTime never moves backwards.
+		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipTime, Time: times[2]}))
 		v.ok(v.ResetSubscription(v.ctx, 1, "s", engine.Position{Kind: engine.SkipN, Count: 0}))
 		v.crash()
 		v.same(drain(v, "s"), []string{"m5", "m7", "m8", "m9"})

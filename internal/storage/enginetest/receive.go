@@ -13,7 +13,7 @@ import (
 )
 
 var receiveTests = []testCase{
-	{"messages of a partition come in order, once each", func(v *env) {
+	{"messages of a partition are delivered in order, once each", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 7)...)
@@ -24,7 +24,7 @@ var receiveTests = []testCase{
 		_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Partition: engine.AllPartitions})
 		v.want(err, engine.ErrInvalid)
 	}},
-	{"all partitions are drained, or the one that is named", func(v *env) {
+	{"all partitions are drained, or the requested one", func(v *env) {
 		v.topic(1, keepParts(5))
 		v.sub(1, "s")
 		want := []string{}
@@ -44,7 +44,7 @@ var receiveTests = []testCase{
 		_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 5})
 		v.want(err, engine.ErrNoPartition)
 	}},
-	{"a waiting caller gets the first message at once", func(v *env) {
+	{"a waiting caller gets the first message immediately", func(v *env) {
 		v.needsTime()
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
@@ -64,7 +64,7 @@ var receiveTests = []testCase{
 			v.Fatalf("got %d messages after %v, want one after %v", len(got), time.Since(start), v.tick)
 		}
 	}},
-	{"waiting ends in time and empty", func(v *env) {
+	{"waiting without messages ends in time", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		for _, wait := range []time.Duration{0, v.tick / 10, v.tick} {
@@ -75,7 +75,7 @@ var receiveTests = []testCase{
 			}
 		}
 	}},
-	{"waiting callers are served in the order they came", func(v *env) {
+	{"waiting callers are served in the order of their arrival", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		served := make(chan int, 10)
@@ -96,7 +96,7 @@ var receiveTests = []testCase{
 		for want := range 10 {
 			v.put(1, "x")
 			if got := <-served; got != want {
-				v.Fatalf("caller %d was served, want %d", got, want)
+				v.Fatalf("served caller: got %d, want %d", got, want)
 			}
 		}
 	}},
@@ -122,7 +122,7 @@ var receiveTests = []testCase{
 		v.putPart(1, 0, "a")
 		v.same([]string{<-first}, []string{"a"})
 	}},
-	{"a receive stops at its bytes, but never below one message", func(v *env) {
+	{"a receive stops at its bytes, but returns at least one message", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "aaaa", "bbbb", "cccc")
@@ -139,10 +139,10 @@ var receiveTests = []testCase{
 		req.MaxBytes = 9
 		v.same(payloads(v.getReq(1, "s", req)), []string{"aaaa", "bbbb"})
 		if n := v.subStats(1, "s").Redelivered; n != 2 {
-			v.Fatalf("%d redeliveries, want 2", n)
+			v.Fatalf("got %d redeliveries, want 2", n)
 		}
 	}},
-	{"a receive counts keys and properties", func(v *env) {
+	{"the bytes of a receive include keys and properties", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.putMsg(1, 0, engine.Message{Payload: []byte("a"), Key: "kkkk"})
@@ -153,7 +153,7 @@ var receiveTests = []testCase{
 		v.same(payloads(v.getReq(1, "s", req)), []string{"b", "c"})
 	}},
 	{"a cancelled caller loses nothing", testCancelledReceive},
-	{"delayed messages come when they are due and block nobody", func(v *env) {
+	{"delayed messages are delivered when they are due and do not block others", func(v *env) {
 		v.needsTime()
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -168,17 +168,17 @@ var receiveTests = []testCase{
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		v.same(payloads(got), []string{"soon"})
 		if got[0].Redeliveries != 0 {
-			v.Fatalf("got %d redeliveries, want 0: a delay is no delivery", got[0].Redeliveries)
+			v.Fatalf("got %d redeliveries, want 0: a delay is not a delivery", got[0].Redeliveries)
 		}
 		v.crash()
 		v.same(payloads(v.get(1, "s", 10)), []string{"soon"})
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		v.same(payloads(got), []string{"later"})
 		if time.Now().Before(due.Truncate(time.Millisecond)) {
-			v.Fatalf("got it %v early, want it when it is due", time.Until(due))
+			v.Fatalf("got the message %v early, want it when it is due", time.Until(due))
 		}
 	}},
-	{"no more than the limit are leased", func(v *env) {
+	{"no more messages than the limit are leased", func(v *env) {
 		c := keep
 		c.MaxUnacked = 3
 		v.topic(1, c)
@@ -202,7 +202,7 @@ var receiveTests = []testCase{
 		v.ok(v.ConfigureTopic(v.ctx, 1, c))
 		v.expect(1, "s", "m4")
 	}},
-	{"many consumers share the work, each message once", func(v *env) {
+	{"concurrent consumers get each message once", func(v *env) {
 		v.topic(1, keepParts(3))
 		v.sub(1, "s")
 		var got sync.Map
@@ -234,13 +234,13 @@ var receiveTests = []testCase{
 		}
 		wg.Wait()
 		if s := v.subStats(1, "s"); s.Backlog != 0 || s.Leased != 0 || s.Redelivered != 0 {
-			v.Fatalf("got %+v, want nothing left, leased or redelivered", s)
+			v.Fatalf("got %+v, want no backlog, and nothing leased or redelivered", s)
 		}
 	}},
 }
 
-// testCancelledReceive cancels callers at the very moment messages arrive: each message
-// reaches exactly one caller, none waits for a lease to end.
+// testCancelledReceive cancels callers at the moment when messages arrive: each message reaches
+// exactly one caller, and none is delayed until a lease expires.
 func testCancelledReceive(v *env) {
 	v.topic(1, keep)
 	v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}))
@@ -273,7 +273,7 @@ func testCancelledReceive(v *env) {
 			})
 		}
 		next := v.stats(1).Partitions[0].Next
-		wg.Go(func() { // cancels in the moment the message becomes visible
+		wg.Go(func() { // cancels at the moment when the message becomes visible
 			_, err := v.Read(v.ctx, 1, engine.ReadRequest{From: next, Max: 1, Wait: time.Hour})
 			if err != nil {
 				v.Error(err)

@@ -7,7 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// first returns the first entry kept of partition 0.
+// first returns the first entry of partition 0 that is not trimmed.
 func (v *env) first(id engine.TopicID) uint64 {
 	v.Helper()
 	return v.stats(id).Partitions[0].First
@@ -18,12 +18,12 @@ func (v *env) trimmedTo(id engine.TopicID, entry uint64) {
 	v.eventually("trim", func() bool { return v.first(id) == entry })
 	v.sleep(10)
 	if got := v.first(id); got != entry {
-		v.Fatalf("trimmed to %d, want %d", got, entry)
+		v.Fatalf("first entry: got %d, want %d", got, entry)
 	}
 }
 
 var retentionTests = []testCase{
-	{"settled messages go when nothing retains them, others stay", func(v *env) {
+	{"without retention settled messages are trimmed and others stay", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1})
 		v.sub(1, "fast")
 		v.sub(1, "slow")
@@ -40,11 +40,11 @@ var retentionTests = []testCase{
 		}
 		v.crash()
 		if id := v.put(1, "next")[0]; id.Entry != 10 {
-			v.Fatalf("entry %d after everything was trimmed, want 10", id.Entry)
+			v.Fatalf("append after everything was trimmed: got entry %d, want 10", id.Entry)
 		}
 		v.expect(1, "fast", "next")
 	}},
-	{"settled messages stay for their age", func(v *env) {
+	{"settled messages are retained by age", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1, RetainAge: 50 * v.tick, RetainBytes: -1})
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -59,9 +59,9 @@ var retentionTests = []testCase{
 		v.sleep(30)
 		v.trimmedTo(1, 2)
 		v.sleep(30)
-		v.expect(1, "s", "c") // not settled, however old
+		v.expect(1, "s", "c") // not settled, so not trimmed
 	}},
-	{"a topic without subscriptions keeps messages for their age", func(v *env) {
+	{"a topic without subscriptions retains messages by age", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1, RetainAge: 50 * v.tick, RetainBytes: -1})
 		v.put(1, "a")
 		v.sleep(30)
@@ -70,14 +70,14 @@ var retentionTests = []testCase{
 		v.sleep(40)
 		v.same(v.read(1, 0), []string{})
 	}},
-	{"settled messages stay up to their bytes", func(v *env) {
+	{"settled messages are retained by bytes", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: 5500})
 		for range 20 {
 			v.put(1, strings.Repeat("x", 1000))
 		}
 		v.eventually("trim", func() bool { return v.stats(1).Partitions[0].Bytes <= 5500 })
 		if got := v.first(1); got != 15 {
-			v.Fatalf("trimmed to %d, want 15", got)
+			v.Fatalf("first entry: got %d, want 15", got)
 		}
 		v.sub(1, "s")
 		for range 10 {
@@ -88,7 +88,7 @@ var retentionTests = []testCase{
 			v.Fatalf("got first entry %d, want 15: unacknowledged messages stay", got)
 		}
 	}},
-	{"a limit in bytes is one limit for all partitions", func(v *env) {
+	{"a limit in bytes applies to all partitions together", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 4, RetainAge: -1, RetainBytes: 8800})
 		for i := range 40 {
 			v.putPart(1, int32(i%4), strings.Repeat("x", 1000))
@@ -122,13 +122,13 @@ var retentionTests = []testCase{
 		}
 		v.same(v.read(1, 0), []string{"a", "b", "c"}) // settled, and retained
 	}},
-	{"over its quota a topic refuses messages", func(v *env) {
+	{"a topic over its quota rejects messages", func(v *env) {
 		c := keep
 		c.BacklogBytes = 5000
 		v.topic(1, c)
 		big := strings.Repeat("x", 1000)
 		for range 10 {
-			v.put(1, big) // nobody has a backlog
+			v.put(1, big) // without a subscription there is no backlog
 		}
 		v.subAt(1, "s", engine.Position{Kind: engine.Latest})
 		for range 4 {
@@ -146,7 +146,7 @@ var retentionTests = []testCase{
 		_, err = v.Append(v.ctx, 1, 0, []engine.Message{{Payload: []byte(big)}})
 		v.want(err, engine.ErrBacklogFull)
 	}},
-	{"over its quota a topic that evicts drops the oldest", func(v *env) {
+	{"a topic over its quota that evicts settles the oldest messages", func(v *env) {
 		c := engine.TopicConfig{Partitions: 2, BacklogBytes: 5500, BacklogEvict: true}
 		v.topic(1, c)
 		v.sub(1, "s")
@@ -163,7 +163,7 @@ var retentionTests = []testCase{
 			v.Fatalf("got %d messages, want 5", n)
 		}
 	}},
-	{"a changed policy applies to what is there", func(v *env) {
+	{"a changed policy applies to stored messages", func(v *env) {
 		v.topic(1, keep)
 		v.put(1, numbered("m", 0, 10)...)
 		v.sleep(10)
@@ -172,7 +172,7 @@ var retentionTests = []testCase{
 			engine.TopicConfig{Partitions: 1, RetainAge: time.Millisecond, RetainBytes: -1}))
 		v.eventually("trim", func() bool { return v.first(1) == 10 })
 	}},
-	{"trimmed entries can be named without harm", func(v *env) {
+	{"requests may refer to trimmed entries", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1})
 		v.sub(1, "s")
 		ids := v.put(1, numbered("m", 0, 5)...)

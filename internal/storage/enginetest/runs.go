@@ -12,21 +12,21 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Lines splits the runs of this suite, whose body is one line for each message:
-// its timestamp, a space, and its payload. Engines under test are opened with it.
+// Lines is the Splitter for the batches of this suite, whose body has one line per message: its
+// timestamp, a space, and its payload. Engines under test are opened with it.
 type Lines struct{}
 
 // Split implements engine.Splitter.
 func (Lines) Split(format engine.RunFormat, body []byte, each func(i int32, m *engine.Message) error) error {
 	if format != engine.RecordBatch {
-		return fmt.Errorf("format %d is none of this suite's", format)
+		return fmt.Errorf("format %d is unknown to this suite", format)
 	}
 	i := int32(0)
 	for line := range bytes.Lines(body) {
 		at, payload, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 		millis, err := strconv.ParseInt(string(at), 10, 64)
 		if !ok || err != nil {
-			return fmt.Errorf("line %d is %q", i, line)
+			return fmt.Errorf("line %d is malformed: %q", i, line)
 		}
 		if err := each(i, &engine.Message{
 			Payload: payload, EventTime: millis,
@@ -39,7 +39,7 @@ func (Lines) Split(format engine.RunFormat, body []byte, each func(i int32, m *e
 	return nil
 }
 
-// timed is a message of a run.
+// timed is a message of a batch.
 type timed struct {
 	at      int64
 	payload string
@@ -54,7 +54,7 @@ func runOf(messages ...timed) engine.Run {
 	return run
 }
 
-// run is a run of payloads that share a timestamp.
+// run returns a batch of payloads that share a timestamp.
 func run(payloads ...string) engine.Run {
 	messages := make([]timed, len(payloads))
 	for i, p := range payloads {
@@ -63,7 +63,8 @@ func run(payloads ...string) engine.Run {
 	return runOf(messages...)
 }
 
-// putRun appends a run to partition 0, waits for it and returns its first entry.
+// putRun appends a batch to partition 0, waits until it is durable, and returns its first
+// entry.
 func (v *env) putRun(id engine.TopicID, r engine.Run, sides ...engine.Side) uint64 {
 	v.Helper()
 	ticket, err := v.AppendRun(v.ctx, id, 0, r, func(uint64) []engine.Side { return sides })
@@ -72,8 +73,8 @@ func (v *env) putRun(id engine.TopicID, r engine.Run, sides ...engine.Side) uint
 	return ticket.First()
 }
 
-// stored shows what ReadRuns visits from an entry on: runs as [first: body],
-// messages as first: payload.
+// stored returns what ReadRuns visits from an entry on: batches as [first: body], messages as
+// first: payload.
 func (v *env) stored(id engine.TopicID, from uint64) []string {
 	v.Helper()
 	out := []string{}
@@ -90,7 +91,7 @@ func (v *env) stored(id engine.TopicID, from uint64) []string {
 	return out
 }
 
-// side returns the value of a side, "" for none.
+// side returns the value of an attribute, "" if it does not exist.
 func (v *env) side(id engine.TopicID, key string) string {
 	v.Helper()
 	got := ""
@@ -104,7 +105,7 @@ func (v *env) side(id engine.TopicID, key string) string {
 }
 
 var runTests = []testCase{
-	{"runs keep their bytes and take as many entries as messages", func(v *env) {
+	{"batches are stored unchanged and have one entry per message", func(v *env) {
 		v.topic(1, keep)
 		v.put(1, "a")
 		if first := v.putRun(1, run("b", "c", "d")); first != 1 {
@@ -124,7 +125,7 @@ var runTests = []testCase{
 			v.Fatalf("extent: got %+v, %v; want entries 0 to 5", extent, err)
 		}
 	}},
-	{"messages of a run are read from the middle", func(v *env) {
+	{"read can start within a batch", func(v *env) {
 		v.topic(1, keep)
 		v.putRun(1, run(numbered("m", 0, 10)...))
 		records, err := v.Read(v.ctx, 1, engine.ReadRequest{From: 7, Max: 2})
@@ -133,7 +134,7 @@ var runTests = []testCase{
 			v.Fatalf("got %v, want m7 and m8", records)
 		}
 	}},
-	{"messages of a run are received and acknowledged one by one", func(v *env) {
+	{"messages of a batch are received and acknowledged individually", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -153,7 +154,7 @@ var runTests = []testCase{
 			v.Fatalf("got %+v, want no backlog and the floor at 5", s)
 		}
 	}},
-	{"bytes of a backlog are exact around runs", func(v *env) {
+	{"the bytes of a backlog are exact within batches", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.putRun(1, run(numbered("some payload ", 0, 7)...))
@@ -169,7 +170,7 @@ var runTests = []testCase{
 			}
 		}
 	}},
-	{"a run is trimmed when all of it is settled", func(v *env) {
+	{"a batch is trimmed when all of it is settled", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1})
 		v.sub(1, "s")
 		v.putRun(1, run("a", "b", "c"))
@@ -186,7 +187,7 @@ var runTests = []testCase{
 		v.same(v.stored(1, 0), []string{"[3: 1 d,1 e]"})
 		v.same(v.read(1, 0), []string{"e"})
 	}},
-	{"positions fall into runs", func(v *env) {
+	{"positions may be within batches", func(v *env) {
 		v.topic(1, keep)
 		v.putRun(1, run("a", "b", "c"))
 		v.subAt(1, "at", engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Entry: 1}})
@@ -195,7 +196,7 @@ var runTests = []testCase{
 		v.ok(v.ResetSubscription(v.ctx, 1, "skip", engine.Position{Kind: engine.SkipN, Count: 2}))
 		v.expect(1, "skip", "c")
 	}},
-	{"dead letters out of runs", func(v *env) {
+	{"messages of batches become dead letters", func(v *env) {
 		v.topic(9, keep)
 		v.topic(1, keep)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
@@ -207,7 +208,7 @@ var runTests = []testCase{
 		v.eventually("b among the dead letters", func() bool { return len(v.read(9, 0)) == 1 })
 		v.same(v.read(9, 0), []string{"b"})
 	}},
-	{"partitions with runs are merged in the order of publishing", func(v *env) {
+	{"partitions with batches are merged by publish time", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.putRun(1, run("a", "b"))
 		v.sleep(1)
@@ -222,7 +223,7 @@ var runTests = []testCase{
 		}
 		v.same(got, []string{"a", "b", "c", "d", "e"})
 	}},
-	{"places are taken in order and waited for later", func(v *env) {
+	{"batches can be appended before earlier ones are durable", func(v *env) {
 		v.topic(1, keep)
 		var tickets []engine.Ticket
 		for i := range 50 {
@@ -233,18 +234,18 @@ var runTests = []testCase{
 		for i, t := range tickets {
 			v.ok(t.Wait(v.ctx))
 			if t.First() != uint64(2*i) || t.PublishTime() == 0 {
-				v.Fatalf("run %d: got entry %d published at %d, want entry %d", i, t.First(), t.PublishTime(), 2*i)
+				v.Fatalf("batch %d: got entry %d published at %d, want entry %d", i, t.First(), t.PublishTime(), 2*i)
 			}
 		}
 	}},
-	{"sides are written with their run", func(v *env) {
+	{"attributes are written with their batch", func(v *env) {
 		v.topic(1, keepParts(2))
 		side := func(key, value string) engine.Side { return engine.Side{Key: []byte(key), Value: []byte(value)} }
 		v.putRun(1, run("a"), side("p1", "one"), side("p2", "two"))
 		if _, err := v.AppendRun(v.ctx, 1, 0, run("x", "y"), func(first uint64) []engine.Side {
 			return []engine.Side{side("first", fmt.Sprint(first))}
 		}); err != nil || v.side(1, "first") != "1" {
-			v.Fatalf("got %v and the first entry %q, want 1", err, v.side(1, "first"))
+			v.Fatalf("got error %v and the first entry %q, want 1", err, v.side(1, "first"))
 		}
 		v.putRun(1, run("b"), side("p1", "three"), engine.Side{Key: []byte("p2")})
 		for range 2 {
@@ -265,7 +266,7 @@ var runTests = []testCase{
 		v.ok(v.DeleteTopic(v.ctx, 1))
 		v.topic(2, keep)
 		if v.side(2, "p1") != "" {
-			v.Fatal("got a side of another topic, want none")
+			v.Fatal("got an attribute of another topic, want none")
 		}
 	}},
 	{"messages are found by their timestamps", func(v *env) {
@@ -294,10 +295,10 @@ var runTests = []testCase{
 		v.putMsg(1, 0, engine.Message{Payload: []byte("h"), EventTime: 350, SchemaVersion: engine.NoSchema})
 		v.putMsg(1, 0, engine.Message{Payload: []byte("i"), SchemaVersion: engine.NoSchema})
 		if got, err := v.Find(v.ctx, 1, 0, 501); err != nil || got.Entry != 8 {
-			v.Fatalf("at 501: got %+v, %v; want entry 8, which has the time it was published", got, err)
+			v.Fatalf("at 501: got %+v, %v; want entry 8, whose timestamp is its publish time", got, err)
 		}
 	}},
-	{"the newest message is found where an older one was newer", func(v *env) {
+	{"the newest message is found after a newer one was trimmed", func(v *env) {
 		v.topic(1, engine.TopicConfig{Partitions: 1})
 		v.sub(1, "s")
 		v.putRun(1, runOf(timed{900, "a"}))
@@ -308,7 +309,7 @@ var runTests = []testCase{
 			v.Fatalf("got %+v, %v; want entry 2 at 200", got, err)
 		}
 	}},
-	{"one waiter hears of many partitions", func(v *env) {
+	{"one call waits for many partitions", func(v *env) {
 		v.topic(1, keepParts(3))
 		marks := []engine.Mark{{Topic: 1}, {Topic: 1, Partition: 1}, {Topic: 1, Partition: 2}}
 		short, cancel := context.WithTimeout(v.ctx, v.tick)
@@ -321,14 +322,14 @@ var runTests = []testCase{
 		}
 		v.putPart(1, 2, "a")
 		v.ok(<-heard)
-		v.ok(v.Grown(v.ctx, marks)) // at once
+		v.ok(v.Grown(v.ctx, marks)) // returns immediately
 		marks[2].Entry = 1
 		go func() { heard <- v.Grown(v.ctx, marks) }()
 		v.sleep(1)
 		v.ok(v.DeleteTopic(v.ctx, 1))
 		v.want(<-heard, engine.ErrNoTopic)
 	}},
-	{"runs that cannot be taken", func(v *env) {
+	{"invalid batches are rejected", func(v *env) {
 		v.topic(1, keep)
 		for _, c := range []struct {
 			name string
@@ -360,7 +361,7 @@ var runTests = []testCase{
 		v.want(err, engine.ErrTerminated)
 		v.same(v.read(1, 0), []string{})
 	}},
-	{"messages appended together come back one by one", func(v *env) {
+	{"messages that are appended together are read individually", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		msgs := []engine.Message{
@@ -387,7 +388,7 @@ var runTests = []testCase{
 			for i := range got {
 				want := fmt.Sprintf("%+v", msgs[i])
 				if i == 1 {
-					got[i].Payload = nil // it is the flag that says so
+					got[i].Payload = nil // only NullPayload matters
 				}
 				if s := fmt.Sprintf("%+v", got[i].Message); s != want {
 					v.Fatalf("message %d: got %.200s, want %.200s", i, s, want)

@@ -8,13 +8,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// streamer appends runs to a partition of the log, several before it waits for
-// the first, and keeps its number in a side.
+// streamer appends batches to a partition of the log, several before it waits for the first,
+// and stores its last number in an attribute.
 type streamer struct {
 	h      *history
 	next   int
 	sent   []streamedRun
-	latest string // the side as it must be, unless an open run has come true
+	latest string // the value that the attribute must have after the power failure
 }
 
 type streamedRun struct {
@@ -46,7 +46,7 @@ func (s *streamer) step(rng *rand.Rand) {
 		})
 		if err != nil {
 			if s.h.alive() {
-				s.h.Errorf("append a run: got error %v, want none", err)
+				s.h.Errorf("append a batch: got error %v, want none", err)
 			}
 			return
 		}
@@ -58,7 +58,7 @@ func (s *streamer) step(rng *rand.Rand) {
 			return
 		}
 		if err != nil {
-			s.h.Errorf("wait for a run: got error %v, want none", err)
+			s.h.Errorf("wait for a batch: got error %v, want none", err)
 			return
 		}
 		for i, m := range p.msgs {
@@ -67,8 +67,8 @@ func (s *streamer) step(rng *rand.Rand) {
 	}
 }
 
-// check compares the side with the last run that is there: never ahead of the
-// log, never behind it.
+// check compares the attribute with that of the last batch in the log: it is neither ahead of
+// the log nor behind it.
 func (s *streamer) check() {
 	s.h.Helper()
 	for _, r := range s.sent {
@@ -83,6 +83,6 @@ func (s *streamer) check() {
 		return nil
 	})
 	if err != nil || got != s.latest {
-		s.h.Fatalf("side: got %q, %v; want %q, as the last run in the log has it", got, err, s.latest)
+		s.h.Fatalf("attribute: got %q, %v; want %q, that of the last batch in the log", got, err, s.latest)
 	}
 }

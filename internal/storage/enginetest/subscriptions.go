@@ -11,7 +11,7 @@ import (
 )
 
 var subscriptionTests = []testCase{
-	{"a subscription is created once, and each has its own place", func(v *env) {
+	{"a subscription is created once, and each has its own cursor", func(v *env) {
 		v.topic(1, keep)
 		v.put(1, "a")
 		v.sub(1, "one")
@@ -26,7 +26,7 @@ var subscriptionTests = []testCase{
 		v.expect(1, "one")
 		v.expect(1, "two", "a")
 	}},
-	{"every call names a missing subscription", func(v *env) {
+	{"every call reports a missing subscription", func(v *env) {
 		v.topic(1, keep)
 		_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 		v.want(err, engine.ErrNoSubscription)
@@ -38,7 +38,7 @@ var subscriptionTests = []testCase{
 		v.want(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{MaxDeliveries: 1}, engine.Position{}),
 			engine.ErrInvalid)
 	}},
-	{"configurations survive a restart, and changes of the caller's copy", func(v *env) {
+	{"configurations survive a restart, and the caller may change its copy", func(v *env) {
 		v.topic(1, keep)
 		first := func() engine.SubscriptionConfig {
 			return engine.SubscriptionConfig{
@@ -71,7 +71,7 @@ var subscriptionTests = []testCase{
 		v.reopen()
 		check(second())
 	}},
-	{"a deleted subscription leaves nothing to one of the same name", func(v *env) {
+	{"a new subscription with the name of a deleted one starts empty", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 5)...)
@@ -97,8 +97,8 @@ var subscriptionTests = []testCase{
 		v.ok(v.DeleteSubscription(v.ctx, 1, "s"))
 		v.want(<-done, engine.ErrNoSubscription)
 	}},
-	{"acknowledgements in any order are exact and survive", testAckOrder},
-	{"an id of another topic, partition or time is refused", func(v *env) {
+	{"acknowledgements in any order are exact and survive a restart", testAckOrder},
+	{"an id of another topic or partition, or of no message, is rejected", func(v *env) {
 		v.topic(1, keep)
 		v.topic(2, keep)
 		v.sub(1, "s")
@@ -121,10 +121,10 @@ var subscriptionTests = []testCase{
 				}
 			}
 		}
-		// A refused call has done nothing at all.
+		// A rejected call has no effect.
 		v.expect(1, "s", "a")
 	}},
-	{"acknowledging up to a message settles all before it", func(v *env) {
+	{"a cumulative acknowledgement settles all messages up to an id", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
 		ids := v.put(1, numbered("m", 1000, 1600)...) // all of one size
@@ -162,7 +162,7 @@ var subscriptionTests = []testCase{
 	{"statistics of a subscription are exact", testSubscriptionStats},
 }
 
-// testAckOrder acknowledges in a random order and compares with a plain set.
+// testAckOrder acknowledges in random order and compares the statistics with a plain set.
 func testAckOrder(v *env) {
 	const n = 1500
 	v.topic(1, keep)
@@ -276,8 +276,8 @@ func testSubscriptionStats(v *env) {
 	v.same(names, []string{"late", "s"})
 }
 
-// testWaitingStats receives everything there is for "late" and lets a caller wait
-// for more in vain.
+// testWaitingStats receives all messages of the subscription "late" and lets a call wait for
+// more until its wait ends.
 func testWaitingStats(v *env) {
 	v.Helper()
 	if n := len(v.get(1, "late", 20)); n != 10 {

@@ -6,12 +6,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// topicAdmin creates and deletes topics of its own.
+// topicAdmin creates and deletes its own topics.
 type topicAdmin struct {
 	h    *history
 	next engine.TopicID
-	is   map[engine.TopicID]bool // answered
-	open engine.TopicID          // changed without an answer
+	is   map[engine.TopicID]bool // whether a topic exists, by calls that returned
+	open engine.TopicID          // topic of a call that did not return
 }
 
 func newTopicAdmin(h *history) *topicAdmin {
@@ -54,12 +54,12 @@ func (a *topicAdmin) check() {
 	}
 	for id, want := range a.is {
 		if id != a.open && there[id] != want {
-			a.h.Fatalf("topic %d is there: %v, want %v", id, there[id], want)
+			a.h.Fatalf("topic %d exists: got %v, want %v", id, there[id], want)
 		}
 	}
 	for id := range there {
 		if _, known := a.is[id]; !known && id != a.open {
-			a.h.Fatalf("got topic %d, want no topic that was never made", id)
+			a.h.Fatalf("list: got topic %d, want no topic that was never created", id)
 		}
 	}
 	if a.open != 0 {

@@ -16,13 +16,13 @@ var topicTests = []testCase{
 		v.reopen()
 		v.want(v.CreateTopic(v.ctx, 7, keep), engine.ErrTopicExists)
 	}},
-	{"a configuration that makes no sense is refused", func(v *env) {
+	{"an invalid configuration is rejected", func(v *env) {
 		v.want(v.CreateTopic(v.ctx, 1, engine.TopicConfig{}), engine.ErrInvalid)
 		v.want(v.CreateTopic(v.ctx, 1, engine.TopicConfig{Partitions: -1}), engine.ErrInvalid)
 		v.topic(1, keepParts(2))
 		v.want(v.ConfigureTopic(v.ctx, 1, keepParts(1)), engine.ErrInvalid)
 	}},
-	{"every call names a missing topic", testMissingTopic},
+	{"every call reports a missing topic", testMissingTopic},
 	{"configurations survive a restart", func(v *env) {
 		c := engine.TopicConfig{
 			Partitions: 3, RetainAge: time.Hour, RetainBytes: 1 << 40, TTL: 2 * time.Hour,
@@ -40,7 +40,7 @@ var topicTests = []testCase{
 			v.Fatalf("after a crash: got %+v, want %+v", got, c)
 		}
 	}},
-	{"topics are listed in order, page by page", func(v *env) {
+	{"topics are listed in order and in pages", func(v *env) {
 		for _, id := range []engine.TopicID{9, 2, 300, 4, 1 << 40} {
 			v.topic(id, keep)
 		}
@@ -59,7 +59,7 @@ var topicTests = []testCase{
 			v.Fatalf("got %v, want 2, 9, 300 and %d", all, 1<<40)
 		}
 	}},
-	{"new partitions carry every subscription from their start", func(v *env) {
+	{"every subscription starts at the beginning of a new partition", func(v *env) {
 		v.topic(1, keep)
 		v.put(1, "a")
 		v.subAt(1, "s", engine.Position{Kind: engine.Latest})
@@ -69,10 +69,10 @@ var topicTests = []testCase{
 		v.crash()
 		v.expect(1, "s", "b")
 		if n := len(v.subStats(1, "s").Cursors); n != 3 {
-			v.Fatalf("%d cursors, want 3", n)
+			v.Fatalf("got %d cursors, want 3", n)
 		}
 	}},
-	{"a deleted topic is gone with everything of it", testDeletedTopic},
+	{"a deleted topic is removed with its messages and subscriptions", testDeletedTopic},
 	{"a deletion ends waiting callers", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
@@ -91,7 +91,7 @@ var topicTests = []testCase{
 		v.want(<-received, engine.ErrNoTopic)
 		v.want(<-read, engine.ErrNoTopic)
 	}},
-	{"a terminated topic takes no more and still gives", func(v *env) {
+	{"a terminated topic rejects messages and still delivers", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -105,7 +105,7 @@ var topicTests = []testCase{
 		v.want(err, engine.ErrTerminated)
 		v.ack(1, "s", v.expect(1, "s", "a")[0].ID)
 	}},
-	{"a closed engine says so, and closing ends waiting callers", func(v *env) {
+	{"a closed engine returns ErrClosed, and closing ends waiting callers", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		j, err := v.Journal(v.ctx, "j")

@@ -7,7 +7,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// trim removes what is before an entry of partition 0 and compares what is left.
+// trim deletes the messages before an entry of partition 0 and checks the first entry that is
+// left.
 func (v *env) trim(id engine.TopicID, before, want uint64) {
 	v.Helper()
 	if first, err := v.Trim(v.ctx, id, 0, before); err != nil || first != want {
@@ -19,7 +20,7 @@ func (v *env) trim(id engine.TopicID, before, want uint64) {
 }
 
 var trimTests = []testCase{
-	{"messages before an entry go, whoever has not read them", func(v *env) {
+	{"messages before an entry are deleted, consumed or not", func(v *env) {
 		v.topic(1, keepParts(2))
 		v.sub(1, "s")
 		ids := v.put(1, numbered("m", 0, 10)...)
@@ -31,16 +32,16 @@ var trimTests = []testCase{
 			v.same(v.read(1, 1), []string{"other"})
 			if s := v.subStats(1, "s"); s.Backlog != 5 || s.Cursors[0].Floor != 5 || s.Cursors[0].Acked != 1 ||
 				s.Cursors[1].Floor != 0 {
-				v.Fatalf("got %+v, want a backlog of 4 behind entry 5 and the other partition's message", s)
+				v.Fatalf("got %+v, want a backlog of 4 from entry 5 on and the other partition's message", s)
 			}
 			v.crash()
 		}
 		v.subAt(1, "late", engine.Position{Kind: engine.Earliest})
 		if n := len(v.get(1, "late", 100)); n != 6 {
-			v.Fatalf("new subscription got %d messages, want 6", n)
+			v.Fatalf("new subscription: got %d messages, want 6", n)
 		}
 		if n := len(v.get(1, "s", 100)); n != 5 {
-			v.Fatalf("old subscription got %d messages, want 5", n)
+			v.Fatalf("old subscription: got %d messages, want 5", n)
 		}
 	}},
 	{"trimming again, or less, changes nothing", func(v *env) {
@@ -56,7 +57,7 @@ var trimTests = []testCase{
 		}
 		v.same(v.read(1, 0), numbered("m", 4, 6))
 	}},
-	{"trimming to the end leaves nothing and entries go on", func(v *env) {
+	{"trimming to the end deletes everything, and entries continue", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.put(1, "a")
@@ -73,7 +74,7 @@ var trimTests = []testCase{
 		}
 		v.expect(1, "s", "next")
 	}},
-	{"an entry behind the end is refused", func(v *env) {
+	{"an entry after the end is rejected", func(v *env) {
 		v.topic(1, keep)
 		v.put(1, "a", "b")
 		for _, before := range []uint64{3, ^uint64(0)} {
@@ -88,7 +89,7 @@ var trimTests = []testCase{
 		_, err = v.Trim(v.ctx, 2, 0, 0)
 		v.want(err, engine.ErrNoTopic)
 	}},
-	{"a run that reaches over the entry stays whole", func(v *env) {
+	{"a batch that contains the entry stays unchanged", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		v.putRun(1, run("a", "b", "c", "d"), engine.Side{Key: []byte("k"), Value: []byte("v")})
@@ -98,7 +99,7 @@ var trimTests = []testCase{
 			v.same(v.stored(1, 2), []string{"[0: 1 a,1 b,1 c,1 d]", "[4: 1 e,1 f]"})
 			v.same(v.read(1, 0), []string{"c", "d", "e", "f"})
 			if got := v.side(1, "k"); got != "v" {
-				v.Fatalf("side: got %q, want it kept", got)
+				v.Fatalf("attribute: got %q, want it unchanged", got)
 			}
 			v.crash()
 		}
@@ -110,7 +111,7 @@ var trimTests = []testCase{
 			v.Fatalf("first message by time: got %+v, %v; want entry 4", found, err)
 		}
 	}},
-	{"what is leased, delayed or counted goes too", func(v *env) {
+	{"leased and delayed messages are deleted too", func(v *env) {
 		v.topic(1, keep)
 		v.sub(1, "s")
 		ids := v.put(1, "a", "b", "c")
@@ -129,17 +130,17 @@ var trimTests = []testCase{
 		v.sleep(40)
 		v.expect(1, "s", "d")
 	}},
-	{"a topic that deduplicates forgets what is trimmed, and nothing else", func(v *env) {
+	{"a deduplicating topic forgets only trimmed messages", func(v *env) {
 		v.topic(1, deduping(1))
 		for seq := range uint64(4) {
 			v.putMsg(1, 0, sequenced("p", seq, fmt.Sprint(seq)))
 		}
 		v.trim(1, 2, 2)
 		if out := v.putMsg(1, 0, sequenced("p", 3, "3")); !out.Duplicate || out.ID.Entry != 3 {
-			v.Fatalf("message that is kept: got %+v, want a duplicate of entry 3", out)
+			v.Fatalf("message that is not trimmed: got %+v, want a duplicate of entry 3", out)
 		}
 		if out := v.putMsg(1, 0, sequenced("p", 1, "1")); out.Duplicate || out.ID.Entry != 4 {
-			v.Fatalf("message that was trimmed: got %+v, want it stored anew as entry 4", out)
+			v.Fatalf("message that was trimmed: got %+v, want it stored again as entry 4", out)
 		}
 	}},
 }

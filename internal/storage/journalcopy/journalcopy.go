@@ -1,6 +1,7 @@
-// Package journalcopy copies journals from one engine to another, record by record and
-// with their positions, and tells whether two are the same. What a snapshot becomes is
-// the engines' own business.
+// Package journalcopy copies the records of a journal from one engine to another, with
+// their positions, and computes checksums that show whether two journals are equal. It
+// does not copy snapshots: each engine stores them in its own way (Engine.SeedJournal of
+// storage/pebble, and ensemble/journal).
 package journalcopy
 
 import (
@@ -13,11 +14,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// batchBytes is how much is copied with one append.
+// batchBytes is the size of the records that are copied with one append.
 const batchBytes = 1 << 20
 
-// Records appends the records of a journal behind a position, where the other one ends,
-// to that.
+// Records appends the records of one journal after a position to another journal, which
+// must end at that position.
 func Records(ctx context.Context, from, to engine.Journal, after uint64) error {
 	var batch [][]byte
 	size := 0
@@ -41,7 +42,7 @@ func Records(ctx context.Context, from, to engine.Journal, after uint64) error {
 	return errors.Join(err, flush())
 }
 
-// Sum is a checksum of everything that a journal has.
+// Sum returns a checksum of the journal's snapshot and records.
 func Sum(ctx context.Context, j engine.Journal) (sum [sha256.Size]byte, err error) {
 	hash := sha256.New()
 	position, state, err := j.LoadSnapshot(ctx)

@@ -15,10 +15,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// BenchmarkAgainstBare takes turns between bare Pebble, appends and receive +
-// acknowledge, so that a busy machine disturbs all three alike, and reports the
-// ratios that matter: of the median turns, and of processor time, which other
-// work on the machine hardly touches.
+// BenchmarkAgainstBare alternates between bare Pebble, appends and receive + acknowledge, so
+// that other load on the machine affects all three alike. It reports the ratios of the median
+// turns and of the CPU time, which other load hardly affects.
 func BenchmarkAgainstBare(b *testing.B) {
 	ctx := context.Background()
 	for _, writers := range []int{1, 16, 64, 512} {
@@ -56,7 +55,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 	}
 }
 
-// course is one of several things that take turns.
+// course is one of several workloads that take turns.
 type course struct {
 	writers int
 	call    func() error
@@ -66,7 +65,7 @@ type course struct {
 
 const (
 	callsPerWriter = 50 // calls of each writer in a turn
-	roundsPerLoop  = 7  // turns that a median is taken of, at least
+	roundsPerLoop  = 7  // minimum number of turns for the median
 )
 
 func (c *course) turn(b *testing.B) {
@@ -80,7 +79,7 @@ func (c *course) turn(b *testing.B) {
 	c.cpu += cpuTime() - used
 }
 
-// rate is the calls per second in the median turn.
+// rate returns the calls per second in the median turn.
 func (c *course) rate() float64 {
 	slices.Sort(c.turns)
 	return float64(c.writers*callsPerWriter) / c.turns[len(c.turns)/2].Seconds()
@@ -90,7 +89,7 @@ func (c *course) cpuPerCall() float64 {
 	return float64(c.cpu.Microseconds()) / float64(len(c.turns)*c.writers*callsPerWriter)
 }
 
-// cpuTime is the processor time that this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -103,7 +102,7 @@ func cpuTime() time.Duration {
 func receiveAck(ctx context.Context, e *Engine) error {
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 	if err != nil || len(got) != 1 {
-		return fmt.Errorf("%d messages: %w", len(got), err)
+		return fmt.Errorf("got %d messages, want 1: %w", len(got), err)
 	}
 	return e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}})
 }

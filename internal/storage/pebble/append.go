@@ -8,7 +8,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// maxAppendBytes bounds one Append; the domain above sets the real limits.
+// maxAppendBytes limits the size of one Append; the callers have lower limits.
 const maxAppendBytes = 64 << 20
 
 // Append implements engine.Log.
@@ -91,7 +91,7 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 	return out, nil
 }
 
-// acceptsLocked says whether the topic takes messages. The caller holds
+// acceptsLocked returns an error when the topic accepts no messages. The caller holds
 // committer.mu.
 func (t *topic) acceptsLocked() error {
 	switch {
@@ -103,8 +103,8 @@ func (t *topic) acceptsLocked() error {
 	return nil
 }
 
-// checkQuota refuses an append that would let a subscription's backlog grow
-// past the topic's limit, when the topic refuses rather than evicts.
+// checkQuota rejects an append that would exceed the topic's backlog quota for a
+// subscription, unless the topic evicts.
 func (t *topic) checkQuota(size int64) error {
 	config := t.config.Load()
 	if config.BacklogBytes <= 0 || config.BacklogEvict {
@@ -116,8 +116,8 @@ func (t *topic) checkQuota(size int64) error {
 	return nil
 }
 
-// largestBacklog returns the bytes of the largest backlog of a subscription,
-// counting what is written but not durable yet.
+// largestBacklog returns the bytes of the largest backlog of a subscription, including
+// messages that are not durable yet.
 func (t *topic) largestBacklog() int64 {
 	written := t.written()
 	t.mu.RLock()
@@ -129,7 +129,7 @@ func (t *topic) largestBacklog() int64 {
 	return largest
 }
 
-// written returns the bytes ever written to the topic.
+// written returns the bytes that were ever written to the topic.
 func (t *topic) written() (n int64) {
 	t.e.commit.mu.Lock()
 	defer t.e.commit.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// work runs b.N calls of f over a number of goroutines.
+// work distributes b.N calls of f over a number of goroutines and reports their latencies.
 func work(b *testing.B, writers int, f func(worker, n int)) {
 	b.Helper()
 	took := make([][]time.Duration, writers)
@@ -40,7 +40,7 @@ func work(b *testing.B, writers int, f func(worker, n int)) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
 }
 
-// spread runs n calls of f over a number of goroutines.
+// spread distributes n calls of f over a number of goroutines.
 func spread(writers, n int, f func(worker, n int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -76,8 +76,8 @@ func openBench(b *testing.B) *Engine {
 	return e
 }
 
-// benchFS is the disk, or with FRESHET_BENCH_SYNC (a duration) memory that takes
-// that long for each sync of the log: a disk that nobody else disturbs.
+// benchFS returns nil for the disk or, when FRESHET_BENCH_SYNC (a duration) is set, a file
+// system in memory whose log takes that long for each sync: a disk without other load.
 func benchFS() vfs.FS {
 	delay, err := time.ParseDuration(os.Getenv("FRESHET_BENCH_SYNC"))
 	if err != nil {
@@ -93,7 +93,7 @@ func benchFS() vfs.FS {
 
 var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
-// BenchmarkSync is what the disk takes to make a kilobyte durable.
+// BenchmarkSync measures how long the disk takes to make a kilobyte durable.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
@@ -109,7 +109,7 @@ func BenchmarkSync(b *testing.B) {
 	})
 }
 
-// BenchmarkBareSet is the limit: Pebble itself, one synced Set per message.
+// BenchmarkBareSet measures the upper limit: Pebble itself, one synced Set per message.
 func BenchmarkBareSet(b *testing.B) {
 	for _, writers := range []int{1, 16, 64, 512} {
 		for _, size := range []int{100, 1024, 64 << 10} {
@@ -159,7 +159,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.Run(fmt.Sprintf("writers=%d/size=%d/topics=%d", writers, size, topics), func(sub *testing.B) {
 					owner := sub
 					if topics > 1 {
-						owner = b // making them takes its time, so one store serves all
+						owner = b // creating them takes long, so all benchmarks share one store
 					}
 					if topics == 1 || e == nil {
 						e = openBench(owner)
@@ -186,7 +186,8 @@ func benchAppend(b *testing.B, e *Engine, writers, size, topics int) {
 	})
 }
 
-// makeTopics creates topics numbered from on, with a subscription each if asked.
+// makeTopics creates n topics with ids starting at from, with a subscription each if
+// subscribe is true.
 func makeTopics(b testing.TB, e *Engine, from, n int, subscribe bool) {
 	b.Helper()
 	ctx := context.Background()
@@ -251,8 +252,8 @@ func BenchmarkReceiveAck(b *testing.B) {
 	}
 }
 
-// BenchmarkPipeline has as many producers as waiting consumers: a message is
-// appended, received and acknowledged per operation.
+// BenchmarkPipeline runs as many producers as waiting consumers: one operation appends,
+// receives and acknowledges a message.
 func BenchmarkPipeline(b *testing.B) {
 	ctx := context.Background()
 	for _, pairs := range []int{1, 64} {
@@ -270,7 +271,7 @@ func BenchmarkPipeline(b *testing.B) {
 						got, err := e.Receive(ctx, 1, "s",
 							engine.ReceiveRequest{Max: 1, Wait: time.Minute, Partition: engine.AllPartitions})
 						if err != nil || len(got) != 1 {
-							b.Errorf("%d messages, %v", len(got), err)
+							b.Errorf("receive: got %d messages, %v; want 1", len(got), err)
 							return
 						}
 						if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
@@ -289,7 +290,7 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 }
 
-// BenchmarkJournalAppend has each writer on a journal of its own.
+// BenchmarkJournalAppend gives each writer a journal of its own.
 func BenchmarkJournalAppend(b *testing.B) {
 	ctx := context.Background()
 	for _, writers := range []int{1, 16} {

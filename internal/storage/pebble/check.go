@@ -15,7 +15,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Checked is what Check has looked at.
+// Checked counts what Check has verified.
 type Checked struct {
 	Tables   int
 	Messages int
@@ -23,10 +23,10 @@ type Checked struct {
 	Format   uint64
 }
 
-// maxFindings bounds how many damaged things are told one by one.
+// maxFindings limits how many problems are reported individually.
 const maxFindings = 100
 
-// checker is one run of Check.
+// checker is the state of one Check.
 type checker struct {
 	fs       vfs.FS
 	dir      string
@@ -35,10 +35,10 @@ type checker struct {
 	done     Checked
 }
 
-// Check verifies the store in dir, which nobody may have open: that no file is
-// missing or cut short, every block of every table, every record of every topic
-// and journal. It writes nothing. found is told what is damaged; progress hears how
-// many of the bytes of all tables are done.
+// Check verifies the store in dir: that no file is missing or truncated, every block of
+// every table, and every record of every topic and journal. No process may have the store
+// open, and Check does not change it. Check calls found for every problem, and progress
+// with the bytes of the tables that are done.
 func Check(ctx context.Context, dir string, found func(file, problem string),
 	progress func(done, total int64),
 ) (Checked, error) {
@@ -81,7 +81,7 @@ func (c *checker) tables(ctx context.Context, progress func(done, total int64)) 
 			return err
 		}
 		if err := checkTable(ctx, c.fs, c.fs.PathJoin(c.dir, name)); err != nil {
-			c.problem(name, "a table is damaged, and messages or other records in it cannot be read: "+err.Error())
+			c.problem(name, "table is damaged, and messages or other records in it cannot be read: "+err.Error())
 		}
 		c.done.Tables++
 		done += sizes[name]
@@ -94,8 +94,8 @@ func checkTable(ctx context.Context, fs vfs.FS, path string) error {
 	return readTable(ctx, fs, path, (*sstable.Reader).ValidateBlockChecksums)
 }
 
-// readTable opens a table for use. The library is not made for damaged files: what
-// it panics with is an error.
+// readTable opens a table and calls use. Pebble's table reader is not made for damaged
+// files, so readTable converts its panics into errors.
 func readTable(ctx context.Context, fs vfs.FS, path string, use func(*sstable.Reader) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -117,18 +117,18 @@ func readTable(ctx context.Context, fs vfs.FS, path string, use func(*sstable.Re
 	return errors.Join(use(reader), reader.Close())
 }
 
-// contents opens the store to read and checks every value in it.
+// contents opens the store read-only and checks every value in it.
 func (c *checker) contents(ctx context.Context) (err error) {
 	silent := &store{log: slog.New(slog.DiscardHandler), fs: c.fs, dir: c.dir, failed: make(chan struct{})}
 	silent.tables.s = silent
 	defer func() {
 		if r := recover(); r != nil {
-			c.problem("", fmt.Sprint("the store cannot be read: ", r))
+			c.problem("", fmt.Sprint("store cannot be read: ", r))
 		}
 	}()
 	db, err := openPebble(c.dir, &cdb.Options{FS: c.fs, ReadOnly: true, Logger: storeLogger{silent}})
 	if err != nil {
-		c.problem("", "the store cannot be opened: "+err.Error())
+		c.problem("", "store cannot be opened: "+err.Error())
 		return nil
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
@@ -143,17 +143,17 @@ func (c *checker) contents(ctx context.Context) (err error) {
 		}
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			break // told as a damaged block
+			break // reported as a damaged block already
 		}
 		c.value(iter.Key(), value)
 	}
 	if err := iter.Error(); err != nil {
-		c.problem("", "what comes behind the damage could not be checked record by record: "+err.Error())
+		c.problem("", "records after the damage could not be checked individually: "+err.Error())
 	}
 	return nil
 }
 
-// ignoreCorrupt leaves out what was told already.
+// ignoreCorrupt drops damage, which was reported already.
 func ignoreCorrupt(err error) error {
 	if err != nil && (cdb.IsCorruptionError(err) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return nil
@@ -166,13 +166,13 @@ func (c *checker) value(key, value []byte) {
 	if key[0] == keyMessage {
 		c.done.Messages++
 		if _, err := verify(key, value); err != nil {
-			c.problem("", "a message is damaged; consumers hear of it and can skip it: "+err.Error())
+			c.problem("", "message is damaged; consumers get an error and can skip it: "+err.Error())
 		}
 		return
 	}
 	body, err := checkChecksum(key, value)
 	if err != nil {
-		c.problem("", "a record is damaged, and what it belongs to cannot be opened: "+err.Error())
+		c.problem("", "record is damaged, and its topic or journal cannot be opened: "+err.Error())
 		return
 	}
 	switch key[0] {

@@ -7,19 +7,17 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 )
 
-// flushWorthwhile is how much of the log is rather written into a table before a
-// checkpoint than copied during it, while writes wait.
+// flushWorthwhile is the size of the log from which on it is flushed to a table before a
+// checkpoint, so that less has to be copied while writes are paused.
 const flushWorthwhile = 1 << 20
 
-// Checkpoint implements engine.Engine: topics, subscriptions and journals are all
-// in one store, so its copy is of one moment. Tables are linked where the file
-// system can do that.
+// Checkpoint implements engine.Engine. Topics, subscriptions and journals are in one store,
+// so the copy is consistent. Tables are hard-linked if the file system supports that.
 //
-// Writes wait while the copy is made, which takes as long as linking the tables
-// and copying a short log. Without that, the log would be copied while it grows,
-// with no end as long as writers are quicker; and in a log file that is used again,
-// a block that was read before it was full, followed by blocks that came later,
-// looks like damage to whoever opens the copy.
+// Writes are paused while the tables are linked and the short log is copied. Without the
+// pause, the log would be copied while it grows, which may never end. In a reused log file,
+// a block that was read before it was full, followed by later blocks, would look like damage
+// when the copy is opened.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := e.enter(ctx); err != nil {
 		return err
@@ -30,11 +28,11 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	}
 	if e.db.Metrics().WAL.Size > flushWorthwhile {
 		if err := e.db.Flush(); err != nil {
-			return fmt.Errorf("flush before the checkpoint to %s: %w", dir, storeError(err))
+			return fmt.Errorf("flushing before the checkpoint to %s: %w", dir, storeError(err))
 		}
 	}
 	if err := e.commit.whilePaused(func() error { return e.db.Checkpoint(dir, cdb.WithFlushedWAL()) }); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, storeError(err))
+		return fmt.Errorf("writing a checkpoint to %s: %w", dir, storeError(err))
 	}
 	return nil
 }

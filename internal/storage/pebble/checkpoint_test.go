@@ -18,9 +18,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestCheckpointUnderLoad copies the store while it is written to and opens every
-// copy: what was acknowledged before is there, and no acknowledged message is
-// delivered again.
+// TestCheckpointUnderLoad copies the store while it is written to and opens every copy. The
+// copy has every message that was acknowledged to its producer before, and delivers no
+// message that a consumer acknowledged before.
 func TestCheckpointUnderLoad(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 				}
 				out, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: payload}})
 				if err != nil {
-					t.Errorf("append: %v", err)
+					t.Errorf("append: got error %v, want none", err)
 					return
 				}
 				raise(&appended, int64(out[0].ID.Entry)+1)
@@ -71,7 +71,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 				continue
 			}
 			if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID, Action: engine.Ack}}); err != nil {
-				t.Errorf("ack: %v", err)
+				t.Errorf("acknowledge: got error %v, want none", err)
 				return
 			}
 			raise(&acked, int64(got[0].ID.Entry)+1)
@@ -92,7 +92,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 	}
 }
 
-// slowLog lets the store write on while somebody reads its log, as far as it can.
+// slowLog slows reads of the log down, so that the store writes to the log meanwhile.
 type slowLog struct {
 	vfs.FS
 	written atomic.Pointer[atomic.Int64]
@@ -111,8 +111,7 @@ type slowFile struct {
 	written *atomic.Int64
 }
 
-// Read reads, and then waits for more than a block to be written, or until it is
-// clear that nothing will be.
+// Read reads, and then waits until more than a block was written or a timeout expires.
 func (f *slowFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	if n > 0 {
@@ -130,7 +129,7 @@ func (f *slowFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// raise lets a number grow only.
+// raise sets a number to value if that is larger.
 func raise(to *atomic.Int64, value int64) {
 	for {
 		old := to.Load()
@@ -145,7 +144,7 @@ func checkCopy(t *testing.T, dir string, messages, acked uint64) {
 	ctx := context.Background()
 	e, err := Open(dir, Options{})
 	if err != nil {
-		t.Fatalf("opening %s: %v", filepath.Base(dir), err)
+		t.Fatalf("open %s: got error %v, want none", filepath.Base(dir), err)
 	}
 	defer e.Close()
 	stats, err := e.DescribeTopic(ctx, 1)
@@ -153,18 +152,19 @@ func checkCopy(t *testing.T, dir string, messages, acked uint64) {
 		t.Fatal(err)
 	}
 	if next := stats.Partitions[0].Next; next < messages {
-		t.Errorf("the copy ends at entry %d, want at least %d", next, messages)
+		t.Errorf("copy: got %d entries, want at least %d", next, messages)
 	}
 	if messages <= acked {
 		return
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1})
 	if err != nil || len(got) != 1 || got[0].ID.Entry < acked {
-		t.Errorf("got %v, %v delivered; want the first message that was not acknowledged, %d or later", got, err, acked)
+		t.Errorf("receive: got %v, %v; want the first message that was not acknowledged, entry %d or later", got, err,
+			acked)
 	}
 }
 
-// TestCheckpointThatFails breaks the disk under the copy only: the store goes on.
+// TestCheckpointThatFails breaks the disk for the copy only: the store continues to work.
 func TestCheckpointThatFails(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(op errorfs.Op) bool{
@@ -197,13 +197,13 @@ func TestCheckpointThatFails(t *testing.T) {
 					t.Error("checkpoint on a broken disk: got no error, want one")
 				}
 			case <-e.failed:
-				t.Fatalf("the store failed with its copy: %v", e.fault())
+				t.Fatalf("store after a failed checkpoint: got failure %v, want none", e.fault())
 			}
 			if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("after")}}); err != nil {
-				t.Errorf("append after a failed checkpoint: %v", err)
+				t.Errorf("append after a failed checkpoint: got error %v, want none", err)
 			}
 			if err := errors.Join(e.Health(), e.Close()); err != nil {
-				t.Errorf("health and close after a failed checkpoint: %v", err)
+				t.Errorf("health and close after a failed checkpoint: got error %v, want none", err)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// closedStore is a store that nobody has open, and that nothing is written to.
+// closedStore is a store that is opened read-only; no other process has it open.
 type closedStore struct {
 	db       *cdb.DB
 	dir      string
@@ -23,24 +23,24 @@ type closedStore struct {
 	format   uint64
 	mark     []byte
 	journals map[uint32]string
-	numbers  map[uint32]uint32 // what journals get in place of their numbers; nil: the same
+	numbers  map[uint32]uint32 // new numbers of the journals by their old ones; nil keeps them
 }
 
-// openClosed opens a store to read.
+// openClosed opens a store read-only.
 func openClosed(dir string) (*closedStore, error) {
 	if err := intact(vfs.Default, dir, true); err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	silent := &store{log: slog.New(slog.DiscardHandler), fs: vfs.Default, dir: dir, failed: make(chan struct{})}
 	silent.tables.s = silent
 	db, err := openPebble(dir, &cdb.Options{FS: vfs.Default, ReadOnly: true, Logger: storeLogger{silent}})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, storeError(err))
+		return nil, fmt.Errorf("opening %s: %w", dir, storeError(err))
 	}
 	silent.db = db
 	r := &closedStore{db: db, dir: dir, journals: map[uint32]string{}}
 	if err := r.load(silent); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), db.Close())
 	}
 	return r, nil
 }
@@ -79,7 +79,8 @@ func (r *closedStore) load(s *store) error {
 
 func (r *closedStore) close() error { return r.db.Close() }
 
-// renumber gives the journals new numbers from next on, and returns the one behind.
+// renumber assigns new numbers to the journals, from next on, and returns the next unused
+// number.
 func (r *closedStore) renumber(next uint32) uint32 {
 	r.numbers = make(map[uint32]uint32, len(r.journals))
 	for number := range r.journals {
@@ -89,7 +90,7 @@ func (r *closedStore) renumber(next uint32) uint32 {
 	return next
 }
 
-// renumbered is a key of a journal with its new number.
+// renumbered returns a key of a journal with the journal's new number, and its value.
 func (r *closedStore) renumbered(key, value []byte) (newKey, newValue []byte, err error) {
 	if r.numbers == nil {
 		return key, value, nil
@@ -109,9 +110,9 @@ func (r *closedStore) renumbered(key, value []byte) (newKey, newValue []byte, er
 	return key, addChecksum(key, body), nil
 }
 
-// owner is what a key belongs to.
+// owner is the topic or journal that a key belongs to.
 type owner struct {
-	nobody  bool // the store itself, or a journal that is gone
+	nobody  bool // the key belongs to the store itself, or to a journal that no longer exists
 	journal bool
 	name    string
 	topic   engine.TopicID
@@ -142,10 +143,10 @@ func (r *closedStore) owner(key []byte) (owner, error) {
 		name, ok := r.journals[binary.BigEndian.Uint32(key[1:])]
 		return owner{journal: true, name: name, nobody: !ok}, nil
 	}
-	return owner{}, corrupt(key, "key is of no known kind")
+	return owner{}, corrupt(key, "key is of an unknown kind")
 }
 
-// Journals lists the journals of a store that nobody has open.
+// Journals returns the names of the journals of a store. No process may have the store open.
 func Journals(dir string) (_ []string, err error) {
 	r, err := openClosed(dir)
 	if err != nil {

@@ -15,38 +15,39 @@ import (
 )
 
 const (
-	// groupsInFlight bounds the groups that are applied and not yet synced.
-	// Pebble syncs all of them at once; who is not applied when a sync starts
-	// has to wait for the next.
+	// groupsInFlight limits the commit batches that are applied and not yet synced.
+	// Pebble syncs all of them with one fsync; a batch that is not applied when a
+	// sync starts has to wait for the next one.
 	groupsInFlight = 128
-	// maxGroupBytes bounds the memory of the group being gathered; appends wait
-	// for the next one when it is full.
+	// maxGroupBytes limits the size of the current batch; when it is full, appends
+	// wait for the next one.
 	maxGroupBytes = 8 << 20
-	// maxUnsynced bounds the memory of groups in flight.
+	// maxUnsynced limits the memory of the batches in flight.
 	maxUnsynced = 32 << 20
-	// maxRoomWait bounds that wait when the store cannot keep up.
+	// maxRoomWait is how long an append waits for capacity in a batch before it
+	// fails with ErrBusy.
 	maxRoomWait = 10 * time.Second
 )
 
-// group is a set of writes that become durable together, atomically.
+// group is a commit batch: a set of writes that become durable atomically.
 type group struct {
 	batch    *cdb.Batch
 	bytes    int
 	slots    []slot
 	sides    []sideWrite
-	sideAt   map[string]int // where in sides a key is
+	sideAt   map[string]int // index in attributes, by key
 	touched  []touch
 	topics   []*topic
 	journals []journalTouch
-	after    []func()  // run in order once the group is durable
-	place    Place     // in the log, when that is not Pebble's own
-	writers  int       // who have added to it
-	offered  time.Time // to a log that is not Pebble's own
+	after    []func()  // called in order once the batch is durable
+	place    Place     // the append to an external log; nil without one
+	writers  int       // callers that have added to it
+	offered  time.Time // when it was appended to an external log
 	done     chan struct{}
 	err      error // valid once done is closed
 }
 
-// touch is the end of a partition after the group.
+// touch is the end of a partition after the commit batch.
 type touch struct {
 	part    *partition
 	next    uint64
@@ -59,8 +60,8 @@ type journalTouch struct {
 	last    uint64
 }
 
-// slot is a small value that may change many times while its group is gathered
-// and is written once: a cursor's floor or a block of acknowledgements.
+// slot is a small value that may change many times while its commit batch is open and
+// is written once: a cursor's floor or a block of acknowledgements.
 type slot struct {
 	cancelled bool // write nothing
 	klen      uint8
@@ -69,8 +70,8 @@ type slot struct {
 	val       [blockValueLen]byte
 }
 
-// pin keeps the topic loaded until the group has completed. The caller holds
-// committer.mu, as for everything that is added to a group.
+// pin keeps the topic loaded until the batch has completed. The caller holds
+// committer.mu, as for everything that is added to a batch.
 func (g *group) pin(t *topic) {
 	if t.pinnedBy != g {
 		t.pinnedBy = g
@@ -80,7 +81,7 @@ func (g *group) pin(t *topic) {
 }
 
 func (g *group) set(key, body []byte) {
-	// A batch only fails on an index, and ours have none.
+	// A Pebble batch returns errors only when it is indexed, and ours are not.
 	_ = g.batch.Set(key, addChecksum(key, body), nil)
 	g.bytes += len(key) + len(body) + 16
 }
@@ -89,22 +90,22 @@ func (g *group) delete(key []byte) { _ = g.batch.Delete(key, nil) }
 
 func (g *group) deleteRange(start, end []byte) { _ = g.batch.DeleteRange(start, end, nil) }
 
-// committer gathers writes into groups and makes them durable in order.
+// committer collects writes into commit batches and makes them durable in order.
 type committer struct {
 	e   *Engine
-	log Log // nil when the write-ahead log is Pebble's own
+	log Log // the external log; nil when Pebble writes its own
 
 	mu       sync.Mutex
 	cur      *group
 	inFlight []*group
 	unsynced int           // bytes of inFlight
-	synced   sync.Cond     // unsynced has become less
-	room     chan struct{} // closed when cur is swapped; nil while nobody waits
+	synced   sync.Cond     // signalled when unsyncedBytes decreases
+	room     chan struct{} // closed when cur is swapped; nil while no append waits
 	woken    bool          // wakeup was sent to since cur was swapped
-	err      error         // why nothing can be written any more
-	gatherer               // for a log that is not Pebble's own
+	err      error         // why no more writes are possible
+	gatherer               // for an external log
 
-	applying sync.Mutex // held while a group is handed to Pebble, and to pause that
+	applying sync.Mutex // held while a batch is handed to Pebble, and to pause that
 
 	wakeup  chan struct{}
 	stop    chan struct{}
@@ -131,8 +132,8 @@ func (c *committer) start(e *Engine) {
 	go c.syncLoop()
 }
 
-// close applies what is left and ends the two goroutines. After a failure they
-// may never end, and nobody waits for them.
+// close applies the current batch and ends the two goroutines. After a failure they
+// may never end, so close does not wait for them.
 func (c *committer) close() {
 	close(c.stop)
 	ended := make(chan struct{})
@@ -153,10 +154,10 @@ func (c *committer) newGroup() *group {
 	}
 }
 
-// lockWithRoom locks committer.mu and returns the current group, waiting while it
-// has no room for another need bytes. The caller adds to the group and then calls
-// unlockAndCommit, or unlock when it added nothing. Never call it with a
-// subscription's lock held: the groups before could need that lock to complete.
+// lockWithRoom locks committer.mu and returns the current batch, once it has capacity
+// for another need bytes. The caller adds to the batch and then calls unlockAndCommit,
+// or unlock when it added nothing. The caller must not hold a subscription's lock: the
+// batches in flight may need that lock to complete.
 func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) {
 	var deadline *time.Timer
 	for {
@@ -187,7 +188,7 @@ func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) 
 	}
 }
 
-// lockGroup is lockWithRoom for small writes, which do not wait for room.
+// lockGroup is lockWithRoom for small writes, which do not wait for capacity.
 func (c *committer) lockGroup() (*group, error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -197,8 +198,8 @@ func (c *committer) lockGroup() (*group, error) {
 	return c.cur, nil
 }
 
-// unlockAndCommit unlocks committer.mu after something was added to the group and
-// sees to it that the group is applied.
+// unlockAndCommit unlocks committer.mu after something was added to the current batch
+// and makes sure that the batch is applied.
 func (c *committer) unlockAndCommit() {
 	first := !c.woken
 	c.woken = true
@@ -207,15 +208,15 @@ func (c *committer) unlockAndCommit() {
 	}
 	c.mu.Unlock()
 	if first {
-		c.wakeup <- struct{}{} // cap 1, and woken says it is empty
+		c.wakeup <- struct{}{} // never blocks: its capacity is 1, and woken was false
 	}
 }
 
-// unlock unlocks committer.mu when nothing was added.
+// unlock unlocks committer.mu when nothing was added to the batch.
 func (c *committer) unlock() { c.mu.Unlock() }
 
-// wait returns once the group is durable. When ctx ends first the outcome is
-// unknown to the caller, and most likely a success.
+// wait returns once the batch is durable. When ctx ends first, the outcome is unknown to
+// the caller; most likely the write succeeds.
 func (g *group) wait(ctx context.Context) error {
 	select {
 	case <-g.done:
@@ -230,7 +231,7 @@ func (g *group) wait(ctx context.Context) error {
 	}
 }
 
-// durable says without waiting whether the group has completed well.
+// durable reports without waiting whether the batch has completed successfully.
 func (g *group) durable() bool {
 	select {
 	case <-g.done:
@@ -257,8 +258,8 @@ func (c *committer) applyLoop() {
 				return
 			}
 		}
-		// Let those who are about to write join the group: without this, groups are
-		// small when the disk is fast (BenchmarkAppend).
+		// Let goroutines that are about to write join the batch: without this, batches
+		// are small when the disk is fast (BenchmarkAppend).
 		runtime.Gosched()
 		c.tokens <- struct{}{}
 		if c.log != nil {
@@ -293,25 +294,25 @@ func (c *committer) applyLoop() {
 	}
 }
 
-// apply hands the group to Pebble, which panics when its write-ahead log cannot
-// be written, and swallows commit errors after it has told its logger.
+// apply hands the batch to Pebble. Pebble panics when its write-ahead log cannot be
+// written, and reports commit errors only to its logger.
 func (c *committer) apply(g *group) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("apply a group of writes: %v", r)
+			err = fmt.Errorf("applying a commit batch: %v", r)
 		}
 	}()
 	c.applying.Lock()
 	defer c.applying.Unlock()
 	g.emit()
 	if err := c.e.db.ApplyNoSyncWait(g.batch, cdb.Sync); err != nil {
-		return fmt.Errorf("apply a group of writes: %w", err)
+		return fmt.Errorf("applying a commit batch: %w", err)
 	}
 	return c.e.fault()
 }
 
-// emit writes into the batch what was gathered beside it; the group gathers no
-// more.
+// emit writes the coalesced values and the attributes into the Pebble batch. Nothing may
+// be added to the commit batch afterwards.
 func (g *group) emit() {
 	for i := range g.slots {
 		g.slots[i].emit(g.batch)
@@ -319,9 +320,9 @@ func (g *group) emit() {
 	g.emitSides()
 }
 
-// whilePaused runs do while nothing is written to the store. Callers go on adding
-// to the current group. When Pebble's write-ahead log fails under do, it may never
-// return; callers were told of the failure by then.
+// whilePaused calls do while nothing is written to the store. Callers continue to add to
+// the current batch. When Pebble's write-ahead log fails during do, whilePaused may never
+// return; the failure has been reported to the callers by then.
 func (c *committer) whilePaused(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -366,21 +367,21 @@ func (c *committer) syncLoop() {
 	}
 }
 
-// settled waits until the group is durable and readable. It returns false when the
-// engine has stopped.
+// settled waits until the batch is durable and readable. It returns false when the engine
+// has stopped.
 func (c *committer) settled(g *group) bool {
 	if c.log != nil {
 		return c.applyLogged(g)
 	}
 	if err := g.batch.SyncWait(); err != nil {
-		c.e.fail(fmt.Errorf("sync the write-ahead log: %w", err))
+		c.e.fail(fmt.Errorf("syncing the write-ahead log: %w", err))
 		return false
 	}
 	return c.e.fault() == nil
 }
 
-// complete publishes a durable group: first the watermarks, then the callers,
-// then those who wait for messages.
+// complete publishes a durable batch: first the watermarks, then the functions in after,
+// then the callers, then waiting consumers and readers.
 func (c *committer) complete(g *group) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -412,12 +413,12 @@ func (c *committer) complete(g *group) {
 	for _, t := range g.topics {
 		t.release()
 	}
-	// Cursors and partitions still point here; let them keep little.
+	// Cursors and partitions still point to the batch; release its memory.
 	g.slots, g.touched, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
 	g.sides, g.sideAt = nil, nil
 }
 
-// fail ends every group, now and for ever.
+// fail ends all batches with an error and rejects further writes.
 func (c *committer) fail(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -426,7 +427,7 @@ func (c *committer) fail(why error) {
 	}
 	c.err = why
 	c.synced.Broadcast()
-	if c.cur != nil { // not yet while the store is being opened
+	if c.cur != nil { // nil while the store is being opened
 		c.inFlight = append(c.inFlight, c.cur)
 	}
 	for _, g := range c.inFlight {

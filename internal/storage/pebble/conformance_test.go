@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// memoryStore is a store on a file system in memory that can lose power.
+// memoryStore is a store on a file system in memory that can simulate a power failure.
 type memoryStore struct {
 	fs   *vfs.MemFS
 	open *Engine
@@ -35,13 +35,13 @@ func (s *memoryStore) Open(t testing.TB) engine.Engine {
 	}
 	e, err := Open("store", opts)
 	if err != nil {
-		t.Fatalf("open: %v", err)
+		t.Fatalf("open: got error %v, want none", err)
 	}
 	s.open = e
 	return e
 }
 
-// Crash keeps what was synced and a part of what was not.
+// Crash keeps synced data and a random part of the other data.
 func (s *memoryStore) Crash(t testing.TB) {
 	t.Helper()
 	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{
@@ -49,11 +49,11 @@ func (s *memoryStore) Crash(t testing.TB) {
 		RNG:                 rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	})
 	if err := s.open.Close(); err != nil {
-		t.Fatalf("close after a crash: %v", err)
+		t.Fatalf("close after a crash: got error %v, want none", err)
 	}
 }
 
-// openMemory opens an engine on an empty store in memory and closes it in the end.
+// openMemory opens an engine on an empty store in memory and closes it when the test ends.
 func openMemory(t *testing.T) *Engine {
 	t.Helper()
 	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 4 << 20})

@@ -12,41 +12,41 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Part is a store that Copy makes, and what belongs into it.
+// Part is a store that Copy creates, and selects the topics and journals that it contains.
 type Part struct {
 	Dir     string
-	Mark    []byte // how far it has a log outside of it; nil for none
+	Mark    []byte // position in the external log; nil for none
 	Topic   func(id engine.TopicID) bool
 	Journal func(name string) bool
 }
 
-// CopyOptions say what Copy does.
+// CopyOptions configures Copy.
 type CopyOptions struct {
-	// From are the stores to copy. Nobody may have them open, and no two have the
-	// same topic or journal.
+	// From are the directories of the stores to copy. No process may have them open, and
+	// no two contain the same topic or journal.
 	From []string
 	To   []Part
-	// After is what Note was given last, when an earlier call was cut short.
+	// After is the last argument of OnDurable in an earlier call that was interrupted.
 	After []byte
-	// Note is told now and then that everything up to a key is on disk.
+	// Note is called periodically when everything up to a key is durable.
 	Note func(after []byte) error
-	// Progress hears how many bytes of the tables are done.
+	// Progress is called with the bytes of the tables that are done.
 	Progress func(done, total int64)
 
-	every int64 // bytes between two notes; 0 means copyNote
+	every int64 // bytes between two calls of OnDurable; 0 means copyNote
 }
 
 const (
 	copyBatch   = 1 << 20
 	copyNote    = 128 << 20
-	copyTick    = 8 << 20 // bytes between two looks at how far it is
+	copyTick    = 8 << 20 // bytes between two calls of Progress
 	copyBuffers = 16 << 20
 )
 
-// Copy makes new stores of what is in others, by topics and journals: as the parts of
-// one, or as one of several. Messages, subscriptions and journals are as they were, to
-// the byte, but for the numbers of journals. The stores that are copied are not
-// changed.
+// Copy copies topics and journals from stores to new stores: it splits one store into
+// several, or merges several into one. Messages, subscriptions and journals are copied byte
+// by byte, except for the numbers of journals. Copy does not change the stores that it
+// copies.
 func Copy(ctx context.Context, o CopyOptions) (err error) {
 	c := &copier{o: o}
 	defer func() { err = errors.Join(err, c.close()) }()
@@ -61,11 +61,11 @@ type copier struct {
 	sources []*closedStore
 	targets []*partStore
 	total   int64
-	since   int64 // bytes since the last note
-	ticked  int64 // and since the last look at how far it is
+	since   int64 // bytes since the last call of OnDurable
+	ticked  int64 // bytes since the last call of Progress
 }
 
-// partStore is a store that is being made.
+// partStore is a store that is being created.
 type partStore struct {
 	Part
 	store *store
@@ -103,7 +103,7 @@ func (c *copier) open() error {
 			value uint64
 		}{{keyFormat, format}, {keyEraNow, era}} {
 			if number.value == 0 {
-				continue // of an empty store
+				continue // an empty store has none
 			}
 			var p packer
 			p.uint(number.value)
@@ -152,7 +152,7 @@ func (c *copier) run(ctx context.Context) error {
 	return c.flush()
 }
 
-// put copies a key to where it belongs.
+// put copies a key to the stores that select its topic or journal.
 func (c *copier) put(from *closedStore, key, value []byte) error {
 	is, err := from.owner(key)
 	if err != nil || is.nobody {
@@ -173,7 +173,7 @@ func (c *copier) put(from *closedStore, key, value []byte) error {
 	return nil
 }
 
-// tell notes how far it is, now and then.
+// tell calls Progress and OnDurable when they are due.
 func (c *copier) tell(key []byte) error {
 	if c.ticked >= copyTick {
 		c.ticked = 0
@@ -197,14 +197,14 @@ func (c *copier) tell(key []byte) error {
 	return c.o.Note(bytes.Clone(key))
 }
 
-// flush puts everything on disk.
+// flush makes everything durable that was copied so far.
 func (c *copier) flush() error {
 	for _, t := range c.targets {
 		if err := t.write(); err != nil {
 			return err
 		}
 		if err := t.store.db.Flush(); err != nil {
-			return fmt.Errorf("flush %s: %w", t.Dir, storeError(err))
+			return fmt.Errorf("flushing %s: %w", t.Dir, storeError(err))
 		}
 		if err := t.store.failure(); err != nil {
 			return err
@@ -239,7 +239,7 @@ func (t *partStore) write() error {
 		return nil
 	}
 	if err := t.store.db.Apply(t.batch, cdb.NoSync); err != nil {
-		return fmt.Errorf("write to %s: %w", t.Dir, err)
+		return fmt.Errorf("writing to %s: %w", t.Dir, err)
 	}
 	if err := t.batch.Close(); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 
 const copiedTopics = 7
 
-// copied makes a store with topics, subscriptions that have acknowledged some, and
-// journals, and closes it.
+// copied creates a store with topics, subscriptions with some acknowledgements, and journals,
+// and closes it.
 func copied(t *testing.T) string {
 	t.Helper()
 	ctx, dir := t.Context(), t.TempDir()
@@ -73,7 +73,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// filesOf sums the files of a store, but for the one that is only locked.
+// filesOf returns checksums of the files of a store, except its lock file.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	sums := map[string]string{}
@@ -94,12 +94,12 @@ func survey(t *testing.T, dir string) *Survey {
 	t.Helper()
 	s, err := Take(t.Context(), dir, func(int64, int64) {})
 	if err != nil {
-		t.Fatalf("survey of %s: %v", dir, err)
+		t.Fatalf("survey of %s: got error %v, want none", dir, err)
 	}
 	return s
 }
 
-// parts are three shards and the journals that all members share.
+// parts returns the targets for three shards and for the journals that all members share.
 func parts(dir string) []Part {
 	var list []Part
 	for i := range 3 {
@@ -119,9 +119,9 @@ func parts(dir string) []Part {
 	})
 }
 
-// TestCopy divides a store, with a call that is cut short again and again, and makes
-// one of the parts: each has what belongs to it, as it was, and subscriptions go on
-// where they were. The store itself is not changed.
+// TestCopy splits a store into parts, with a copy that is interrupted repeatedly, and merges
+// the parts again. Each part has its topics and journals unchanged, subscriptions keep their
+// positions, and the original store is not changed.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	from, to := copied(t), t.TempDir()
@@ -149,10 +149,10 @@ func TestCopy(t *testing.T) {
 		o.After = after
 	}
 	if cuts < 3 {
-		t.Errorf("the copy was cut short %d times, want more", cuts)
+		t.Errorf("interruptions of the copy: got %d, want at least 3", cuts)
 	}
 	if !maps.Equal(files, filesOf(t, from)) {
-		t.Error("the store that was copied was changed")
+		t.Error("files of the original store: got changes, want none")
 	}
 	var dirs []string
 	topics, journals := map[engine.TopicID]TopicSurvey{}, map[string]JournalSurvey{}
@@ -160,17 +160,17 @@ func TestCopy(t *testing.T) {
 		dirs = append(dirs, part.Dir)
 		got := survey(t, part.Dir)
 		if string(got.Mark) != string(part.Mark) {
-			t.Errorf("part %d: got mark %q, want %q", i, got.Mark, part.Mark)
+			t.Errorf("part %d: got log position %q, want %q", i, got.Mark, part.Mark)
 		}
 		for id, s := range got.Topics {
 			if !part.Topic(id) {
-				t.Errorf("part %d has topic %d", i, id)
+				t.Errorf("part %d: got topic %d, want only its own topics", i, id)
 			}
 			topics[id] = s
 		}
 		for name, s := range got.Journals {
 			if !part.Journal(name) {
-				t.Errorf("part %d has journal %s", i, name)
+				t.Errorf("part %d: got journal %s, want only its own journals", i, name)
 			}
 			journals[name] = s
 		}
@@ -204,7 +204,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// contents is what consumers get next, what deduplication knows and what journals have.
+// contents returns the next deliveries, the results of duplicate appends, and the journals.
 func contents(t *testing.T, dir string) []string {
 	t.Helper()
 	ctx := context.Background()

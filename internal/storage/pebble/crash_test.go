@@ -17,7 +17,7 @@ import (
 	"freshet/internal/storage/enginetest"
 )
 
-// powerStore loses its power at a chosen write or sync of the file system.
+// powerStore simulates a power failure at a chosen write or sync of the file system.
 type powerStore struct {
 	rng   *rand.Rand
 	cache *Cache
@@ -26,7 +26,7 @@ type powerStore struct {
 	steps atomic.Int64
 	mu    sync.Mutex
 	cut   chan struct{}
-	left  *vfs.MemFS // what the cut left
+	left  *vfs.MemFS // the file system after the power failure
 }
 
 func newPowerStore(rng *rand.Rand, cache *Cache) *powerStore {
@@ -35,7 +35,7 @@ func newPowerStore(rng *rand.Rand, cache *Cache) *powerStore {
 
 func (s *powerStore) Open(t testing.TB) engine.Engine {
 	t.Helper()
-	// Small write buffers: flushes and compactions belong to the history.
+	// Small write buffers, so that flushes and compactions happen in a history.
 	e, err := Open("store", Options{
 		FS:            errorfs.Wrap(s.fs, errorfs.InjectorFunc(s.count)),
 		Cache:         s.cache,
@@ -46,7 +46,7 @@ func (s *powerStore) Open(t testing.TB) engine.Engine {
 		Splitter:      enginetest.Lines{},
 	})
 	if err != nil {
-		t.Fatalf("open: %v", err)
+		t.Fatalf("open: got error %v, want none", err)
 	}
 	s.open = e
 	return e
@@ -59,7 +59,7 @@ func (s *powerStore) count(op errorfs.Op) error {
 	}
 	left := s.steps.Add(-1)
 	if isSync(op.Kind) {
-		switch { // what is seen too early is seen now
+		switch { // give readers time to see data before it is durable
 		case left == 0:
 			time.Sleep(300 * time.Microsecond)
 		case left%3 == 0:
@@ -103,14 +103,14 @@ func (s *powerStore) Crash(t testing.TB) {
 	t.Helper()
 	s.lose()
 	if err := s.open.Close(); err != nil {
-		t.Fatalf("close after the cut: %v", err)
+		t.Fatalf("close after the power failure: got error %v, want none", err)
 	}
 	s.steps.Store(0)
 	s.fs = s.left
 }
 
-// TestCrashHistories runs crashHistories histories, or as many as
-// FRESHET_CRASH_HISTORIES says. A failure names its seed for FRESHET_CRASH_SEED.
+// TestCrashHistories runs crashHistories histories, or FRESHET_CRASH_HISTORIES if that is
+// set. It logs its seed, which FRESHET_CRASH_SEED repeats.
 func TestCrashHistories(t *testing.T) {
 	t.Parallel()
 	n := crashHistories
@@ -133,7 +133,7 @@ func TestCrashHistories(t *testing.T) {
 	t.Logf("%d histories from seed %d", n, seed)
 	cache := NewCache(8<<20, 1000)
 	t.Cleanup(cache.Close)
-	// A history mostly waits, so many run at a time, whatever -parallel says.
+	// A history mostly waits, so many run concurrently, independently of -parallel.
 	const lanes = 16
 	var wg sync.WaitGroup
 	for lane := range lanes {

@@ -13,35 +13,35 @@ const (
 	cursorLen     = 8 + 8
 )
 
-// cursor is a subscription's place in one partition: every entry below floor is
-// acknowledged, and those above it that are have a bit in a block. Guarded by
-// subscription.mu.
+// cursor is a subscription's progress in one partition: every entry below floor is
+// acknowledged, and acknowledged entries above it have a bit in a block. Protected by
+// subscription.mu, which the callers of its methods hold.
 type cursor struct {
 	sub  *subscription
 	part *partition
 
 	floor  uint64
-	acked  int64  // bytes ever acknowledged, counting everything before the floor
+	acked  int64  // bytes ever acknowledged, including everything before the floor
 	above  uint64 // acknowledged entries at or above floor
 	blocks map[uint64]*block
 
-	next  uint64           // first entry never looked at for delivery
-	items map[uint64]*item // entries below next that are neither acknowledged nor forgotten
-	ready itemHeap         // items to be handed out again, by entry
+	next  uint64           // first entry that was not considered for delivery yet
+	items map[uint64]*item // unacknowledged entries below next, by entry
+	ready itemHeap         // items to be delivered again, by entry
 
 	counts map[uint64]uint32 // stored delivery counts, by entry
 
 	slotGroup *group
 	slot      int
 
-	aged oldest // the first message of the backlog when somebody last asked
+	aged oldest // the first message of the backlog at the last call of Usage
 }
 
 // block is a bitmap of acknowledged entries.
 type block struct {
 	words  [blockWords]uint64
 	bytes  int64 // of the entries with a bit
-	stored bool  // in the store, or in a group on its way there
+	stored bool  // in the store, or in a commit batch that is not applied yet
 
 	slotGroup *group
 	slot      int
@@ -101,8 +101,9 @@ func (c *cursor) backlog() uint64 {
 	return durable - c.floor - c.above
 }
 
-// ack marks an entry of size bytes and writes the change into the group. The
-// caller has made sure that it is not acknowledged yet.
+// ack acknowledges an entry of size bytes and adds the change to the commit batch. The
+// entry must not be acknowledged yet. The caller also holds committer.mu, as for all
+// methods with a batch.
 func (c *cursor) ack(g *group, entry uint64, size int64) {
 	c.forget(g, entry)
 	c.acked += size
@@ -154,8 +155,8 @@ func (c *cursor) advance(g *group) {
 	}
 }
 
-// moveTo puts the floor further up; acked are the bytes ever acknowledged then.
-// Acknowledgements above stay.
+// moveTo moves the floor forward; acked are the bytes that are acknowledged then.
+// Acknowledgements above the floor stay.
 func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 	if floor <= c.floor {
 		return
@@ -191,7 +192,7 @@ func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 	c.save(g)
 }
 
-// reset puts the floor anywhere and forgets everything above it.
+// reset moves the floor to any entry and discards the acknowledgements above it.
 func (c *cursor) reset(g *group, floor uint64, acked int64) {
 	c.cancelSlots(g)
 	id, sub, part := c.part.topic.id, c.sub.id, c.part.index
@@ -208,7 +209,7 @@ func (c *cursor) reset(g *group, floor uint64, acked int64) {
 	c.save(g)
 }
 
-// forget drops what is remembered of the entry's deliveries.
+// forget discards the entry's item and delivery count.
 func (c *cursor) forget(g *group, entry uint64) {
 	if it := c.items[entry]; it != nil {
 		c.sub.dropLocked(it)
@@ -220,7 +221,7 @@ func (c *cursor) forget(g *group, entry uint64) {
 	}
 }
 
-// save writes the floor into the group, once however often it moves.
+// save adds the floor to the commit batch, once however often it moves.
 func (c *cursor) save(g *group) {
 	if c.slotGroup != g {
 		c.slotGroup, c.slot = g, len(g.slots)
@@ -275,7 +276,7 @@ func putCursorKey(s *slot, kind byte, c *cursor) {
 	s.klen = cursorKeyLen
 }
 
-// cancelSlots takes back what the group would write about the cursor.
+// cancelSlots removes the cursor's writes from the commit batch.
 func (c *cursor) cancelSlots(g *group) {
 	prefix := cursorKey(ofAcks, c.part.topic.id, c.sub.id, c.part.index)
 	for i := range g.slots {
@@ -290,7 +291,7 @@ func (c *cursor) cancelSlots(g *group) {
 	}
 }
 
-// restoreBlock takes one stored block.
+// restoreBlock restores one stored block.
 func (c *cursor) restoreBlock(key, body []byte) error {
 	if len(body) != blockValueLen {
 		return corrupt(key, fmt.Sprintf("block of acknowledgements has %d bytes, want %d", len(body), blockValueLen))

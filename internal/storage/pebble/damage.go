@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,46 +17,46 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// damage is what an open store has found damaged in itself.
+// damage records the damage that was found in an open store.
 //
-// One message that cannot be read is its reader's business: it is counted, and
-// everything else is served. When a whole table, or what the store knows of its
-// topics and journals, cannot be read, the store is not healthy.
+// A single message that cannot be read affects only its readers: it is counted, and
+// everything else is served. When a whole table, or the metadata of a topic or journal,
+// cannot be read, the store is unhealthy.
 type damage struct {
 	store   atomic.Pointer[error] // first damage that makes the store unhealthy
 	found   atomic.Int64
 	skipped atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // protects the fields below
 	messages map[engine.MessageID]damagedMessage
-	tables   map[string]struct{} // looked at already
+	tables   map[string]struct{} // tables that were reported already
 }
 
-// damagedMessage is what was found, and when.
+// damagedMessage is the error of a damaged message, and when it was found.
 type damagedMessage struct {
 	err error
 	at  time.Time
 }
 
-// damagedFor is how long a damaged message is not read again: finding the damage
-// costs Pebble up to a second of computing, and consumers try again and again.
+// damagedFor is how long a damaged message is not read again: detecting the damage costs
+// Pebble up to a second of CPU time, and consumers retry often.
 const damagedFor = 30 * time.Second
 
-// maxDamaged bounds the damaged messages that are remembered one by one; those
-// beyond are counted each time somebody wants them.
+// maxDamaged limits the damaged messages that are remembered. Messages beyond the limit
+// are counted each time they are read.
 const maxDamaged = 10_000
 
-// damageWindow is how far around a damaged message its neighbours are asked for
-// what it would have known.
+// damageWindow is how far around a damaged message its neighbours are searched for the
+// values that it would have contained.
 const damageWindow = 4096
 
-// id names an entry of the partition.
+// id returns the message id of an entry.
 func (p *partition) id(entry uint64) engine.MessageID {
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
 }
 
-// damaged says which message an error is about, and counts it. Errors other than
-// damage stay as they are.
+// damaged wraps the error of a damaged message in a DamagedMessage, and counts and logs
+// it. It returns other errors unchanged.
 func (p *partition) damaged(entry uint64, err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
@@ -65,12 +66,13 @@ func (p *partition) damaged(entry uint64, err error) error {
 	defer d.mu.Unlock()
 	old, known := d.messages[id]
 	if known && errors.Is(err, old.err) {
-		return err // it is the answer of before
+		return err // the remembered error was returned again
 	}
 	if !known {
 		d.found.Add(1)
-		p.topic.e.log.Error("message is damaged; it is not delivered, and consumers can acknowledge its id to skip it",
-			"topic", uint64(id.Topic), "partition", id.Partition, "entry", id.Entry, "error", err)
+		p.topic.e.log.Error("message is damaged and is not delivered; consumers can acknowledge its id to skip it",
+			slog.Uint64("topic", uint64(id.Topic)), slog.Int("partition", int(id.Partition)),
+			slog.Uint64("entry", id.Entry), slog.Any("error", err))
 	}
 	told := &engine.DamagedMessage{ID: id, Cause: err}
 	if known || len(d.messages) < maxDamaged {
@@ -82,7 +84,7 @@ func (p *partition) damaged(entry uint64, err error) error {
 	return told
 }
 
-// known returns the damage of a message that was found a moment ago.
+// known returns the remembered error of a damaged message, if it was found recently.
 func (d *damage) known(id engine.MessageID) error {
 	if d.found.Load() == 0 {
 		return nil
@@ -95,8 +97,7 @@ func (d *damage) known(id engine.MessageID) error {
 	return nil
 }
 
-// acknowledged counts the damaged messages among those that a subscription was
-// told to leave behind.
+// acknowledged counts the damaged messages among those that a consumer acknowledged.
 func (d *damage) acknowledged(settlements []engine.Settlement) {
 	if d.found.Load() == 0 {
 		return
@@ -118,22 +119,21 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 	return e.damage.found.Load(), e.damage.skipped.Load()
 }
 
-// damagedStore notes damage that concerns more than single messages, and returns
-// the error as it was.
+// damagedStore records damage that affects more than single messages, and returns the
+// error unchanged.
 func (s *store) damagedStore(err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
 	}
 	if s.damage.store.CompareAndSwap(nil, &err) {
 		s.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the "+
-			"store from a backup",
-			"dir", s.dir, "error", err)
+			"store from a backup", slog.String("dir", s.dir), slog.Any("error", err))
 	}
 	return err
 }
 
-// corruptTable is what Pebble reports when it reads damaged bytes of a table. When
-// the table opens, the damage is in one of its blocks, and readers hear of it.
+// corruptTable is called by Pebble when it reads a damaged table. When the table can be
+// opened, the damage is in one of its blocks, and only readers of that block get errors.
 func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
 	d := &s.damage
 	d.mu.Lock()
@@ -146,9 +146,10 @@ func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
 	if known {
 		return
 	}
-	s.log.Error("store: a file is damaged", "detail", info.String())
+	s.log.Error("store: file is damaged", slog.String("detail", info.String()))
 	if err := s.openTable(info.Path); err != nil {
-		_ = s.damagedStore(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err)) // it is noted
+		// The call records the damage; its result is the same error.
+		_ = s.damagedStore(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err))
 	}
 }
 
@@ -163,8 +164,7 @@ func (s *store) openTable(path string) error {
 	})
 }
 
-// headNear returns what searches need of the first record in [entry, end) that is
-// not damaged.
+// headNear returns the head of the first record in [entry, end) that is not damaged.
 func (p *partition) headNear(entry, end uint64) (recordHead, error) {
 	head, err := p.head(entry)
 	for at := entry + 1; errors.Is(err, engine.ErrCorrupt) && at < min(end, entry+damageWindow); at++ {
@@ -173,9 +173,9 @@ func (p *partition) headNear(entry, end uint64) (recordHead, error) {
 	return head, err
 }
 
-// cumBeforeDamage is cumBefore when neither the entry nor the one before it can be
-// read: what is known of the nearest record before, so the bytes of the damaged
-// ones are not counted.
+// cumBeforeDamage is cumBefore when neither the entry nor the one before it can be read.
+// It uses the nearest readable record before them, so the bytes of the damaged ones are
+// not counted.
 func (p *partition) cumBeforeDamage(entry uint64) (int64, error) {
 	first, firstCum := p.first.Load(), p.firstCum.Load()
 	var err error

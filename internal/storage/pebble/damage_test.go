@@ -16,10 +16,10 @@ import (
 	"freshet/test/tally"
 )
 
-// TestFaultDamagedFiles damages every file of a store in many places: bits, the
-// end, all of it. Damage may keep the store from opening or a message from being
-// read; it never changes what is read, and nothing acknowledged is missing
-// without a word.
+// TestFaultDamagedFiles damages every file of a store in many ways: single bits, its end, the
+// whole file. Damage may prevent the store from opening or a message from being read. It
+// never changes the content that is read, and no acknowledged message is missing without an
+// error.
 func TestFaultDamagedFiles(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ flushed, closed bool }{
@@ -61,9 +61,9 @@ func TestFaultDamagedFiles(t *testing.T) {
 	}
 }
 
-// harms are what is done to a file: a bit, its end, all of it. What a crash may
-// do to the end of a log cannot be told from damage there, so the end of a store
-// that was not closed is left alone.
+// harms returns the damages of a file: flipped bits, a truncated file, an empty file. The
+// effect of a crash on the end of a log cannot be distinguished from damage there, so the
+// ends of files are not damaged in a store that was not closed.
 func harms(closed bool, rounds int) []func([]byte, *rand.Rand) []byte {
 	flip := func(data []byte, rng *rand.Rand) []byte {
 		n := len(data)
@@ -92,8 +92,7 @@ func damagePayload(i int) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "message %d;", i), 1+i%50)
 }
 
-// damageStore makes a store with messages and a journal, of which everything is
-// acknowledged.
+// damageStore creates a store with messages and a journal, whose writes are all acknowledged.
 func damageStore(t *testing.T, flushed, closed bool) *vfs.MemFS {
 	t.Helper()
 	ctx := context.Background()
@@ -132,7 +131,7 @@ func damageStore(t *testing.T, flushed, closed bool) *vfs.MemFS {
 	return crashed
 }
 
-// rewrite changes a file, and says whether there was anything to change.
+// rewrite changes a file, and reports whether the file had content to change.
 func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) bool {
 	t.Helper()
 	f, err := fs.Open(name)
@@ -158,8 +157,8 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) b
 	return true
 }
 
-// judge opens a damaged store, reads everything of it and notes what is missing
-// or wrong.
+// judge opens a damaged store, reads all of it, counts missing and wrong messages, and
+// returns the outcome.
 func judge(t *testing.T, fs vfs.FS, name string, fault *tally.Fault) string {
 	t.Helper()
 	ctx := context.Background()
@@ -176,10 +175,10 @@ func judge(t *testing.T, fs vfs.FS, name string, fault *tally.Fault) string {
 			found++
 		case err != nil || payload == nil:
 			lost++
-			t.Logf("%s: entry %d is missing without a word: %v", name, i, err)
+			t.Logf("%s: entry %d is missing without a damage error: %v", name, i, err)
 		case !bytes.Equal(payload, damagePayload(i)):
 			wrong++
-			t.Logf("%s: entry %d is served damaged", name, i)
+			t.Logf("%s: entry %d has damaged content", name, i)
 		}
 	}
 	for from := 0; from < damageMessages; {
@@ -215,14 +214,14 @@ func judge(t *testing.T, fs vfs.FS, name string, fault *tally.Fault) string {
 	fault.Wrong += wrong
 	switch {
 	case lost+wrong > 0:
-		return "not told"
+		return "not detected"
 	case found > 0:
 		return "damage found"
 	}
 	return "no harm"
 }
 
-// drain consumes everything, skipping on purpose what is damaged.
+// drain consumes everything and skips damaged messages by acknowledging them.
 func drain(t *testing.T, e *Engine, name string) {
 	t.Helper()
 	ctx := context.Background()
@@ -238,10 +237,10 @@ func drain(t *testing.T, e *Engine, name string) {
 		case errors.As(err, &bad):
 			settle = append(settle, engine.Settlement{ID: bad.ID})
 		case errors.Is(err, engine.ErrCorrupt):
-			return // more than messages is damaged, and the store says so
+			return // more than single messages is damaged, and the engine has reported it
 		case err != nil:
-			t.Fatalf("%s: receive: %v", name, err)
-		case len(got) == 0: // the damaged ones of earlier rounds are on lease
+			t.Fatalf("%s: receive: got error %v, want none or damage", name, err)
+		case len(got) == 0: // the damaged messages of earlier rounds are leased
 			for entry := range uint64(damageMessages) {
 				if !done[entry] {
 					settle = append(settle, engine.Settlement{ID: engine.MessageID{Topic: 1, Entry: entry}})
@@ -249,7 +248,7 @@ func drain(t *testing.T, e *Engine, name string) {
 			}
 		}
 		if err := e.Settle(ctx, 1, "s", settle); err != nil {
-			t.Fatalf("%s: acknowledge %d: %v", name, len(settle), err)
+			t.Fatalf("%s: acknowledge %d messages: got error %v, want none", name, len(settle), err)
 		}
 		for _, s := range settle {
 			done[s.ID.Entry] = true
@@ -260,8 +259,9 @@ func drain(t *testing.T, e *Engine, name string) {
 	}
 }
 
-// TestDamagedRecord damages a value behind Pebble's own checksums: ours finds
-// it, the other messages are served, and the damaged one can be acknowledged.
+// TestDamagedRecord damages a value without invalidating Pebble's checksums: the checksum of
+// the record detects it, the other messages are served, and the damaged one can be
+// acknowledged.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -299,7 +299,7 @@ func TestDamagedRecord(t *testing.T) {
 	all := engine.ReceiveRequest{Max: 10, Partition: engine.AllPartitions}
 	got, err := e.Receive(ctx, 1, "s", all)
 	if err != nil || len(got) != 2 || got[1].ID.Entry != 2 {
-		t.Fatalf("received %d, %v", len(got), err)
+		t.Fatalf("receive: got %d messages, %v; want entries 0 and 2", len(got), err)
 	}
 	if err := e.ResetSubscription(ctx, 1, "s",
 		engine.Position{Kind: engine.AtID, ID: engine.MessageID{Topic: 1, Entry: 1}}); err != nil {
@@ -307,14 +307,14 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	all.Max = 1
 	if _, err := e.Receive(ctx, 1, "s", all); !errors.Is(err, engine.ErrCorrupt) {
-		t.Errorf("received the damaged one: %v", err)
+		t.Errorf("receive the damaged message: got error %v, want %v", err, engine.ErrCorrupt)
 	}
 	if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: engine.MessageID{Topic: 1, Entry: 1}}}); err != nil {
-		t.Errorf("acknowledge the damaged one: %v", err)
+		t.Errorf("acknowledge the damaged message: got error %v, want none", err)
 	}
 	stats, err := e.DescribeTopic(ctx, 1)
 	if err != nil || stats.Subscriptions[0].Backlog != 1 {
-		t.Errorf("%+v, %v", stats.Subscriptions, err)
+		t.Errorf("describe: got %+v, %v; want a backlog of 1", stats.Subscriptions, err)
 	}
 	if found, skipped := e.DamagedMessages(); found != 1 || skipped != 1 {
 		t.Errorf("damaged messages: got %d found and %d skipped, want 1 and 1", found, skipped)
@@ -324,8 +324,8 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedEnd damages the newest records of a topic: it can still be loaded,
-// goes on behind them, and its statistics are right.
+// TestDamagedEnd damages the newest records of a topic: the topic can still be loaded, new
+// messages get the next entries, and its statistics are right.
 func TestDamagedEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -370,11 +370,11 @@ func TestDamagedEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, a := before.Partitions[0], after.Partitions[0]; a.Next != b.Next || a.Bytes != b.Bytes {
-			t.Errorf("%d damaged: was %+v, is %+v", bad, b, a)
+			t.Errorf("%d damaged: got %+v, want %+v", bad, a, b)
 		}
 		out, err := e.Append(ctx, id, 0, []engine.Message{{Payload: []byte("next")}})
 		if err != nil || out[0].ID.Entry != 12 {
-			t.Errorf("%d damaged: appended %v, %v", bad, out, err)
+			t.Errorf("%d damaged: append: got %v, %v; want entry 12", bad, out, err)
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -382,11 +382,11 @@ func TestDamagedEnd(t *testing.T) {
 	}
 }
 
-// TestLogOfEveryLengthIsWhole writes records of sizes that leave the end of a
-// log's block with any number of bytes, and opens the store without a clean end.
+// TestLogOfEveryLengthIsWhole writes records of sizes that leave any number of free bytes at
+// the end of a log's block, and opens the store after a crash.
 func TestLogOfEveryLengthIsWhole(t *testing.T) {
 	t.Parallel()
-	for size := 32<<10 - 1500; size < 32<<10; size += 10 { // less than the header of a chunk
+	for size := 32<<10 - 1500; size < 32<<10; size += 10 { // the step is less than the header of a chunk
 		fs := vfs.NewCrashableMem()
 		e, err := Open("store", Options{FS: fs})
 		if err != nil {
@@ -396,7 +396,7 @@ func TestLogOfEveryLengthIsWhole(t *testing.T) {
 		if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
 			t.Fatal(err)
 		}
-		for range 6 { // so that something durable stands behind the block's end
+		for range 6 { // so that there is durable data after the end of the block
 			if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: make([]byte, size)}}); err != nil {
 				t.Fatal(err)
 			}

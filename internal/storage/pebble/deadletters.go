@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// deadLetterMover moves messages that were delivered too often to their dead
-// letter topic: the copy and the acknowledgement are one write.
+// deadLetterMover moves messages that were delivered too often to their dead letter topic.
+// Within one store the copy and the acknowledgement are one atomic write.
 type deadLetterMover struct {
 	e      *Engine
 	mu     sync.Mutex
@@ -22,7 +23,7 @@ type deadLetterMover struct {
 	wakeup chan struct{}
 	stop   chan struct{}
 	ended  chan struct{}
-	count  atomic.Pointer[func(engine.TopicID)] // told of every message that was moved
+	count  atomic.Pointer[func(engine.TopicID)] // called for every message that was moved
 }
 
 func (m *deadLetterMover) start(e *Engine) {
@@ -38,7 +39,7 @@ func (m *deadLetterMover) close() {
 	<-m.ended
 }
 
-// enqueue takes over an item in the state itemDeadLetter.
+// enqueue queues an item in the state itemDeadLetter.
 func (m *deadLetterMover) enqueue(it *item) {
 	m.mu.Lock()
 	m.queue = append(m.queue, it)
@@ -102,7 +103,7 @@ func (m *deadLetterMover) move(it *item) error {
 	d := prepare(&letter, nil)
 
 	if err := s.lockLoaded(); err != nil {
-		return nil // deleted meanwhile: nothing left to move
+		return nil // the subscription was deleted meanwhile: there is nothing to move
 	}
 	defer s.mu.Unlock()
 	if it.state != itemDeadLetter || c.items[it.entry] != it {
@@ -129,13 +130,13 @@ func (m *deadLetterMover) move(it *item) error {
 	return nil
 }
 
-// letterOf is the copy of a message that goes to the dead letter topic.
+// letterOf returns the copy of a message for the dead letter topic.
 func letterOf(r *engine.Record) engine.Message {
 	letter := r.Message
 	letter.DeliverAt = 0
-	letter.Dedup = engine.DedupKey{} // a copy is no duplicate
+	letter.Dedup = engine.DedupKey{} // a copy is not a duplicate
 	named := engine.Property{Key: engine.OriginProperty, Value: origin(r.ID)}
-	if r.Run != 0 { // in front, which tells a copy of a record that may have properties of any name
+	if r.Run != 0 { // in front, because a record of a batch may have properties of any name
 		letter.Properties = append([]engine.Property{named}, letter.Properties...)
 	} else {
 		letter.Properties = append(letter.Properties, named)
@@ -143,12 +144,12 @@ func letterOf(r *engine.Record) engine.Message {
 	return letter
 }
 
-// elsewhereTimeout bounds how long a topic of another store may take to accept a
-// dead letter.
+// elsewhereTimeout is the timeout for moving one dead letter, also to a topic of another
+// store.
 const elsewhereTimeout = 5 * time.Second
 
-// moveElsewhere moves a message to a topic of another store. The copy is durable
-// before the message is acknowledged; a crash in between makes a second copy.
+// moveElsewhere moves a message to a topic of another store. The copy is durable before the
+// message is acknowledged; a crash in between leads to a second copy.
 func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message,
 	size int64,
 ) error {
@@ -156,7 +157,7 @@ func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine
 	defer cancel()
 	go func() {
 		select {
-		case <-m.stop: // nobody waits for another store to close this one
+		case <-m.stop: // closing this store does not wait for another one
 			cancel()
 		case <-ctx.Done():
 		}
@@ -167,7 +168,7 @@ func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine
 	e, c := m.e, it.cur
 	s := c.sub
 	if err := s.lockLoaded(); err != nil {
-		return nil // deleted meanwhile: nothing left to acknowledge
+		return nil // the subscription was deleted meanwhile: there is nothing to acknowledge
 	}
 	defer s.mu.Unlock()
 	if it.state != itemDeadLetter || c.items[it.entry] != it {
@@ -188,23 +189,23 @@ func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine
 	return nil
 }
 
-// origin names a message in a property.
+// origin returns the value of engine.OriginProperty.
 func origin(id engine.MessageID) string {
 	return strconv.FormatUint(uint64(id.Topic), 10) + ":" +
 		strconv.FormatUint(id.Entry, 10) + ":" +
 		strconv.FormatInt(int64(id.Partition), 10)
 }
 
-// redeliver hands out again a message that could not be moved: it is never lost.
+// redeliver makes a message that could not be moved available again, so that it is not
+// lost.
 func (m *deadLetterMover) redeliver(it *item, why error) {
 	s := it.cur.sub
 	if m.e.stopCause() != nil {
 		return
 	}
 	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or "+
-		"change the subscription",
-		"topic", uint64(s.topic.id), "subscription", s.name, "partition", it.cur.part.index, "entry",
-		it.entry, "error", why)
+		"change the subscription", slog.Uint64("topic", uint64(s.topic.id)), slog.String("subscription", s.name),
+		slog.Int("partition", int(it.cur.part.index)), slog.Uint64("entry", it.entry), slog.Any("error", why))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unusable != nil || it.state != itemDeadLetter {

@@ -11,12 +11,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// dedup finds messages of a topic by their deduplication keys. What is durable
-// is in the store; pending are those of groups that have not completed.
+// dedup finds messages of a topic by their deduplication keys. Durable messages are in the
+// store; pending contains those of commit batches that have not completed.
 type dedup struct {
-	mu sync.Mutex // makes looking and writing one step
+	mu sync.Mutex // makes the search for a duplicate and the append one step
 
-	pendingMu sync.Mutex // a leaf: completing groups take it
+	pendingMu sync.Mutex // protects pending; a leaf, which completing batches take
 	pending   map[engine.DedupKey]pendingMessage
 }
 
@@ -25,7 +25,7 @@ type pendingMessage struct {
 	group *group
 }
 
-// anyKey says whether any of the messages can be a duplicate.
+// anyKey reports whether any of the messages can be a duplicate.
 func (*dedup) anyKey(drafts []draft) bool {
 	for i := range drafts {
 		if !drafts[i].msg.Dedup.IsZero() {
@@ -35,8 +35,8 @@ func (*dedup) anyKey(drafts []draft) bool {
 	return false
 }
 
-// appendOnce is append for a topic that deduplicates. The topic's dedup lock is
-// not held while waiting for the group.
+// appendOnce is append for a topic that deduplicates. It releases dedup.mu before it waits
+// for the commit batch.
 func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft,
 	total int,
 ) ([]engine.Appended, error) {
@@ -65,8 +65,9 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	return out, nil
 }
 
-// markDuplicates marks in out what is a duplicate of an earlier append, and
-// returns the groups that those appends still wait for.
+// markDuplicates stores in out which messages are duplicates of earlier appends. It returns
+// the commit batches of earlier appends that are not durable yet, and the number of new
+// messages. The caller holds dedup.mu.
 func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
 	for i := range drafts {
 		key := drafts[i].msg.Dedup
@@ -92,7 +93,7 @@ func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*
 	return waits, fresh, nil
 }
 
-// original looks a durable message up.
+// original looks up a durable message by its deduplication key.
 func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 	body, err := t.e.get(dedupKey(t.id, key))
 	if errors.Is(err, cdb.ErrNotFound) {
@@ -106,8 +107,8 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 	return id, true, u.err
 }
 
-// writeFreshLocked appends the messages that out does not call duplicates. The
-// caller holds the dedup lock.
+// writeFreshLocked appends the messages that out does not mark as duplicates. The caller
+// holds dedup.mu.
 func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended,
 	total int, now int64,
 ) (*group, error) {
@@ -126,7 +127,7 @@ func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, d
 		}
 		key := drafts[i].msg.Dedup
 		if !key.IsZero() {
-			if first, ok := t.dedup.find(key); ok { // twice in this very append
+			if first, ok := t.dedup.find(key); ok { // a duplicate within this append
 				out[i] = engine.Appended{ID: first.id, Duplicate: true}
 				continue
 			}
@@ -166,7 +167,7 @@ func (d *dedup) add(key engine.DedupKey, p pendingMessage) {
 	d.pending[key] = p
 }
 
-// settle forgets pending messages that have become durable.
+// settle removes pending messages that have become durable.
 func (d *dedup) settle(keys []engine.DedupKey) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()

@@ -1,30 +1,29 @@
 package pebble
 
 import (
+	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
 )
 
-// diskSpace watches the free space of the disk. Below the reserve no messages
-// are taken; below a quarter of it no journal records either, so that what
-// frees space (deleting topics, moving cursors) still works when nothing else
-// does.
+// diskSpace monitors the free space of the disk. Below the reserve, messages are rejected.
+// Below a quarter of it, journal records are rejected too, so that operations that free
+// space (deleting topics, moving cursors) still work.
 type diskSpace struct {
 	s         *store
 	noAppend  atomic.Bool
 	noJournal atomic.Bool
-	left      atomic.Int64 // what may be written before it is looked at again
+	left      atomic.Int64 // bytes that may be written before the next check
 	stop      chan struct{}
 	ended     chan struct{}
 }
 
 const diskCheckInterval = time.Second
 
-// What appends leave untouched unless MinFreeBytes says otherwise, so that
-// acknowledgements, deletions and compactions still have room: a twentieth of
-// the disk, between what flushing a write buffer can take and a gigabyte, but never
-// more than a quarter of it.
+// The reserve for acknowledgements, deletions and compactions, unless MinFreeBytes sets it:
+// a twentieth of the disk, at least the size of a write buffer and at most 1 GiB, but never
+// more than a quarter of the disk.
 const (
 	reserveShare = 20
 	largestShare = 4
@@ -44,7 +43,7 @@ func (d *diskSpace) start() {
 	d.stop = make(chan struct{})
 	d.ended = make(chan struct{})
 	if d.s.opts.MinFreeBytes < 0 || !d.check() {
-		close(d.ended) // switched off, or the file system cannot say
+		close(d.ended) // disabled, or the file system does not report its free space
 		return
 	}
 	go d.run()
@@ -55,12 +54,12 @@ func (d *diskSpace) close() {
 	<-d.ended
 }
 
-// full says that no messages are taken.
+// full reports whether messages are rejected.
 func (d *diskSpace) full() bool { return d.noAppend.Load() }
 
-// takes says whether there is room for a message of so many bytes. A fast producer
-// fills a small disk between two looks at it, so what it wrote since the last is
-// counted, twice: in the log, and in a table later.
+// takes reports whether there is space for size more bytes of messages, and counts them. A
+// fast producer can fill a small disk between two checks, so the bytes since the last check
+// are counted; twice, because they are written to the log and later to a table.
 func (d *diskSpace) takes(size int64) bool {
 	if d.noAppend.Load() {
 		return false
@@ -71,8 +70,7 @@ func (d *diskSpace) takes(size int64) bool {
 	return !d.noAppend.Load()
 }
 
-// critical says that no journal records are taken either, but those that free
-// something.
+// critical reports whether journal records are rejected, except those that free space.
 func (d *diskSpace) critical() bool { return d.noJournal.Load() }
 
 func (d *diskSpace) run() {
@@ -89,16 +87,17 @@ func (d *diskSpace) run() {
 	}
 }
 
-// report tells an operator that messages are refused, or taken again.
+// report logs that messages are rejected, or accepted again.
 func (d *diskSpace) report(full bool, available, reserve uint64) {
-	text := "disk has enough free space again; messages are taken"
+	text := "disk has enough free space again; messages are accepted"
 	if full {
-		text = "disk is nearly full; messages are refused until space is freed"
+		text = "disk is nearly full; messages are rejected until space is freed"
 	}
-	d.s.log.Warn(text, "dir", d.s.dir, "available", available, "reserve", reserve)
+	d.s.log.Warn(text, slog.String("dir", d.s.dir), slog.Uint64("available", available),
+		slog.Uint64("reserve", reserve))
 }
 
-// check asks for the free space and reports whether there was an answer.
+// check reads the free space and reports whether the file system returned it.
 func (d *diskSpace) check() bool {
 	usage, err := d.s.fs.GetDiskUsage(d.s.dir)
 	if err != nil {
@@ -107,7 +106,7 @@ func (d *diskSpace) check() bool {
 	reserve := d.reserve(usage.TotalBytes)
 	full := usage.AvailBytes < reserve
 	if d.noAppend.Load() {
-		full = usage.AvailBytes < reserve+reserve/8 // come back only with some room
+		full = usage.AvailBytes < reserve+reserve/8 // hysteresis: accept again only with some margin
 	}
 	if was := d.noAppend.Swap(full); was != full {
 		d.report(full, usage.AvailBytes, reserve)

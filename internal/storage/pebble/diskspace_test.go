@@ -45,39 +45,39 @@ func TestDiskFull(t *testing.T) {
 		}
 		free(1<<20 - 1)
 		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
-			t.Errorf("append on a full disk: %v", err)
+			t.Errorf("append on a full disk: got error %v, want %v", err, engine.ErrDiskFull)
 		}
 		if err := e.CreateTopic(ctx, 3, keepAll); !errors.Is(err, engine.ErrDiskFull) {
-			t.Errorf("create topic on a full disk: %v", err)
+			t.Errorf("create topic on a full disk: got error %v, want %v", err, engine.ErrDiskFull)
 		}
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 		if err != nil || len(got) != 1 {
-			t.Fatalf("receive on a full disk: %d, %v", len(got), err)
+			t.Fatalf("receive on a full disk: got %d messages, %v; want 1", len(got), err)
 		}
 		if err := errors.Join(
 			e.Settle(ctx, 1, "s", []engine.Settlement{{ID: got[0].ID}}),
 			e.DeleteTopic(ctx, 2),
 			e.Health(),
 		); err != nil {
-			t.Errorf("on a full disk: %v", err)
+			t.Errorf("acknowledge and delete on a full disk: got error %v, want none", err)
 		}
 		if _, err := j.Append(ctx, 0, []byte("r")); err != nil {
-			t.Errorf("journal on a full disk: %v", err)
+			t.Errorf("journal append on a full disk: got error %v, want none", err)
 		}
 		free(1 << 18 >> 1)
 		if _, err := j.Append(ctx, 1, []byte("r")); !errors.Is(err, engine.ErrDiskFull) {
-			t.Errorf("journal on the last bytes: %v", err)
+			t.Errorf("journal append below a quarter of the reserve: got error %v, want %v", err, engine.ErrDiskFull)
 		}
 		if _, err := j.Append(engine.Freeing(ctx), 1, []byte("r")); err != nil {
-			t.Errorf("a deletion in the journal on the last bytes: got %v, want it taken", err)
+			t.Errorf("journal append that frees space: got error %v, want none", err)
 		}
 		free(1<<20 + 1)
 		if err := put(); !errors.Is(err, engine.ErrDiskFull) {
-			t.Errorf("append with hardly more room: %v", err)
+			t.Errorf("append slightly above the reserve: got error %v, want %v", err, engine.ErrDiskFull)
 		}
 		free(2 << 20)
 		if err := put(); err != nil {
-			t.Errorf("append with room again: %v", err)
+			t.Errorf("append with enough space again: got error %v, want none", err)
 		}
 	})
 }
@@ -89,18 +89,18 @@ func TestReserve(t *testing.T) {
 		disk uint64
 		want uint64
 	}{
-		"a tiny disk":        {0, 40 << 20, 10 << 20},
-		"a small disk":       {0, 300 << 20, 64 << 20},
-		"a middling disk":    {0, 10 << 30, 512 << 20},
-		"a large disk":       {0, 1 << 40, 1 << 30},
-		"what was asked for": {7 << 20, 1 << 40, 7 << 20},
+		"a tiny disk":      {0, 40 << 20, 10 << 20},
+		"a small disk":     {0, 300 << 20, 64 << 20},
+		"a middling disk":  {0, 10 << 30, 512 << 20},
+		"a large disk":     {0, 1 << 40, 1 << 30},
+		"configured value": {7 << 20, 1 << 40, 7 << 20},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := diskSpace{s: &store{opts: Options{MinFreeBytes: tc.set}}}
 			if got := d.reserve(tc.disk); got != tc.want {
-				t.Errorf("%d bytes, want %d", got, tc.want)
+				t.Errorf("reserve: got %d bytes, want %d", got, tc.want)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Engine is an open engine: a store, and what serves it.
+// Engine implements engine.Engine on an open store.
 type Engine struct {
 	*store
 	keeps bool // the store is closed with the engine
@@ -29,21 +29,22 @@ type Engine struct {
 	splits      *lru.Cache[splitKey, *splitRun]
 
 	opened  time.Time
-	ops     atomic.Int64  // calls inside
+	ops     atomic.Int64  // calls in progress
 	drained chan struct{} // signalled when ops reaches 0 while closing
 	closing chan struct{}
 	closed  atomic.Bool
-	resigns atomic.Bool // callers of the closed engine are told that it is not the owner
+	resigns atomic.Bool // after Close, calls return ErrNotOwner
 	closeMu sync.Mutex
 	ended   bool
 
-	why     atomic.Pointer[error] // what callers are told after the engine has stopped
-	stopped chan struct{}         // closed with it
+	why     atomic.Pointer[error] // the error of calls after the engine has stopped
+	stopped chan struct{}         // closed when stopErr is set
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, creating it when it is new, with an engine on it.
+// Open opens the store in dir with an engine on it. It creates the store if it does not
+// exist.
 func Open(dir string, opts Options) (*Engine, error) {
 	s, err := openStore(dir, opts, false)
 	if err != nil {
@@ -58,8 +59,8 @@ func Open(dir string, opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// newEngine makes an engine on an open store. Its writes go to the log, when there
-// is one, before they go to the store.
+// newEngine returns an engine on an open store. With a log, its writes go to the log
+// before they go to the store.
 func newEngine(s *store, log Log) *Engine {
 	e := &Engine{
 		store:   s,
@@ -92,10 +93,10 @@ func (e *Engine) start() error {
 	return nil
 }
 
-// enter counts a call in; every enter that returns nil needs a leave.
+// enter begins a call. The caller must call leave when enter returns nil.
 func (e *Engine) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // nobody waits for the answer, so do not begin
+		return err // no caller waits for the result, so do not begin
 	}
 	e.ops.Add(1)
 	if e.closed.Load() {
@@ -113,7 +114,7 @@ func (e *Engine) enter(ctx context.Context) error {
 	return nil
 }
 
-// notBegun is the error of a call that the engine did not take.
+// notBegun returns the error of a call that had no effect.
 func notBegun(err error) error {
 	if errors.Is(err, engine.ErrNotOwner) {
 		return engine.ErrNotBegun
@@ -130,8 +131,8 @@ func (e *Engine) leave() {
 	}
 }
 
-// stop ends the engine for good, and says to everybody why: nothing is
-// acknowledged any more.
+// stop ends the engine permanently: it acknowledges nothing any more, and all calls
+// return the error cause.
 func (e *Engine) stop(why error) {
 	if !e.why.CompareAndSwap(nil, &why) {
 		return
@@ -140,7 +141,7 @@ func (e *Engine) stop(why error) {
 	e.commit.fail(why)
 }
 
-// stopCause is what callers of an engine that has stopped are told.
+// stopCause returns the error of calls after the engine has stopped, or nil.
 func (e *Engine) stopCause() error {
 	if p := e.why.Load(); p != nil {
 		return *p
@@ -193,7 +194,7 @@ func (e *Engine) Close() error {
 		return e.failure()
 	}
 	if err := e.store.close(); err != nil {
-		return fmt.Errorf("close %s: %w", e.dir, err)
+		return fmt.Errorf("closing %s: %w", e.dir, err)
 	}
 	return nil
 }

@@ -8,30 +8,29 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 )
 
-// Eras keep the cost of writing low. If messages were sorted by topic alone,
-// every flush of a store with many topics would touch the whole breadth of the
-// tree, and each message would be rewritten as often as the tree has levels.
-// So the store counts eras, a new one for every EraBytes of messages, and a
-// message's key starts with its era: within an era messages are sorted by topic,
-// which makes them cheap to read and to trim by range, and eras do not overlap,
-// so that compactions leave old ones alone. Each partition knows in which era
-// each of its entries was written: one small key per partition and era.
-// docs/adr has the figures (message eras); BenchmarkWriteAmplification measures.
+// Eras keep write amplification low. If messages were sorted by topic alone, every flush
+// of a store with many topics would overlap the whole key range of the tree, and each
+// message would be rewritten once per level. So the store counts eras, a new one for
+// every EraBytes of messages, and a message's key starts with its era. Within an era
+// messages are sorted by topic, which makes them cheap to read and to trim by range. Eras
+// do not overlap, so compactions do not rewrite old ones. A small key per partition and
+// era stores the first entry of the partition in that era. The figures are in docs/adr
+// (message eras); BenchmarkWriteAmplification measures them.
 
-// eraStart says that a partition's entries from first on are in an era.
+// eraStart is the first entry of a partition in an era.
 type eraStart struct {
 	era   uint32
 	first uint64
 }
 
-// eraCounter counts the eras of a store. Guarded by committer.mu.
+// eraCounter counts the eras of a store. Protected by committer.mu.
 type eraCounter struct {
 	current uint32
 	written int64 // bytes in this era
 	limit   int64
 }
 
-// start reads which era the store is in.
+// start reads the current era of the store.
 func (c *eraCounter) start(e *Engine) error {
 	c.limit = e.opts.EraBytes
 	body, err := e.get([]byte{keyEraNow})
@@ -47,7 +46,8 @@ func (c *eraCounter) start(e *Engine) error {
 	return u.err
 }
 
-// countLocked notes size more bytes and returns the era they go to.
+// countLocked counts size more bytes and returns their era. The caller holds
+// committer.mu.
 func (c *eraCounter) countLocked(g *group, size int) uint32 {
 	if c.written >= c.limit {
 		c.current++
@@ -60,15 +60,15 @@ func (c *eraCounter) countLocked(g *group, size int) uint32 {
 	return c.current
 }
 
-// enterEraLocked returns the era for the partition's next entry, and notes it
-// when it is the first one there. The caller holds committer.mu.
+// enterEraLocked returns the era for the partition's next entry, and stores the entry when
+// it is the partition's first in that era. The caller holds committer.mu.
 func (p *partition) enterEraLocked(g *group, entry uint64, size int) uint32 {
 	era := p.topic.e.eras.countLocked(g, size)
 	eras := *p.eras.Load()
 	if n := len(eras); n > 0 && eras[n-1].era == era {
 		return era
 	}
-	grown := append(eras, eraStart{era, entry}) // who reads the shorter slice does not see it
+	grown := append(eras, eraStart{era, entry}) // readers of the shorter slice do not see it
 	p.eras.Store(&grown)
 	var body packer
 	body.uint(entry)
@@ -76,10 +76,10 @@ func (p *partition) enterEraLocked(g *group, entry uint64, size int) uint32 {
 	return era
 }
 
-// eraOf returns the era of an entry; 0, where nothing is, when it has none.
+// eraOf returns the era of an entry, or 0, which contains no messages, when it has none.
 func (p *partition) eraOf(entry uint64) uint32 {
 	eras := *p.eras.Load()
-	// The newest era is asked for most.
+	// Most lookups are for the newest era.
 	if n := len(eras); n > 0 && eras[n-1].first <= entry {
 		return eras[n-1].era
 	}
@@ -90,13 +90,13 @@ func (p *partition) eraOf(entry uint64) uint32 {
 	return eras[i-1].era
 }
 
-// span is a run of entries in one era.
+// span is a range of consecutive entries in one era.
 type span struct {
 	era      uint32
 	from, to uint64
 }
 
-// spans cuts the entries [from, to) into runs by era.
+// spans splits the entries [from, to) by era.
 func (p *partition) spans(from, to uint64) (out []span) {
 	eras := *p.eras.Load()
 	for i, s := range eras {
@@ -111,8 +111,8 @@ func (p *partition) spans(from, to uint64) (out []span) {
 	return out
 }
 
-// cutErasLocked deletes the entries [from, to), and the eras that are empty
-// then. It returns the eras it cut from. The caller holds committer.mu.
+// cutErasLocked deletes the entries [from, to) and the keys of the eras that become
+// empty. It returns the eras that contained the entries. The caller holds committer.mu.
 func (p *partition) cutErasLocked(g *group, from, to uint64) (cut []uint32) {
 	id := p.topic.id
 	for _, s := range p.spans(from, to) {
@@ -139,7 +139,7 @@ func (p *partition) cutErasLocked(g *group, from, to uint64) (cut []uint32) {
 	return cut
 }
 
-// eras returns every era that some partition of the topic has entries in.
+// eras returns the eras in which the topic has entries, in ascending order.
 func (t *topic) eras() []uint32 {
 	var all []uint32
 	for _, p := range *t.parts.Load() {
@@ -151,7 +151,7 @@ func (t *topic) eras() []uint32 {
 	return slices.Compact(all)
 }
 
-// restoreEra takes one stored era.
+// restoreEra restores one stored era.
 func (p *partition) restoreEra(era uint32, body []byte) error {
 	u := unpacker{rest: body}
 	eras := append(*p.eras.Load(), eraStart{era, u.uint()})

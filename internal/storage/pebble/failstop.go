@@ -8,25 +8,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// failStopFS is the file system as Pebble sees it, with the fail-stop model: when
-// the write-ahead log, the manifest or the directory cannot be written or synced,
-// it fails the store and the engine on it, and the goroutine that tried never comes back.
+// failStopFS is Pebble's file system with the fail-stop model: when the write-ahead log,
+// the manifest or the directory cannot be written or synced, failStopFS fails the store
+// and its engine, and the calling goroutine blocks forever.
 //
-// Pebble would take the error too, but not well: it panics on some paths with
-// its own locks held or let go, which ends the process, and whoever retries an
-// fsync after a failure believes in data that is gone. A goroutine that waits
-// for ever harms nobody: callers were told of the failure by then.
+// Pebble does not handle these errors well: on some paths it panics, with its own locks
+// held or released, which ends the process. An fsync that is retried after a failure may
+// succeed although the data is lost. A goroutine that blocks forever does no harm, because
+// the failure has been reported to the callers by then.
 //
-// Tables are exempt: Pebble writes them anew when that fails. So is everything
-// outside of the store's directory: a checkpoint that cannot be written harms the
-// checkpoint only.
+// Tables are exempt, because Pebble retries writing them. So is everything outside the
+// store's directory: a failed write to a checkpoint affects only the checkpoint.
 type failStopFS struct {
 	vfs.FS
 	s      *store
-	active atomic.Bool // while the store is open; before and after, errors are returned
+	active atomic.Bool // set while the store is open; otherwise errors are returned
 }
 
-// check fails the engine when there is an error, and then does not return.
+// check fails the store when err is not nil, and then never returns.
 func (f *failStopFS) check(what, name string, err error) error {
 	if err == nil || !f.active.Load() {
 		return err
@@ -37,11 +36,11 @@ func (f *failStopFS) check(what, name string, err error) error {
 
 const logSuffix = ".log"
 
-// mustNotFail says whether the engine fails with the file.
+// mustNotFail reports whether an error of the file fails the store.
 func (f *failStopFS) mustNotFail(name string) bool {
 	base := f.PathBase(name)
 	if f.PathJoin(name) != f.PathJoin(f.s.dir, base) {
-		return false // a checkpoint's
+		return false // a file of a checkpoint
 	}
 	return strings.HasSuffix(base, logSuffix) || strings.HasPrefix(base, "MANIFEST") ||
 		strings.HasPrefix(base, "marker.")
@@ -94,7 +93,7 @@ func (f *failStopFS) wrap(what, name string, file vfs.File, err error) (vfs.File
 	return &failStopFile{file, f, name}, nil
 }
 
-// failStopFile is a file that the engine fails with.
+// failStopFile is a file whose errors fail the store.
 type failStopFile struct {
 	vfs.File
 	fs   *failStopFS

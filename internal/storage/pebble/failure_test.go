@@ -16,11 +16,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-var errDisk = errors.New("the disk is broken")
+var errDisk = errors.New("disk is broken")
 
-// TestFailedWriteIsFinal breaks the disk in several ways under load. Whatever
-// breaks, nobody is told that a write succeeded afterwards, health says so, and
-// the process lives.
+// TestFailedWriteIsFinal breaks the disk in several ways under load. Afterwards the engine
+// acknowledges no write, Health reports the failure, and the process continues to run.
 func TestFailedWriteIsFinal(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(op errorfs.Op) bool{
@@ -81,7 +80,7 @@ func failUnderLoad(t *testing.T, breaks func(op errorfs.Op) bool) {
 				out, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: make([]byte, 500)}})
 				if err != nil {
 					if !errors.Is(err, engine.ErrFailed) {
-						t.Errorf("append: %v", err)
+						t.Errorf("append: got error %v, want %v", err, engine.ErrFailed)
 					}
 					return
 				}
@@ -96,25 +95,25 @@ func failUnderLoad(t *testing.T, breaks func(op errorfs.Op) bool) {
 	}
 	wg.Wait()
 	if err := <-waiting; !errors.Is(err, engine.ErrFailed) {
-		t.Errorf("waiting read: %v", err)
+		t.Errorf("waiting read: got error %v, want %v", err, engine.ErrFailed)
 	}
 	if err := e.Health(); !errors.Is(err, engine.ErrFailed) {
-		t.Errorf("health: %v", err)
+		t.Errorf("health: got error %v, want %v", err, engine.ErrFailed)
 	}
 	for what, err := range map[string]error{
 		"ack":          e.Settle(ctx, 1, "s", []engine.Settlement{{ID: engine.MessageID{Topic: 1}}}),
 		"create topic": e.CreateTopic(ctx, 2, keepAll),
 	} {
 		if !errors.Is(err, engine.ErrFailed) {
-			t.Errorf("%s after the failure: %v", what, err)
+			t.Errorf("%s after the failure: got error %v, want %v", what, err, engine.ErrFailed)
 		}
 	}
 	left := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := e.Close(); !errors.Is(err, engine.ErrFailed) {
-		t.Errorf("close: %v", err)
+		t.Errorf("close: got error %v, want %v", err, engine.ErrFailed)
 	}
 
-	// What was answered is there when the disk works again.
+	// Every acknowledged message exists when the disk works again.
 	e, err = Open("store", Options{FS: left})
 	if err != nil {
 		t.Fatal(err)
@@ -126,12 +125,13 @@ func failUnderLoad(t *testing.T, breaks func(op errorfs.Op) bool) {
 	}
 	for _, id := range answered {
 		if id.Entry >= stats.Partitions[0].Next {
-			t.Fatalf("%v was answered, and the partition ends at %d", id, stats.Partitions[0].Next)
+			t.Fatalf("end of the partition: got %d, want it after %v, which was acknowledged",
+				stats.Partitions[0].Next, id)
 		}
 	}
 }
 
-// TestFailedFlushIsNotFinal breaks a table: Pebble tries again, and so nothing is lost.
+// TestFailedFlushIsNotFinal makes creating tables fail: Pebble retries, and nothing is lost.
 func TestFailedFlushIsNotFinal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -155,7 +155,7 @@ func TestFailedFlushIsNotFinal(t *testing.T) {
 		}
 	}
 	if failures.Load() <= 3 {
-		t.Fatal("no flush failed")
+		t.Fatalf("failed flushes: got %d, want more than 3", failures.Load())
 	}
 	if err := errors.Join(e.Health(), e.Close()); err != nil {
 		t.Fatal(err)

@@ -28,11 +28,11 @@ func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32)
 	if err != nil || found.OK {
 		return found, err
 	}
-	// The message that has the largest time of all is gone.
+	// The message with the largest timestamp was trimmed.
 	return e.find(ctx, id, index, (*partition).largestTime)
 }
 
-// largestTime looks for the largest timestamp of all messages that are left.
+// largestTime returns the largest timestamp of the messages that are not trimmed.
 func (p *partition) largestTime() (int64, error) {
 	largest := int64(-1)
 	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
@@ -47,7 +47,7 @@ func (p *partition) largestTime() (int64, error) {
 	return largest, err
 }
 
-// find looks for the first message that is not older than a time.
+// find returns the first message whose timestamp is at least the result of at.
 func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	at func(*partition) (int64, error),
 ) (engine.Found, error) {
@@ -81,8 +81,8 @@ func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	return found, err
 }
 
-// firstTimed returns the first entry up to which some message is not older than a
-// time: none before it can be. Timestamps are not in order, but their running
+// firstTimed returns the first entry at which the running maximum of the timestamps reaches
+// millis. No message before it can match. Timestamps are not in order, but their running
 // maximum is.
 func (p *partition) firstTimed(millis int64) (uint64, error) {
 	lo, hi := p.first.Load(), p.durable.Load()
@@ -100,7 +100,7 @@ func (p *partition) firstTimed(millis int64) (uint64, error) {
 	return lo + uint64(n), failure
 }
 
-// lookInside looks for a message in what is stored.
+// lookInside searches a stored value for the first matching message.
 func (e *Engine) lookInside(s *engine.Stored, from uint64, millis int64, found *engine.Found) error {
 	if s.Run.Count == 0 {
 		if time := s.Record.Timestamp(s.PublishTime); time >= millis {

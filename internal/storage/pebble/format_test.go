@@ -14,8 +14,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// format1 are records as format 1 wrote them, at entry 0 of partition 0 of topic
-// 7 in era 1, with the index key that finds them again.
+// format1 are records as format 1 wrote them, at entry 0 of partition 0 of topic 7 in era 1,
+// with their deduplication key in the store.
 var format1 = map[string]struct {
 	value, index string
 	want         engine.Message
@@ -55,9 +55,8 @@ func unhex(t *testing.T, text string) []byte {
 	return b
 }
 
-// TestFormat1IsReadAndDeduplicated puts records of format 1 into a store of that
-// format: they are read, a repetition is found, and the store is of the current
-// format afterwards.
+// TestFormat1IsReadAndDeduplicated puts records of format 1 into a store of that format: they
+// can be read, a duplicate is detected, and the store has the current format afterwards.
 func TestFormat1IsReadAndDeduplicated(t *testing.T) {
 	t.Parallel()
 	for name, old := range format1 {
@@ -75,7 +74,7 @@ func TestFormat1IsReadAndDeduplicated(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := e.Append(ctx, 7, 0,
-				[]engine.Message{{Payload: []byte("in the place of the record")}}); err != nil {
+				[]engine.Message{{Payload: []byte("replaced by the record")}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Close(); err != nil {
@@ -103,7 +102,7 @@ func TestFormat1IsReadAndDeduplicated(t *testing.T) {
 	}
 }
 
-// plantFormat1 makes the store one of format 1 with a record and its index key.
+// plantFormat1 sets the store's format to 1 and adds a record and its deduplication key.
 func plantFormat1(t *testing.T, fs vfs.FS, value, index []byte) {
 	t.Helper()
 	db, err := cdb.Open("store", &cdb.Options{FS: fs, FormatMajorVersion: cdb.FormatNewest})

@@ -2,37 +2,36 @@ package pebble
 
 import "time"
 
-// A group costs a log outside of the store many times what a message in it does: the
-// members of the log send it to each other, write and sync it, whatever is in it. So
-// groups are made large where there is something to gather. A group waits while another
-// is on its way, unless it is large by itself. When that one is back, so are those who
-// wrote in it, most of them to write again: the next group waits for as many writers as
-// there were, for a part of the time that the log takes. A writer that is alone waits
-// for nobody.
+// In an external log a commit batch costs many times as much as a message in it: the
+// members send it to each other, write it and sync it, whatever its size. So batches
+// linger to become larger. A batch waits while another one is in flight, unless it is
+// large already. When the batch in flight is acknowledged, its writers continue, and most
+// of them write again: so the next batch waits for as many writers, for a fraction of the
+// log's latency. A single writer never waits.
 const (
-	// loggedInFlight bounds the groups that a log outside of the store has not
-	// acknowledged; the second goes only when it has largeGroup bytes.
+	// loggedInFlight limits the batches that an external log has not acknowledged;
+	// the second one is sent only when it has largeGroup bytes.
 	loggedInFlight = 2
 	largeGroup     = 256 << 10
-	// lingerPart of the time that the log takes is what a group waits at most for
-	// writers, and no more than maxLinger.
+	// A batch waits for writers at most for the log's latency divided by lingerPart,
+	// and at most for maxLinger.
 	lingerPart = 2
 	maxLinger  = 10 * time.Millisecond
-	// tookWeight is how many groups the average of that time is about.
+	// tookWeight is the weight of the moving average of the log's latency, in batches.
 	tookWeight = 8
 )
 
-// gatherer is what a committer knows about its writers. joined is for applyLoop to
-// receive from, everything else is guarded by committer.mu.
+// gatherer is the committer's state for lingering. applyLoop receives from joined;
+// everything else is protected by committer.mu.
 type gatherer struct {
-	crowd  int           // those who wrote in the last group, and who waited for the next
-	want   int           // writers that applyLoop waits for; 0 while it does not
-	took   time.Duration // what a group takes in the log, about
-	most   time.Duration // to wait for writers: maxLinger
-	joined chan struct{} // has room for one; the group has the writers that are waited for
+	crowd  int           // writers of the last completed batch and of the current one
+	want   int           // writers that applyLoop waits for; 0 while it does not wait
+	took   time.Duration // moving average of the log's latency
+	most   time.Duration // maximum wait for writers: maxLinger
+	joined chan struct{} // capacity 1; signals that the awaited writers have joined
 }
 
-// gather waits until the current group is worth its way to the log. applyLoop calls it.
+// gather waits until the current batch is large enough for the log. applyLoop calls it.
 func (c *committer) gather() {
 	c.mu.Lock()
 	for c.err == nil && len(c.inFlight) > 0 && c.cur.bytes < largeGroup {
@@ -55,22 +54,23 @@ func (c *committer) gather() {
 	defer c.mu.Unlock()
 	c.want = 0
 	select {
-	case <-c.joined: // meanwhile
+	case <-c.joined: // signalled meanwhile
 	default:
 	}
 }
 
-// gatheredFor says whether the group need not wait for a number of writers.
+// gatheredFor reports whether the batch has a number of writers, or is large enough
+// without them.
 func (g *group) gatheredFor(writers int) bool { return g.writers >= writers || g.bytes >= largeGroup }
 
-// joinLocked counts a writer of the current group, and lets applyLoop go on when it was
-// the last that it waits for.
+// joinLocked counts a writer of the current batch, and wakes applyLoop when the batch has
+// the writers that applyLoop waits for. The caller holds committer.mu.
 func (c *committer) joinLocked() {
 	c.cur.writers++
 	if c.want > 0 && c.cur.gatheredFor(c.want) {
 		select {
 		case c.joined <- struct{}{}:
-		default: // it was told
+		default: // signalled already
 		}
 	}
 	if c.cur.bytes >= largeGroup {
@@ -78,7 +78,8 @@ func (c *committer) joinLocked() {
 	}
 }
 
-// learnLocked notes what can be learned of a group that the log has.
+// learnLocked updates the expected writers and the log's latency after a batch has
+// completed. The caller holds committer.mu.
 func (c *committer) learnLocked(g *group) {
 	c.crowd = g.writers + c.cur.writers
 	if g.place != nil {

@@ -13,14 +13,14 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// heldLog is a log that has a group when the test says so.
+// heldLog is a log that acknowledges a batch when the test allows it.
 type heldLog struct {
-	appended chan int      // messages of a group, when it arrives
-	release  chan struct{} // each lets one group be in the log
-	position uint64        // of the goroutine that waits
+	appended chan int      // number of messages of each appended batch
+	release  chan struct{} // each value lets the log acknowledge one batch
+	position uint64        // used only by the goroutine that calls Wait
 }
 
-// heldMessage is in every message of these tests, and nowhere else.
+// heldMessage is part of every message of these tests, and of nothing else.
 var heldMessage = []byte("held message")
 
 func (l *heldLog) Append(batch []byte) Place {
@@ -37,7 +37,7 @@ func (l *heldLog) Wait() ([]byte, error) {
 func (*heldLog) Live() bool                     { return true }
 func (*heldLog) Full() (messages, records bool) { return false, false }
 
-// gathering is an engine on a heldLog with a topic.
+// gathering is a test with an engine on a heldLog and a topic.
 type gathering struct {
 	*testing.T
 	e       *Engine
@@ -51,7 +51,7 @@ func newGathering(t *testing.T) *gathering {
 	must(t, err)
 	g := &gathering{T: t, log: &heldLog{appended: make(chan int), release: make(chan struct{})}}
 	opened := make(chan struct{})
-	go func() { // whatever opening and making a topic write
+	go func() { // acknowledges the batches of opening the engine and creating the topic
 		for {
 			select {
 			case <-g.log.appended:
@@ -73,7 +73,7 @@ func newGathering(t *testing.T) *gathering {
 	return g
 }
 
-// write appends a message of a size.
+// write appends a message of at least size bytes in the background.
 func (g *gathering) write(size int) {
 	g.writing.Go(func() {
 		payload := append(bytes.Clone(heldMessage), make([]byte, size)...)
@@ -84,7 +84,7 @@ func (g *gathering) write(size int) {
 	})
 }
 
-// await returns when a number of writers have joined the current group.
+// await returns when a number of writers have joined the current batch.
 func (g *gathering) await(writers int) {
 	for joined := false; !joined; runtime.Gosched() {
 		g.e.commit.mu.Lock()
@@ -93,7 +93,7 @@ func (g *gathering) await(writers int) {
 	}
 }
 
-// patience sets how long a group waits for writers.
+// patience sets how long a batch waits for writers.
 func (g *gathering) patience(d time.Duration) {
 	g.e.commit.mu.Lock()
 	defer g.e.commit.mu.Unlock()
@@ -103,12 +103,11 @@ func (g *gathering) patience(d time.Duration) {
 func (g *gathering) wantGroup(messages int) {
 	g.Helper()
 	if got := <-g.log.appended; got != messages {
-		g.Errorf("got a group of %d messages, want %d", got, messages)
+		g.Errorf("got a batch of %d messages, want %d", got, messages)
 	}
 }
 
-// TestGroupsGather has writers come while a group is on its way to the log: they make
-// one group, not one each.
+// TestGroupsGather has writers arrive while a batch is in flight: they share one batch.
 func TestGroupsGather(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t)
@@ -124,7 +123,7 @@ func TestGroupsGather(t *testing.T) {
 	g.log.release <- struct{}{}
 }
 
-// TestLargeGroupsGo has a group that is large by itself not wait for the one before.
+// TestLargeGroupsGo checks that a large batch does not wait for the one in flight.
 func TestLargeGroupsGo(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t)
@@ -136,8 +135,8 @@ func TestLargeGroupsGo(t *testing.T) {
 	g.log.release <- struct{}{}
 }
 
-// TestGroupsWaitForWriters has a group wait for those who wrote in the last one, for a
-// while, and not for others: a writer that is alone is never held up.
+// TestGroupsWaitForWriters checks that a batch waits for as many writers as the last one had,
+// up to a limit, and that a single writer never waits.
 func TestGroupsWaitForWriters(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t)
@@ -153,7 +152,7 @@ func TestGroupsWaitForWriters(t *testing.T) {
 	g.log.release <- struct{}{}
 	g.writing.Wait()
 
-	g.patience(24 * time.Hour) // so that only the fourth can end it
+	g.patience(24 * time.Hour) // so that only the fourth writer can end the wait
 	for range 4 {
 		g.write(0)
 	}
@@ -161,13 +160,13 @@ func TestGroupsWaitForWriters(t *testing.T) {
 	g.log.release <- struct{}{}
 	g.writing.Wait()
 
-	g.patience(time.Microsecond) // nobody else comes
+	g.patience(time.Microsecond) // no other writer arrives
 	g.write(0)
 	g.wantGroup(1)
 	g.log.release <- struct{}{}
 	g.writing.Wait()
 
-	g.patience(24 * time.Hour) // the last one was alone
+	g.patience(24 * time.Hour) // the last batch had one writer
 	g.write(0)
 	g.wantGroup(1)
 	g.log.release <- struct{}{}

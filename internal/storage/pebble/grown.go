@@ -7,7 +7,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// watchers are the callers of Grown that wait for a partition.
+// watchers are the callers of WaitEntries that wait for a partition. mu protects set.
 type watchers struct {
 	mu  sync.Mutex
 	set map[chan struct{}]struct{}

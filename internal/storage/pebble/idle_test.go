@@ -19,8 +19,8 @@ func (tt *topicTable) loaded() int {
 	return len(tt.m)
 }
 
-// TestIdleTopicsLeaveMemory shows what is unloaded, what is not, and that
-// nobody can tell.
+// TestIdleTopicsLeaveMemory checks that idle topics are unloaded, that busy ones are not, and
+// that unloading has no visible effect.
 func TestIdleTopicsLeaveMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 				must(err)
 			}
 		}
-		// Topic 1 has a lease, 2 a delayed return, 3 a waiting caller, 4 acks and
-		// redeliveries, 5 a message for later.
+		// Topic 1 has a lease, 2 a delayed redelivery, 3 a waiting consumer, 4
+		// acknowledgements and redeliveries, 5 a delayed message.
 		receive(1, 1)
 		must(e.Settle(ctx, 2, "s",
 			[]engine.Settlement{{ID: receive(2, 1)[0].ID, Action: engine.Nack, Delay: 5 * time.Minute}}))
@@ -82,32 +82,32 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 
 		time.Sleep(4 * time.Minute)
 		if n := e.topics.loaded(); n != 3 {
-			t.Errorf("%d topics are loaded, want the 3 that are busy", n)
+			t.Errorf("loaded topics: got %d, want the 3 that are busy", n)
 		}
 		if after := describe(4); fmt.Sprint(after) != fmt.Sprint(before4) {
-			t.Errorf("topic 4 was\n%+v and is\n%+v", before4, after)
+			t.Errorf("topic 4: got\n%+v, want\n%+v", after, before4)
 		}
 		if after := describe(5); fmt.Sprint(after) != fmt.Sprint(before5) || after.Subscriptions[0].Delayed != 1 {
-			t.Errorf("topic 5 was\n%+v and is\n%+v", before5, after)
+			t.Errorf("topic 5: got\n%+v, want\n%+v with one delayed message", after, before5)
 		}
 		if got := receive(4, 10); len(got) != 3 || got[0].Redeliveries != 2 || got[1].Redeliveries != 1 {
-			t.Errorf("received %v", got)
+			t.Errorf("receive: got %v, want 3 messages with their redeliveries", got)
 		}
 		if n := <-waited; n != 0 {
-			t.Errorf("the waiting caller got %d", n)
+			t.Errorf("waiting consumer: got %d messages, want none", n)
 		}
 		if got := receive(1, 10); len(got) != 3 {
-			t.Errorf("received %d of topic 1 beside the leased one", len(got))
+			t.Errorf("topic 1: got %d messages, want the 3 that are not leased", len(got))
 		}
 		time.Sleep(30 * time.Minute)
 		if n := e.topics.loaded(); n != 0 {
-			t.Errorf("%d topics are loaded, want none", n)
+			t.Errorf("loaded topics: got %d, want none", n)
 		}
 	})
 }
 
-// TestDiskIsFreed lets messages of one topic among others go, in every way they
-// can, and looks at the disk.
+// TestDiskIsFreed removes the messages of one topic among others in every possible way, and
+// checks that the disk space is freed.
 func TestDiskIsFreed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -141,18 +141,18 @@ func TestDiskIsFreed(t *testing.T) {
 			if err := free(e); err != nil {
 				t.Fatal(err)
 			}
-			// For as long as it takes: compactions go on in the background.
+			// Compactions run in the background, so poll with a long timeout.
 			for giveUp := time.After(5 * time.Minute); flushedBytes(t, e) > full/3; {
 				select {
 				case <-giveUp:
-					t.Fatalf("%d of %d bytes are still used", flushedBytes(t, e), full)
+					t.Fatalf("used disk space: got %d of %d bytes, want at most a third", flushedBytes(t, e), full)
 				case <-time.After(20 * time.Millisecond):
 				}
 			}
 			for id := big + 1; id < 5; id++ {
 				records, err := e.Read(ctx, id, engine.ReadRequest{Max: 100})
 				if err != nil || len(records) < 8 {
-					t.Errorf("topic %d: %d messages, %v", id, len(records), err)
+					t.Errorf("topic %d: got %d messages, %v; want at least 8", id, len(records), err)
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func fillAmongOthers(t *testing.T, e *Engine, big engine.TopicID) {
 	}
 }
 
-// flushedBytes is what the store takes on disk once everything is in tables.
+// flushedBytes flushes the store and returns its disk usage.
 func flushedBytes(t *testing.T, e *Engine) uint64 {
 	t.Helper()
 	if err := e.db.Flush(); err != nil {

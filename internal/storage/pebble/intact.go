@@ -14,9 +14,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// intact returns nil when nothing of the store's files is known to be missing. It
-// finds what Pebble would take for an empty store, or for a log that a crash cut
-// short. Damage inside of tables is found when they are read.
+// intact returns an error when files of the store are missing or damaged. It detects
+// damage that Pebble would take for an empty store, or for a log that a crash truncated.
+// Damage inside tables is detected when they are read.
 func intact(fs vfs.FS, dir string, mustExist bool) error {
 	names, err := fs.List(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -35,15 +35,15 @@ func intact(fs vfs.FS, dir string, mustExist bool) error {
 	}
 	switch {
 	case manifests == 0 && logs+tables > 0:
-		return fmt.Errorf("%w: the store has %d logs and %d tables, and no manifest", engine.ErrCorrupt, logs, tables)
+		return fmt.Errorf("%w: store has %d logs and %d tables but no manifest", engine.ErrCorrupt, logs, tables)
 	case manifests == 0 && mustExist:
-		return fmt.Errorf("%w: the store is missing", engine.ErrCorrupt)
+		return fmt.Errorf("%w: store is missing", engine.ErrCorrupt)
 	case manifests == 0:
-		return nil // a new one
+		return nil // a new store
 	}
 	known, err := cleanclose.Verify(folder{fs, dir})
 	if err != nil {
-		return fmt.Errorf("%w: %w; if they were replaced on purpose, remove the file %s", engine.ErrCorrupt, err,
+		return fmt.Errorf("%w: %w; if you replaced them on purpose, remove the file %s", engine.ErrCorrupt, err,
 			cleanclose.Name)
 	}
 	if known {
@@ -63,8 +63,8 @@ func intact(fs vfs.FS, dir string, mustExist bool) error {
 	return nil
 }
 
-// noteClose writes down the files of the closed store. Tables are left out:
-// Pebble knows their sizes, and every block has a checksum.
+// noteClose records the sizes and checksums of the files of the closed store. Tables are
+// left out: Pebble stores their sizes, and every block has a checksum.
 func noteClose(fs vfs.FS, dir string) error {
 	all, err := fs.List(dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func noteClose(fs vfs.FS, dir string) error {
 
 const tempSuffix = ".new"
 
-// folder is a store's folder for cleanclose.
+// folder implements cleanclose.FS on the store's directory.
 type folder struct {
 	fs  vfs.FS
 	dir string

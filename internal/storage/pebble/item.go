@@ -2,32 +2,31 @@ package pebble
 
 import "sync/atomic"
 
-// item is an entry that a subscription has looked at and that is not
-// acknowledged: leased, waiting for its time, or ready to be handed out again.
-// Guarded by subscription.mu, except for size.
+// item is an entry that was considered for delivery and is not acknowledged: leased,
+// delayed, or ready to be delivered again. Protected by subscription.mu, except for size.
 type item struct {
 	cur        *cursor
 	entry      uint64
-	at         instant // end of the lease, or when it becomes ready
+	at         instant // when the lease expires or the delay ends
 	deliveries uint32
 	state      itemState
-	lapsed     bool         // a lease of it ran out: its holder may still speak
-	index      int          // in the heap its state says
+	lapsed     bool         // a lease has expired, and its consumer may still send settlements
+	index      int          // in the heap of its state
 	size       atomic.Int64 // stored bytes, once the record was read
 }
 
 type itemState uint8
 
 const (
-	itemLoose      itemState = iota // in no heap: on its way to a caller
+	itemLoose      itemState = iota // in no heap: about to get another state
 	itemLeased                      // in subscription.timers
 	itemWaiting                     // in subscription.timers
 	itemReady                       // in cursor.ready
-	itemDeadLetter                  // on its way to the dead letter topic
+	itemDeadLetter                  // being moved to the dead letter topic
 )
 
-// itemHeap is a binary heap of items by time or by entry. Items know their
-// index, so that any of them can be taken out.
+// itemHeap is a binary heap of items by time or by entry. Items store their index, so that
+// any of them can be removed.
 type itemHeap []*item
 
 func byTime(a, b *item) bool  { return a.at < b.at }

@@ -12,12 +12,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// journalTable holds the open journals. There are few, so they stay.
+// journalTable holds the open journals. There are few, so they stay in memory. mu protects
+// its fields.
 type journalTable struct {
 	e    *Engine
 	mu   sync.Mutex
 	m    map[string]*journal
-	next uint32 // number of the next new journal, 0 until they were counted
+	next uint32 // number of the next new journal, 0 until it was determined
 }
 
 func (jt *journalTable) start(e *Engine) {
@@ -30,20 +31,20 @@ type journal struct {
 	e         *Engine
 	id        uint32
 	name      string
-	createdBy *group
+	createdBy *group // the commit batch that created it; nil when it was loaded
 
 	tail broadcast
 
-	// guarded by committer.mu
-	assigned uint64 // position of the last record written
+	// protected by committer.mu
+	assigned uint64 // position of the last record, durable or not
 	durable  uint64 // position of the last durable record
-	last     *group // the group with the last record
+	last     *group // the commit batch with the last record
 
 	saveMu sync.Mutex // one snapshot is saved at a time
 	snapMu sync.Mutex
-	snap   snapshot // the latest durable one
-	saving *group   // the group that replaces snap
-	lastID uint64   // highest number of a snapshot ever begun; guarded by saveMu
+	snap   snapshot // the latest durable snapshot; protected by snapMu
+	saving *group   // the commit batch that replaces snap; protected by snapMu
+	lastID uint64   // highest id of a snapshot ever begun; protected by saveMu
 }
 
 var _ engine.Journal = (*journal)(nil)
@@ -55,11 +56,11 @@ func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, erro
 	}
 	defer e.leave()
 	if name == "" || len(name) > maxNameBytes {
-		return nil, fmt.Errorf("%w: a journal's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+		return nil, fmt.Errorf("%w: name of a journal must have 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
 	}
 	j, err := e.journal.open(name)
 	if err != nil {
-		return nil, fmt.Errorf("open journal %q: %w", name, err)
+		return nil, fmt.Errorf("opening journal %q: %w", name, err)
 	}
 	if j.createdBy != nil {
 		if err := j.createdBy.wait(ctx); err != nil {
@@ -110,7 +111,7 @@ func (jt *journalTable) create(name string, key []byte) (*journal, error) {
 	return j, nil
 }
 
-// count finds the number for the next new journal.
+// count determines the number of the next new journal. The caller holds journalTable.mu.
 func (jt *journalTable) count() error {
 	highest := uint32(0)
 	err := jt.e.scan([]byte{keyJournal}, func(_, body []byte) error {
@@ -147,7 +148,7 @@ func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
 	return j, j.e.damagedStore(storeError(iter.Error()))
 }
 
-// advanceLocked notes that records up to last are durable. The caller holds
+// advanceLocked publishes that the records up to last are durable. The caller holds
 // committer.mu.
 func (j *journal) advanceLocked(last uint64) {
 	j.durable = last
@@ -198,15 +199,15 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	return last, nil
 }
 
-// refuseAndUnlock answers an append at the wrong position, once the record
-// that was faster can be read: else the loser would look, see nothing new and
-// lose again. It is called with committer.mu held and lets it go.
+// refuseAndUnlock returns the error of an append at the wrong position. It first waits
+// until the conflicting record can be read: otherwise the caller would read nothing new and
+// conflict again. It is called with committer.mu held and releases it.
 func (j *journal) refuseAndUnlock(ctx context.Context, after uint64) error {
 	winner, assigned := j.last, j.assigned
 	j.e.commit.unlock()
 	if after > assigned {
-		return fmt.Errorf("%w: append to journal %q behind position %d, which ends at %d", engine.ErrInvalid, j.name,
-			after, assigned)
+		return fmt.Errorf("%w: append to journal %q after position %d, but the journal ends at %d", engine.ErrInvalid,
+			j.name, after, assigned)
 	}
 	if winner != nil {
 		if err := winner.wait(ctx); err != nil {
@@ -312,8 +313,8 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 	return last, nil
 }
 
-// explainGap says why a record was missing: a snapshot has taken its place
-// meanwhile, or it is lost.
+// explainGap returns why a record was missing: a snapshot has replaced it meanwhile, or it
+// is lost.
 func (j *journal) explainGap(ctx context.Context, last uint64) error {
 	snap, err := j.durableSnapshot(ctx)
 	if err != nil {

@@ -6,48 +6,47 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Every key starts with a byte that says what it belongs to; numbers are
-// big-endian, so that keys sort by topic, partition and entry.
+// Every key starts with a byte for its kind. Numbers are big-endian, so that keys sort by
+// topic, partition and entry.
 const (
 	keyFormat   = 'F' // format version of the store
-	keyEraNow   = 'E' // the era that is being written
-	keyMark     = 'L' // how far a log outside of the store is applied
-	keyTopic    = 't' // topic kind ...: everything of a topic but its messages
-	keyMessage  = 'm' // era topic partition entry → record; of a run its last entry
-	keyDue      = 'x' // time topic → nothing: when the topic has something to trim
+	keyEraNow   = 'E' // current era
+	keyMark     = 'L' // position up to which the external log is applied
+	keyTopic    = 't' // topic kind ...: everything of a topic except its messages
+	keyMessage  = 'm' // era topic partition entry → record; a batch has its last entry
+	keyDue      = 'x' // time topic → nothing: when the topic has to be trimmed
 	keyJournal  = 'J' // name → journal number
 	keyRecord   = 'j' // journal position → record
 	keySnapshot = 'K' // journal → latest snapshot
 	keyChunk    = 'k' // journal snapshot chunk → part of a snapshot
 )
 
-// The kinds of a topic's keys, in the order in which they are read when it is
-// loaded. From ofAcks on they are read when they are needed.
+// The kinds of a topic's keys, in the order in which they are read when the topic is
+// loaded. Those from ofAcks on are read when they are needed.
 const (
 	ofConfig = 'a' // → configuration
-	ofHead   = 'b' // partition → first entry kept
+	ofHead   = 'b' // partition → first entry that is not trimmed
 	ofEra    = 'c' // partition era → first entry of the partition in that era
 	ofDelay  = 'd' // partition entry → time before which it is not delivered
 	ofDue    = 'e' // → time under which the topic is listed in keyDue
 	ofSub    = 'f' // name → subscription
 	ofCursor = 'g' // subscription partition → floor
-	ofRuns   = 'h' // partition → nothing: it has, or had, runs
+	ofRuns   = 'h' // partition → nothing: it has, or had, batches
 	ofAcks   = 'p' // subscription partition block → bitmap
 	ofCount  = 'q' // subscription partition entry → deliveries so far
 	ofDedup  = 'r' // producer sequence → message id, for deduplication
-	ofSide   = 's' // partition key → side
+	ofSide   = 's' // partition key → value of an attribute
 )
 
-// topicPrefixLen is the length of what all keys of a topic start with;
-// kindLen is where that which follows the kind starts.
+// topicPrefixLen is the length of the common prefix of a topic's keys; kindLen is the
+// length up to and including the kind.
 const (
 	topicPrefixLen = 1 + 8
 	kindLen        = topicPrefixLen + 1
 )
 
-// A message's key starts with the era it was written in, so that the tree is
-// written from left to right: what is old lies still and is never compacted
-// again because of what is new. See era.go.
+// A message's key starts with the era in which it was written, so that new messages sort
+// after old ones and compactions of new messages do not rewrite old ones. See era.go.
 const messageKeyLen = 1 + 4 + 8 + 4 + 8
 
 func putMessageKey(key []byte, era uint32, id engine.TopicID, part int32, entry uint64) {
@@ -113,8 +112,8 @@ func cursorEntryKey(kind byte, id engine.TopicID, sub uint32, part int32, n uint
 	return binary.BigEndian.AppendUint64(cursorKey(kind, id, sub, part), n)
 }
 
-// dedupKey holds the producer's name before its sequence number; the length in
-// front keeps one name from being a prefix of another.
+// dedupKey contains the producer's name before the sequence number. The length in front
+// prevents one name from being a prefix of another.
 func dedupKey(id engine.TopicID, of engine.DedupKey) []byte {
 	key := topicKey(ofDedup, id)
 	key = binary.BigEndian.AppendUint32(key, uint32(len(of.Producer)))
@@ -142,7 +141,7 @@ func chunkKey(journal uint32, snapshot uint64, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(key, chunk)
 }
 
-// after returns the first key behind every key that starts with prefix.
+// after returns the first key after all keys that start with prefix.
 func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

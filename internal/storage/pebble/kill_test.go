@@ -16,8 +16,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestKill kills a process with a store under load, again and again, and
-// checks that everything it said was done is done.
+// TestKill repeatedly kills a process with a store under load, and checks that every write
+// that the process has acknowledged is in the store.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	rounds := 4
@@ -37,18 +37,19 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("%d messages, %d acknowledgements, %d records", len(said.messages), len(said.acked), len(said.records))
 	if len(said.messages) == 0 || len(said.acked) == 0 || len(said.records) == 0 {
-		t.Error("the children said nothing")
+		t.Error("acknowledged writes of the child processes: got none of a kind, want some of each")
 	}
 }
 
-// testimony is what the children said before they were killed.
+// testimony contains the writes that the child processes acknowledged before they were
+// killed.
 type testimony struct {
 	messages map[uint64]string
 	acked    map[uint64]bool
 	records  map[uint64]string
 }
 
-// record runs a child until it is killed and notes each full line it printed.
+// record runs a child process until it is killed and parses each complete line of its output.
 func (s *testimony) record(t *testing.T, dir string, round int) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKillChild$", "-test.v=false")
@@ -66,7 +67,7 @@ func (s *testimony) record(t *testing.T, dir string, round int) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a last line without its end was cut by the kill
+			break // the kill may have truncated the last line
 		}
 		if timer == nil { // the store is open
 			timer = time.AfterFunc(time.Duration(50+rand.IntN(250))*time.Millisecond, func() {
@@ -76,7 +77,7 @@ func (s *testimony) record(t *testing.T, dir string, round int) {
 		s.note(t, line)
 	}
 	if err := child.Wait(); err == nil || child.ProcessState.Exited() {
-		t.Fatalf("the child ended by itself: %v", err)
+		t.Fatalf("child process: got exit with error %v, want it killed", err)
 	}
 }
 
@@ -93,7 +94,7 @@ func (s *testimony) note(t *testing.T, line string) {
 		s.records[n] = text
 	case line == "open\n":
 	default:
-		t.Fatalf("the child said %q", line)
+		t.Fatalf("output of the child process: got %q, want a known line", line)
 	}
 }
 
@@ -113,7 +114,7 @@ func (s *testimony) check(t *testing.T, dir string) {
 	for entry, text := range s.messages {
 		r, err := e.Read(ctx, 1, engine.ReadRequest{From: entry, Max: 1})
 		if err != nil || len(r) != 1 || r[0].ID.Entry != entry || string(r[0].Payload) != text {
-			t.Fatalf("message %d was %s, now %v, %v", entry, text, r, err)
+			t.Fatalf("message %d: got %v, %v; want %s", entry, r, err, text)
 		}
 	}
 	for {
@@ -126,7 +127,7 @@ func (s *testimony) check(t *testing.T, dir string) {
 		}
 		for _, d := range got {
 			if s.acked[d.ID.Entry] {
-				t.Fatalf("message %d came again", d.ID.Entry)
+				t.Fatalf("receive: got message %d, want it never again: it was acknowledged", d.ID.Entry)
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func (s *testimony) check(t *testing.T, dir string) {
 	}
 	for n, text := range s.records {
 		if found[n] != text {
-			t.Fatalf("record %d was %s, now %q", n, text, found[n])
+			t.Fatalf("record %d: got %q, want %s", n, found[n], text)
 		}
 	}
 }

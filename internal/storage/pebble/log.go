@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -10,37 +11,37 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Log is a write-ahead log outside of the store, which others follow. With it a
-// group's batch goes to the log first, and to the store only when the log has it
-// for good: a store is never ahead of its log.
+// Log is an external write-ahead log, which the copies of the store on other members
+// follow. A commit batch goes to the log first, and to the store only after the log has
+// acknowledged it: a store is never ahead of its log.
 type Log interface {
-	// Append puts a batch behind all that were appended before and returns at
-	// once. The batch is the log's until Wait of its place has returned. One
-	// goroutine calls it.
+	// Append appends a batch and returns without waiting. The batch belongs to the log
+	// until Wait of the result has returned. One goroutine calls it.
 	Append(batch []byte) Place
-	// Live says whether what is read from the store is still the truth: no other
-	// writer can have taken over. It is asked often.
+	// Live reports whether reads of the store are still current: no other writer can have
+	// taken over the log. It is called often and must be fast.
 	Live() bool
-	// Full says that the log takes no messages, and that it takes no journal
-	// records either. It is asked often.
+	// Full reports whether the log rejects messages, and whether it also rejects journal
+	// records. It is called often and must be fast.
 	Full() (messages, records bool)
 }
 
-// Place is where a batch goes in a log.
+// Place is an append to a Log that may not be acknowledged yet.
 type Place interface {
-	// Wait returns once the log has the batch for good, with what the store is to
-	// keep beside it. An error means that this writer may append no more: whether
-	// the log has the batch is open, and it has none of those behind.
+	// Wait returns the encoded log position of the batch, which the store keeps with the
+	// batch, once the log has acknowledged it. An error means that this writer may not
+	// append any more: the log may or may not have the batch, and has none of the later
+	// ones.
 	Wait() (mark []byte, err error)
 }
 
-// Store is an open store whose log is elsewhere. It follows that log (Apply), and
-// an engine can be opened and closed on it without closing it.
+// Store is an open store with an external log. It follows that log (Apply), and an engine
+// can be opened and closed on it without closing the store.
 type Store struct{ s *store }
 
-// OpenStore opens the store in dir, creating it when it is new. What it had not
-// flushed before a crash is gone; Mark says from where on the log has to be applied
-// again.
+// OpenStore opens the store in dir and creates it if it does not exist. Data that was not
+// flushed before a crash is lost; LogPosition returns the position after which the log has to
+// be applied again.
 func OpenStore(dir string, opts Options) (*Store, error) {
 	s, err := openStore(dir, opts, true)
 	if err != nil {
@@ -49,8 +50,7 @@ func OpenStore(dir string, opts Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Mark returns what was given with the last batch that was applied, nil when there
-// was none.
+// Mark returns the log position of the last batch that was applied, nil when none was.
 func (st *Store) Mark() ([]byte, error) {
 	mark, err := st.s.get([]byte{keyMark})
 	if errors.Is(err, cdb.ErrNotFound) {
@@ -59,9 +59,9 @@ func (st *Store) Mark() ([]byte, error) {
 	return mark, err
 }
 
-// Apply applies a batch of the log and keeps mark beside it; an empty batch changes
-// the mark only. The batch is the store's. Nobody may call it while an engine is
-// open.
+// Apply applies a batch of the log together with its log position; an empty batch changes
+// only the position. The store takes ownership of the batch. Apply must not be called
+// while an engine is open.
 func (st *Store) Apply(batch, mark []byte) (err error) {
 	s := st.s
 	if err := s.failure(); err != nil {
@@ -70,7 +70,7 @@ func (st *Store) Apply(batch, mark []byte) (err error) {
 	b := s.db.NewBatch()
 	if len(batch) > 0 {
 		if err := b.SetRepr(batch); err != nil {
-			return fmt.Errorf("%w: batch of the log cannot be read: %w", engine.ErrCorrupt, err)
+			return fmt.Errorf("%w: batch of the log cannot be decoded: %w", engine.ErrCorrupt, err)
 		}
 	}
 	if err := s.apply(b, mark); err != nil {
@@ -79,28 +79,28 @@ func (st *Store) Apply(batch, mark []byte) (err error) {
 	return b.Close()
 }
 
-// apply writes a batch and the mark as one. Pebble panics when the manifest cannot
-// be written.
+// apply writes a batch and its log position atomically. Pebble panics when the manifest
+// cannot be written.
 func (s *store) apply(b *cdb.Batch, mark []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("apply a group of writes: %v", r)
+			err = fmt.Errorf("applying a commit batch: %v", r)
 		}
 	}()
 	key := []byte{keyMark}
 	if err := b.Set(key, addChecksum(key, mark), nil); err != nil {
-		return fmt.Errorf("apply a group of writes: %w", err)
+		return fmt.Errorf("applying a commit batch: %w", err)
 	}
 	if err := s.db.Apply(b, cdb.NoSync); err != nil {
-		return fmt.Errorf("apply a group of writes: %w", err)
+		return fmt.Errorf("applying a commit batch: %w", err)
 	}
 	return s.failure()
 }
 
-// Open opens an engine on the store that writes to the log. Its Close leaves the
-// store open. When an append to the log fails, the engine is no owner any more:
-// every caller gets engine.ErrNotOwner, and after Close the store has nothing that
-// the log does not have.
+// Open opens an engine on the store that writes to the log. Closing the engine leaves the
+// store open. When an append to the log fails, the engine has lost ownership: every call
+// returns engine.ErrNotOwner, and after Close the store contains nothing that the log does
+// not have.
 func (st *Store) Open(log Log) (*Engine, error) {
 	if err := st.s.failure(); err != nil {
 		return nil, err
@@ -116,34 +116,34 @@ func (st *Store) Open(log Log) (*Engine, error) {
 	return e, nil
 }
 
-// Flush makes durable what was applied before the call.
+// Flush makes the batches durable that were applied before the call.
 func (st *Store) Flush() error {
 	if err := st.s.failure(); err != nil {
 		return err
 	}
 	if err := st.s.db.Flush(); err != nil {
-		return fmt.Errorf("flush %s: %w", st.s.dir, storeError(err))
+		return fmt.Errorf("flushing %s: %w", st.s.dir, storeError(err))
 	}
 	return st.s.failure()
 }
 
-// Checkpoint writes a copy of what was applied before the call, and of what is
-// applied during it the part up to one moment, to a directory that does not exist
-// yet.
+// Checkpoint writes a copy of the store to a directory that does not exist yet. The copy
+// contains the batches that were applied before the call, and of those applied during it
+// the ones up to one point in time.
 func (st *Store) Checkpoint(dir string) error { return st.s.checkpointFlushed(dir) }
 
-// Failed is closed when the store has failed.
+// Failed returns a channel that is closed when the store has failed.
 func (st *Store) Failed() <-chan struct{} { return st.s.failed }
 
-// Close flushes and closes the store, on which no engine is open.
+// Close flushes and closes the store. No engine may be open on it.
 func (st *Store) Close() error {
 	if err := st.s.close(); err != nil {
-		return fmt.Errorf("close %s: %w", st.s.dir, err)
+		return fmt.Errorf("closing %s: %w", st.s.dir, err)
 	}
 	return nil
 }
 
-// live returns ErrNotOwner when another writer may have taken the log over.
+// live returns ErrNotOwner when another writer may have taken over the log.
 func (e *Engine) live() error {
 	if e.commit.log != nil && !e.commit.log.Live() {
 		return engine.ErrNotOwner
@@ -151,15 +151,15 @@ func (e *Engine) live() error {
 	return nil
 }
 
-// Resign is called before Close when another member will take the log over: callers
-// hear ErrNotOwner from then on, and not that the engine is closed.
+// Resign is called before Close when another member takes over the log: after Close, calls
+// return ErrNotOwner instead of ErrClosed.
 func (e *Engine) Resign() {
 	if !e.closed.Load() {
 		e.resigns.Store(true)
 	}
 }
 
-// closedCause is what callers of a closed engine are told.
+// closedCause returns the error of calls to a closed engine.
 func (e *Engine) closedCause() error {
 	if e.resigns.Load() {
 		return engine.ErrNotOwner
@@ -167,7 +167,7 @@ func (e *Engine) closedCause() error {
 	return engine.ErrClosed
 }
 
-// takesMessages returns nil when there is room for messages.
+// takesMessages returns an error when there is no space for messages.
 func (e *Engine) takesMessages() error {
 	if e.disk.full() {
 		return engine.ErrDiskFull
@@ -180,7 +180,7 @@ func (e *Engine) takesMessages() error {
 	return nil
 }
 
-// takesRecords returns nil when there is room for journal records.
+// takesRecords returns an error when there is no space for journal records.
 func (e *Engine) takesRecords() error {
 	if e.disk.critical() {
 		return engine.ErrDiskFull
@@ -193,10 +193,10 @@ func (e *Engine) takesRecords() error {
 	return nil
 }
 
-var errLogFull = fmt.Errorf("%w: the shard's log is at its bound, because a member of the group is behind",
-	engine.ErrDiskFull)
+var errLogFull = fmt.Errorf("%w: replicated log of the shard is at its size limit, because a member of the ensemble "+
+	"lags behind", engine.ErrDiskFull)
 
-// offer hands a group to the log.
+// offer appends a batch to the log.
 func (c *committer) offer(g *group) {
 	g.emit()
 	if !g.batch.Empty() {
@@ -205,8 +205,8 @@ func (c *committer) offer(g *group) {
 	}
 }
 
-// applyLogged waits until the log has the group, and applies it. It returns false
-// when the engine has stopped.
+// applyLogged waits until the log has acknowledged the batch, and applies it to the store.
+// It returns false when the engine has stopped.
 func (c *committer) applyLogged(g *group) bool {
 	var mark []byte
 	if g.place != nil {
@@ -231,36 +231,36 @@ func (c *committer) applyLogged(g *group) bool {
 	return true
 }
 
-// lose stops the engine because somebody else may append to its log.
+// lose stops the engine because another writer may append to its log.
 func (e *Engine) lose(err error) {
 	if e.stopCause() == nil {
-		e.log.Warn("engine stopped because another member of the group may own its shard; callers try again", "dir",
-			e.dir, "error", err)
+		e.log.Warn("engine stopped because another member of the ensemble may own its shard; callers retry",
+			slog.String("dir", e.dir), slog.Any("error", err))
 	}
 	e.stop(engine.ErrNotOwner)
 }
 
-// checkpointFlushed writes a copy of a store whose log is elsewhere. What is
-// flushed is always the state after some batch, so writes need not wait.
+// checkpointFlushed writes a copy of a store with an external log. Flushed data is always
+// the state after some batch, so writes need not be paused.
 func (s *store) checkpointFlushed(dir string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("checkpoint to %s: %v", dir, r)
+			err = fmt.Errorf("writing a checkpoint to %s: %v", dir, r)
 		}
 	}()
 	if err := s.failure(); err != nil {
 		return err
 	}
 	if err := s.db.Flush(); err != nil {
-		return fmt.Errorf("flush before the checkpoint to %s: %w", dir, storeError(err))
+		return fmt.Errorf("flushing before the checkpoint to %s: %w", dir, storeError(err))
 	}
 	if err := s.db.Checkpoint(dir); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, storeError(err))
+		return fmt.Errorf("writing a checkpoint to %s: %w", dir, storeError(err))
 	}
 	return nil
 }
 
-// room tells of the store's files.
+// room returns the disk usage of the store.
 func (s *store) room() engine.Disk {
 	d := engine.Disk{Used: int64(s.db.Metrics().DiskSpaceUsage()), Available: -1}
 	if usage, err := s.fs.GetDiskUsage(s.dir); err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// reservations notes what space a log takes ahead.
+// reservations records how much space a log preallocates.
 type reservations struct {
 	vfs.File
 	taken int64
@@ -29,7 +29,7 @@ func TestLogTakesSpaceAsItGrows(t *testing.T) {
 	log := &logFile{File: below}
 	defer log.Close()
 	if err := log.Preallocate(0, 70<<20); err != nil || below.taken != 0 {
-		t.Errorf("asked for 70 MiB: took %d bytes, %v; want none", below.taken, err)
+		t.Errorf("request for 70 MiB: got %d bytes allocated, %v; want none", below.taken, err)
 	}
 	record := make([]byte, 10<<10)
 	for written := 0; written < 64<<20; written += len(record) {
@@ -38,15 +38,15 @@ func TestLogTakesSpaceAsItGrows(t *testing.T) {
 		}
 		end := int64(written + len(record))
 		if most := end + max(leastReserved, min(end, mostReserved)); below.taken < end || below.taken > most {
-			t.Fatalf("%d bytes written: space for %d, want between that and %d", end, below.taken, most)
+			t.Fatalf("%d bytes written: got %d bytes allocated, want between %d and %d", end, below.taken, end, most)
 		}
 	}
 	if below.calls > 20 {
-		t.Errorf("space for 64 MiB was taken in %d steps, want at most 20", below.calls)
+		t.Errorf("64 MiB: got %d allocations, want at most 20", below.calls)
 	}
 	calls := below.calls
 	again := reusedLog(below)
 	if _, err := again.Write(record); err != nil || below.calls != calls {
-		t.Errorf("a log over an old one: %v, took space %d times, want none", err, below.calls-calls)
+		t.Errorf("reused log: got error %v and %d allocations, want none", err, below.calls-calls)
 	}
 }

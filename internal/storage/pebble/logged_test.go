@@ -17,27 +17,27 @@ import (
 	"freshet/internal/storage/enginetest"
 )
 
-// memoryLog is a log outside of the store that outlives it.
+// memoryLog is an external log that outlives the store.
 type memoryLog struct {
 	mu      sync.Mutex
 	batches [][]byte
-	steps   int           // appends until the cut, when cut is not nil
-	cut     chan struct{} // closed at the cut
-	sealed  bool          // the log takes nothing from the current writer any more
-	writer  int           // the writer that may append
-	stale   bool          // the lease is over
+	steps   int           // appends until the power failure, when cut is not nil
+	cut     chan struct{} // closed at the power failure
+	sealed  bool          // the log rejects appends of the current writer
+	writer  int           // number of the writer that may append
+	stale   bool          // the ownership lease has expired
 	full    bool
 }
 
-var errSealed = errors.New("somebody else has appended to the log")
+var errSealed = errors.New("log has another writer")
 
-// logWriter is one owner's way to the log.
+// logWriter implements Log for one owner.
 type logWriter struct {
 	log    *memoryLog
 	number int
 }
 
-// newWriter fences every writer before it.
+// newWriter fences off all earlier writers.
 func (l *memoryLog) newWriter() *logWriter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +65,7 @@ func (w *logWriter) Full() (messages, records bool) {
 	return w.log.full, w.log.full
 }
 
-// Wait appends, a moment later than it was asked to, so that groups are open for
-// longer than they take to apply.
+// Wait appends with a delay, so that batches are in flight for longer than they take to apply.
 func (p *memoryPlace) Wait() ([]byte, error) {
 	time.Sleep(200 * time.Microsecond)
 	l := p.w.log
@@ -76,7 +75,7 @@ func (p *memoryPlace) Wait() ([]byte, error) {
 		if l.steps--; l.steps == 0 {
 			close(l.cut)
 			l.sealed = true
-			if len(p.batch)%2 == 0 { // it may have it, and nobody was told
+			if len(p.batch)%2 == 0 { // the log may have the batch although it did not acknowledge it
 				l.batches = append(l.batches, append([]byte(nil), p.batch...))
 			}
 		}
@@ -90,7 +89,7 @@ func (p *memoryPlace) Wait() ([]byte, error) {
 
 func mark(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// follow applies to a store what it does not have of the log.
+// follow applies to a store the batches of the log that it does not have.
 func (l *memoryLog) follow(t testing.TB, s *Store) {
 	t.Helper()
 	at, err := s.Mark()
@@ -113,8 +112,8 @@ func (l *memoryLog) follow(t testing.TB, s *Store) {
 	}
 }
 
-// loggedStore is a store whose log is elsewhere. When its power is cut, it loses
-// what was not flushed, and sometimes it is another one that goes on.
+// loggedStore is a store with an external log. A crash loses the data that was not flushed,
+// or is only a change of owner.
 type loggedStore struct {
 	rng    *rand.Rand
 	log    *memoryLog
@@ -141,21 +140,21 @@ func (s *loggedStore) Open(t testing.TB) engine.Engine {
 	if s.store == nil {
 		store, err := OpenStore("store", opts)
 		if err != nil {
-			t.Fatalf("open the store: %v", err)
+			t.Fatalf("open the store: got error %v, want none", err)
 		}
 		s.store = store
 	}
 	s.log.follow(t, s.store)
 	e, err := s.store.Open(s.log.newWriter())
 	if err != nil {
-		t.Fatalf("open: %v", err)
+		t.Fatalf("open: got error %v, want none", err)
 	}
 	s.engine = e
 	return e
 }
 
-// Crash seals the log, and loses what the store had not flushed; or it only hands
-// the store back, as a change of owner does.
+// Crash seals the log. Then it either discards the data that the store had not flushed, or
+// keeps the store, as a change of owner does.
 func (s *loggedStore) Crash(t testing.TB) {
 	t.Helper()
 	s.log.mu.Lock()
@@ -167,13 +166,13 @@ func (s *loggedStore) Crash(t testing.TB) {
 		left = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: s.rng.IntN(101), RNG: s.rng})
 	}
 	if err := s.engine.Close(); err != nil {
-		t.Fatalf("close after the cut: %v", err)
+		t.Fatalf("close after the power failure: got error %v, want none", err)
 	}
 	if change {
 		return
 	}
 	if err := s.store.Close(); err != nil {
-		t.Fatalf("close the store after the cut: %v", err)
+		t.Fatalf("close the store after the power failure: got error %v, want none", err)
 	}
 	s.store, s.fs = nil, left
 }
@@ -200,8 +199,7 @@ func TestConformanceLogged(t *testing.T) {
 	})
 }
 
-// TestLoggedHistories runs histories over stores whose log is elsewhere. A failure
-// names its seed.
+// TestLoggedHistories runs histories over stores with an external log. It logs its seed.
 func TestLoggedHistories(t *testing.T) {
 	t.Parallel()
 	n := crashHistories / 2
@@ -238,8 +236,8 @@ func TestLoggedHistories(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLostLog takes the log away from an engine under load: callers are told to try
-// again, nothing they wrote is seen, and the store is as good as before.
+// TestLostLog gives the log of an engine under load to another writer: calls return
+// ErrNotOwner, unacknowledged writes stay invisible, and the store can be used again.
 func TestLostLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -290,7 +288,7 @@ func TestLostLog(t *testing.T) {
 	<-cut
 	wg.Wait()
 	if unknown.Load() == 0 {
-		t.Error("got a promise for every append that it has not happened, want none for those that the lost log was given")
+		t.Error("appends without the log: got ErrNotBegun for all, want another ErrNotOwner for those in flight")
 	}
 	if err := e.Health(); !errors.Is(err, engine.ErrNotOwner) || errors.Is(err, engine.ErrFailed) {
 		t.Errorf("health without the log: got %v, want %v", err, engine.ErrNotOwner)
@@ -324,7 +322,8 @@ func closeLogged(t *testing.T, s *loggedStore) {
 	}
 }
 
-// TestStaleOwner looks for an engine whose lease is over: it answers nothing.
+// TestStaleOwner checks that an engine whose ownership lease has expired rejects calls, and
+// that a full log rejects messages.
 func TestStaleOwner(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -347,8 +346,7 @@ func TestStaleOwner(t *testing.T) {
 		t.Errorf("receive after the lease: got %v, %v; want %v", got, err, engine.ErrNotOwner)
 	}
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("m")}}); !errors.Is(err, engine.ErrNotBegun) {
-		t.Errorf("append after the lease: got error %v, want %v that promises nothing has happened", err,
-			engine.ErrNotBegun)
+		t.Errorf("append after the lease: got error %v, want ErrNotBegun, which guarantees that it had no effect", err)
 	}
 	s.log.mu.Lock()
 	s.log.stale, s.log.full = false, true

@@ -14,17 +14,16 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Pebble's logs and manifests are blocks of 32 KiB, and a block is chunks:
+// Pebble's logs and manifests consist of blocks of 32 KiB, and a block of chunks:
 //
 //	checksum (4) | length (2) | kind (1) | log number (4) | synced up to (8) | data
 //
-// Chunks of manifests have no log number, and only the newest kind of chunks
-// says up to where the log was durable when it was written.
+// Chunks of manifests have no log number. Only the newest kind of chunk records the
+// offset up to which the log was durable when the chunk was written.
 //
-// Pebble takes the first chunk that does not fit for the end of the log, as a
-// crash leaves it, and looks for a sign of the contrary only in later blocks. So
-// a damaged byte in the last block would cut off acknowledged writes without a
-// word. scanLog looks at every byte behind.
+// Pebble regards the first invalid chunk as the end of the log, as a crash leaves it, and
+// looks for evidence of damage only in later blocks. So a damaged byte in the last block
+// would silently truncate acknowledged writes. scanLog examines every byte after it.
 const (
 	logBlock     = 32 << 10
 	legacyHeader = 7
@@ -36,16 +35,16 @@ const (
 	lastSyncedKind = 12
 )
 
-// chunk is a piece of a log.
+// chunk is a decoded chunk of a log.
 type chunk struct {
 	header int
-	end    int   // where the next one starts
-	synced int64 // up to where the log was durable, -1 when the chunk does not say
+	end    int   // offset of the next chunk
+	synced int64 // offset up to which the log was durable, -1 when the chunk has none
 }
 
-// scanLog returns ErrCorrupt when a log or manifest has a damaged chunk that a
-// crash cannot have left: behind it is one that says the log was durable beyond,
-// or, in a manifest, whose every record is synced, any other.
+// scanLog returns ErrCorrupt when a log or manifest has a damaged chunk that a crash
+// cannot have left. In a log, a later chunk proves this when it records that the log was
+// durable beyond the damage; in a manifest, where every record is synced, any later chunk.
 func scanLog(fs vfs.FS, path string) error {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -71,15 +70,15 @@ func scanLog(fs vfs.FS, path string) error {
 	return nil
 }
 
-// logNumber reads the number out of a log's name, as 000012.log or 000012-001.log.
+// logNumber parses the number in the name of a log, such as 000012.log or 000012-001.log.
 func logNumber(name string) (number uint32, isLog bool) {
 	base, isLog := strings.CutSuffix(name, ".log")
 	base, _, _ = strings.Cut(base, "-")
 	n, err := strconv.ParseUint(base, 10, 64)
-	return uint32(n), isLog && err == nil // chunks have the low half of it
+	return uint32(n), isLog && err == nil // chunks contain the low 32 bits
 }
 
-// firstBad returns where the first chunk is that does not fit.
+// firstBad returns the offset of the first invalid chunk.
 func firstBad(data []byte, number uint32, isLog bool) int {
 	at, header := 0, legacyHeader
 	for {
@@ -95,7 +94,7 @@ func firstBad(data []byte, number uint32, isLog bool) int {
 	}
 }
 
-// chunkAt reads the chunk at a place, and says whether there is a whole one.
+// chunkAt decodes the chunk at an offset and reports whether it is complete and valid.
 func chunkAt(data []byte, at int, number uint32, isLog bool) (chunk, bool) {
 	end := min(len(data), (at/logBlock+1)*logBlock)
 	if at+legacyHeader > end {

@@ -8,31 +8,31 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// merger walks several partitions in the order of publish times.
+// merger iterates over several partitions in the order of publish times.
 type merger struct {
 	walks []*walk
 	cur   *walk
 	err   error
 }
 
-// walk is a place in one partition.
+// walk is the position of a merger in one partition.
 type walk struct {
 	part  *partition
 	iter  *cdb.Iterator
-	span  span   // the iterator is in it
-	spans []span // still to be walked, after that
-	entry uint64 // where it is: a partition has no gaps
+	span  span   // the span of the iterator
+	spans []span // the remaining spans
+	entry uint64 // current entry: a partition has no gaps
 	bad   error  // why the entry cannot be read, when its block is damaged
 
-	last    uint64     // last entry of the value that the iterator is at
-	value   recordHead // of the value
+	last    uint64     // last entry of the iterator's current value
+	value   recordHead // head of the value
 	corrupt error      // why the value cannot be used
-	head    recordHead // of the entry
-	run     *splitRun  // the value taken apart, once somebody wanted a record of it
+	head    recordHead // head of the entry
+	run     *splitRun  // the decoded value, once a record of it was read
 	ok      bool
 }
 
-// merge starts a walk over durable messages, from an entry in each partition.
+// merge returns a merger over durable messages, from an entry on in each partition.
 func (t *topic) merge(parts []*partition, from func(*partition) (uint64, error)) (*merger, error) {
 	m := new(merger)
 	for _, p := range parts {
@@ -64,9 +64,8 @@ func (p *partition) bounds(s span) *cdb.IterOptions {
 	}
 }
 
-// load notes the record that a walk has come to, going on to the next era when
-// one has ended. A damaged record keeps its place; whoever wants it gets the
-// error.
+// load loads the value at the walk's iterator, and continues with the next era at the end
+// of one. A damaged record keeps its entries; reading one of them returns the error.
 func (m *merger) load(w *walk, ok bool) {
 	for !ok {
 		if err := w.iter.Error(); err != nil {
@@ -90,7 +89,7 @@ func (m *merger) load(w *walk, ok bool) {
 	}
 	w.ok, w.run, w.last = true, nil, messageEntry(w.iter.Key())
 	if w.value, w.corrupt = verify(w.iter.Key(), value); w.corrupt != nil {
-		// It holds all from where the walk is, since there are no gaps.
+		// The value contains all entries from the current one on, since there are no gaps.
 		w.value = recordHead{
 			publish: w.head.publish, size: int64(len(value)),
 			count: max(w.last+1, w.entry+1) - w.entry,
@@ -99,24 +98,24 @@ func (m *merger) load(w *walk, ok bool) {
 	w.goTo(max(w.last+1-w.value.count, w.entry))
 }
 
-// goTo moves a walk to an entry of the value that its iterator is at.
+// goTo moves a walk to an entry of its iterator's current value.
 func (w *walk) goTo(entry uint64) {
 	w.entry = entry
 	w.head = w.value.at(entry - (w.last + 1 - w.value.count))
 }
 
-// loadDamaged notes that the block with the walk's entry cannot be read. Other
-// errors than damage end the whole walk.
+// loadDamaged records that the block with the walk's entry cannot be read. Errors other
+// than damage end the whole iteration.
 func (m *merger) loadDamaged(w *walk, err error) {
 	if !errors.Is(err, engine.ErrCorrupt) {
 		m.err, w.ok = err, false
 		return
 	}
 	w.ok, w.bad, w.last = true, w.part.damaged(w.entry, err), w.entry
-	w.head.size = 0 // nobody knows; its time is like its neighbour's
+	w.head.size = 0 // unknown; its publish time stays that of the previous record
 }
 
-// advance goes from a walk's entry to the next.
+// advance moves a walk to its next entry.
 func (m *merger) advance(w *walk) {
 	w.entry++
 	if w.bad == nil && w.entry <= w.last {
@@ -132,7 +131,7 @@ func (m *merger) advance(w *walk) {
 	m.load(w, ok)
 }
 
-// next goes to the next record and returns where it is.
+// next moves to the next record and returns its partition and entry.
 func (m *merger) next() (*partition, uint64, bool) {
 	if m.cur != nil {
 		m.advance(m.cur)
@@ -152,7 +151,7 @@ func (m *merger) next() (*partition, uint64, bool) {
 	return m.cur.part, m.cur.entry, true
 }
 
-// record decodes the record that next went to.
+// record decodes the current record.
 func (m *merger) record() (engine.Record, error) {
 	w := m.cur
 	if w.bad != nil {
@@ -169,7 +168,7 @@ func (m *merger) record() (engine.Record, error) {
 	return r, w.part.damaged(w.entry, err)
 }
 
-// runRecord returns the message of a run that the walk is at.
+// runRecord returns the current message of a batch.
 func (w *walk) runRecord(value []byte) (engine.Record, error) {
 	if w.run == nil {
 		run, err := w.part.split(w.last, w.value, value[w.value.body:])

@@ -7,15 +7,15 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 )
 
-// merged goes over the keys of several stores in order. A key that only a store itself
-// has, such as its format, comes once for each.
+// merged iterates over the keys of several stores in order. A key that every store has, such
+// as its format, is visited once per store.
 type merged struct {
 	sources []*closedStore
 	iters   []*cdb.Iterator
-	at      int // whose turn it is; -1 before the first
+	at      int // index of the current iterator; -1 before the first key
 }
 
-// newMerged begins behind a key, at the first when that is empty.
+// newMerged starts after the key behind, or at the first key when behind is empty.
 func newMerged(sources []*closedStore, behind []byte) (*merged, error) {
 	m := &merged{sources: sources, at: -1}
 	for _, r := range sources {
@@ -34,7 +34,7 @@ func newMerged(sources []*closedStore, behind []byte) (*merged, error) {
 	return m, nil
 }
 
-// next goes on to the next key.
+// next moves to the next key.
 func (m *merged) next() bool {
 	if m.at >= 0 {
 		m.iters[m.at].Next()
@@ -48,7 +48,7 @@ func (m *merged) next() bool {
 	return m.at >= 0
 }
 
-// current returns the key and its value, which are good until next.
+// current returns the key and its value, which are valid until next.
 func (m *merged) current() (key, value []byte, err error) {
 	iter := m.iters[m.at]
 	value, err = iter.ValueAndErr()
@@ -60,7 +60,7 @@ func (m *merged) source() *closedStore { return m.sources[m.at] }
 func (m *merged) err() error {
 	for i, iter := range m.iters {
 		if err := iter.Error(); err != nil {
-			return fmt.Errorf("read %s: %w", m.sources[i].dir, storeError(err))
+			return fmt.Errorf("reading %s: %w", m.sources[i].dir, storeError(err))
 		}
 	}
 	return nil
@@ -68,6 +68,6 @@ func (m *merged) err() error {
 
 func (m *merged) close() {
 	for _, iter := range m.iters {
-		_ = iter.Close() // what went wrong was told by err
+		_ = iter.Close() // err has returned its errors
 	}
 }

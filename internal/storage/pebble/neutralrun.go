@@ -7,17 +7,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// neutralRun is the format of runs that the engine makes by itself, of messages
-// that were appended together: each with its flags, its extra byte and its length
-// before it. It never leaves the engine; readers get messages.
+// neutralRun is the internal format of batches, into which the engine packs messages that
+// were appended together: each with its flags, its extra byte and its length in front. It
+// never leaves the engine; readers get messages.
 const neutralRun engine.RunFormat = 0
 
-// maxNeutralRun bounds the body of such a run: who wants one message of it reads
-// all of it.
+// maxNeutralRun limits the body of such a batch, because reading one of its messages reads
+// the whole batch.
 const maxNeutralRun = 256 << 10
 
-// together packs drafts into runs. It returns nil when they have to be kept one by
-// one: those that are delayed or deduplicated are found by their own keys.
+// together packs drafts into batches. It returns nil when the messages have to be stored
+// individually: delayed and deduplicated messages are found by their own keys.
 func together(drafts []draft, publish int64) []packedRun {
 	if len(drafts) < 2 {
 		return nil
@@ -56,10 +56,11 @@ func together(drafts []draft, publish int64) []packedRun {
 	return runs
 }
 
-// length is that of a draft in a run, without what stands before it.
+// length returns the length of a draft in a batch, without its prefix.
 func (d *draft) length() int { return len(d.fields) + len(d.msg.Payload) }
 
-// roomFor is what the next run of these takes, so that it is made once.
+// roomFor returns the size of the next batch of these drafts, so that its buffer is
+// allocated once.
 func roomFor(drafts []draft) int {
 	const before = 2 + binary.MaxVarintLen32 // flags, extra byte, length
 	room := 0
@@ -73,7 +74,7 @@ func roomFor(drafts []draft) int {
 	return room
 }
 
-// splitNeutral calls each for the messages of a run that together made.
+// splitNeutral calls each for the messages of a batch in the internal format.
 func splitNeutral(body []byte, each func(i int32, m *engine.Message) error) error {
 	for i := int32(0); len(body) > 0; i++ {
 		if len(body) < 3 {
@@ -98,8 +99,8 @@ func splitNeutral(body []byte, each func(i int32, m *engine.Message) error) erro
 	return nil
 }
 
-// appendTogetherLocked writes runs into the group and notes the ids of their
-// messages. The caller holds committer.mu.
+// appendTogetherLocked adds batches of messages to the commit batch and stores the ids of
+// their messages in out. The caller holds committer.mu.
 func (p *partition) appendTogetherLocked(g *group, runs []packedRun, out []engine.Appended, now int64) {
 	i := 0
 	for r := range runs {

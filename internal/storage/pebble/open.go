@@ -18,73 +18,74 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// formatVersion is the layout of keys and values that this package writes. It
-// reads all earlier ones:
+// formatVersion is the version of the layout of keys and values that this package writes.
+// It reads all earlier versions:
 //
 //   - 1: a message is deduplicated by its producer and sequence;
 //   - 2: a record may have a deduplication key of its own (record.go);
-//   - 3: a value may be a run of messages, and has more head (record.go, runs.go).
+//   - 3: a value may be a batch of messages, and may have an extended header (record.go,
+//     batches.go).
 const formatVersion = 3
 
-// Options say how to open a store. The zero value is a good one.
+// Options configures a store. The zero value is usable.
 type Options struct {
-	// FS is where the store lives; nil is the disk.
+	// FS is the file system of the store; nil means the disk.
 	FS vfs.FS
-	// Splitter takes runs of messages apart; nil can only be used where there are
-	// none.
+	// Splitter decodes batches of messages; it may be nil only for a store without
+	// batches.
 	Splitter engine.Splitter
-	// MustExist refuses to make a store where there is none.
+	// MustExist makes opening a store that does not exist an error.
 	MustExist bool
-	// Cache is shared between stores; nil gives the store a small one of its own.
+	// Cache is shared between stores; nil gives the store a small cache of its own.
 	Cache *Cache
-	// Logger gets what an operator should know; nil discards it.
+	// Logger receives warnings and errors for the operator; nil discards them.
 	Logger *slog.Logger
-	// MinFreeBytes of disk space must be left for appends to be taken; 0 means
-	// a share of the disk's size (see diskspace.go), below 0 switches this off.
+	// MinFreeBytes is the free disk space below which appends are rejected. 0 means
+	// a share of the disk's size (see diskspace.go); a negative value disables the
+	// check.
 	MinFreeBytes int64
 	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
 	MemTableBytes int
 	// IdleAfter is how long an unused topic stays in memory; 0 means a minute.
 	IdleAfter time.Duration
-	// MaxLoaded is how many topics stay in memory, used or not, unless they are
-	// busy (somebody waits or holds a lease); 0 means 65536.
+	// MaxLoaded is how many topics stay in memory, used or not. Topics with a
+	// waiting consumer or a lease are not unloaded. 0 means 65536.
 	MaxLoaded int
-	// TrimDelay is how long after it became possible messages are trimmed, so
-	// that a busy topic is not trimmed message by message; 0 means 3 seconds.
+	// TrimDelay is how long trimming is delayed, so that a busy topic is not
+	// trimmed message by message; 0 means 3 seconds.
 	TrimDelay time.Duration
-	// EraBytes of messages are written before a new era begins; 0 means a quarter
-	// of MemTableBytes. See era.go.
+	// EraBytes is the size of the messages of one era; 0 means a quarter of
+	// MemTableBytes. See era.go.
 	EraBytes int64
-	// DedupWindow is how long a topic that deduplicates keeps messages at least,
-	// whatever its retention says; 0 means 10 minutes.
+	// DedupWindow is the minimum retention of a topic that deduplicates; 0 means
+	// 10 minutes.
 	DedupWindow time.Duration
-	// DeadLetters takes dead letters for topics that are not in this store, and
-	// returns when they are durable; nil: there are no others.
+	// DeadLetters appends a dead letter to a topic of another store and returns
+	// when it is durable. nil means that there is no other store.
 	DeadLetters func(ctx context.Context, to engine.TopicID, letter engine.Message) error
 }
 
-// defaultCacheBytes is what a store that shares no cache keeps for blocks.
+// defaultCacheBytes is the size of the block cache of a store that shares none.
 const defaultCacheBytes = 64 << 20
 
-// replayWorthwhile is how much of the log is rather replayed at the next start
-// than flushed at this end.
+// replayWorthwhile is the memtable size up to which closing skips the flush: replaying
+// so little of the log at the next start is cheaper.
 const replayWorthwhile = 4 << 20
 
-// slowDisk is how long a write may take before it is logged.
+// slowDisk is the duration after which a write is logged as slow.
 const slowDisk = 5 * time.Second
 
-// Cache holds blocks of several stores in one bounded piece of memory, and
-// keeps their tables open within one bounded number of files.
+// Cache is shared by several stores. It limits the memory for their blocks and the number
+// of their open tables.
 type Cache struct {
 	blocks *cdb.Cache
 	tables *cdb.FileCache
 	splits *lru.Cache[splitKey, *splitRun]
 }
 
-// NewCache makes a cache for blocks of so many bytes and for so many open
-// tables. Pebble takes the write buffers of the stores out of the same memory,
-// so the cache has room for those of one busy store besides; idle stores take a
-// few hundred KB each.
+// NewCache returns a cache with a limit for the bytes of blocks and for the number of
+// open tables. Pebble charges the write buffers of the stores to the same memory, so
+// NewCache adds those of one busy store; an idle store uses a few hundred KB.
 func NewCache(bytes int64, tables int) *Cache {
 	return &Cache{
 		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
@@ -95,11 +96,11 @@ func NewCache(bytes int64, tables int) *Cache {
 
 const defaultMemTable = 64 << 20
 
-// writeBuffers is what a busy store has in use: one buffer being written and
-// one being flushed.
+// writeBuffers returns the memory for the write buffers of a busy store: one being
+// written and one being flushed.
 func writeBuffers(memTable int) int64 { return 2 * int64(memTable) }
 
-// Close gives the cache's memory back once the stores using it are closed.
+// Close releases the cache's memory once the stores that use it are closed.
 func (c *Cache) Close() {
 	c.tables.Unref()
 	c.blocks.Unref()
@@ -136,14 +137,14 @@ func (o Options) withDefaults() Options {
 func (s *store) open() (*cdb.DB, error) {
 	fs := s.fs
 	if err := intact(fs, s.dir, s.opts.MustExist); err != nil {
-		return nil, fmt.Errorf("open %s: %w", s.dir, err)
+		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}
 	if err := cleanclose.Forget(folder{fs, s.dir}); err != nil {
-		return nil, fmt.Errorf("open %s: %w", s.dir, err)
+		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}
 	if fs == vfs.Default {
 		fs, s.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
-			s.log.Warn("store: the disk is slow", "detail", info.String())
+			s.log.Warn("store: disk is slow", slog.String("detail", info.String()))
 		})
 	}
 	s.failStop = &failStopFS{FS: fs, s: s}
@@ -163,11 +164,11 @@ func (s *store) open() (*cdb.DB, error) {
 		EventListener:               s.events(),
 		DisableWAL:                  s.logged,
 	}
-	// Tables of old eras sink to the lowest level as they are, so they should be
-	// large from the start, or there will be too many of them.
+	// Tables of old eras move to the lowest level unchanged, so they should be large
+	// from the start to limit their number.
 	opts.TargetFileSizes[0] = max(256<<10, int64(s.opts.MemTableBytes)/8)
-	// And none of them holds other keys besides, which sort behind all messages:
-	// it would cover every era to come and be rewritten with each of them.
+	// A table with messages contains no other keys. These sort after all messages, so
+	// the table would overlap every future era and be rewritten with each of them.
 	opts.Experimental.SpanPolicyFunc = cdb.MakeStaticSpanPolicyFunc(cdb.DefaultComparer.Compare,
 		cdb.KeyRange{Start: []byte{keyMessage}, End: []byte{keyMessage + 1}}, cdb.SpanPolicy{})
 	for i := range opts.Levels {
@@ -181,31 +182,32 @@ func (s *store) open() (*cdb.DB, error) {
 	db, err := openPebble(s.dir, opts)
 	if err != nil {
 		if strings.Contains(err.Error(), "unknown format major version") {
-			return nil, fmt.Errorf("open %s: %w", s.dir, engine.ErrNewerFormat)
+			return nil, fmt.Errorf("opening %s: %w", s.dir, engine.ErrNewerFormat)
 		}
-		return nil, fmt.Errorf("open %s: %w", s.dir, storeError(err))
+		return nil, fmt.Errorf("opening %s: %w", s.dir, storeError(err))
 	}
 	if before < opts.FormatMajorVersion {
-		// Pebble has begun its log in an older format, whose damage cannot be
-		// told from a crash (logscan.go). A flush begins another.
+		// Pebble has begun its log in an older format, in which damage cannot be
+		// distinguished from a crash (logscan.go). A flush begins a new log.
 		if err := db.Flush(); err != nil {
-			return nil, errors.Join(fmt.Errorf("open %s: %w", s.dir, storeError(err)), db.Close())
+			return nil, errors.Join(fmt.Errorf("opening %s: %w", s.dir, storeError(err)), db.Close())
 		}
 	}
 	return db, nil
 }
 
-// formatOf is the format that Pebble last wrote a store in, the oldest when there
-// is none.
+// formatOf returns the format in which Pebble last wrote the store, or the oldest one
+// when the store does not exist.
 func formatOf(fs vfs.FS, dir string) cdb.FormatMajorVersion {
 	desc, err := cdb.Peek(dir, fs)
 	if err != nil {
-		return cdb.FormatMinSupported // opening it says what is wrong
+		return cdb.FormatMinSupported // opening the store reports the error
 	}
 	return desc.FormatMajorVersion
 }
 
-// openPebble is Open without its panics, which some kinds of damage cause.
+// openPebble opens a Pebble store and converts panics into errors: some kinds of damage
+// make Pebble panic.
 func openPebble(dir string, opts *cdb.Options) (db *cdb.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -215,9 +217,9 @@ func openPebble(dir string, opts *cdb.Options) (db *cdb.DB, err error) {
 	return cdb.Open(dir, opts)
 }
 
-// checkFormat refuses a store that a newer program wrote. A new store and one
-// of an earlier format get the current version before anything else is
-// written, so that an older program never misreads what follows.
+// checkFormat rejects a store that a newer version wrote. It writes the current version
+// to a new store and to one of an earlier format before anything else is written, so that
+// an older program never misreads later data.
 func (e *Engine) checkFormat() error {
 	key := []byte{keyFormat}
 	body, err := e.get(key)
@@ -231,7 +233,7 @@ func (e *Engine) checkFormat() error {
 		case u.err != nil:
 			return u.err
 		case v > formatVersion:
-			return fmt.Errorf("open %s: %w: its format is %d, this version reads formats up to %d", e.dir,
+			return fmt.Errorf("opening %s: %w: its format is %d, this version reads formats up to %d", e.dir,
 				engine.ErrNewerFormat, v, formatVersion)
 		case v == formatVersion:
 			return nil

@@ -37,7 +37,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 	for range 2 {
 		if _, err := Open("store", Options{FS: fs}); !errors.Is(err, engine.ErrNewerFormat) {
-			t.Fatalf("open: %v, want %v", err, engine.ErrNewerFormat)
+			t.Fatalf("open: got error %v, want %v", err, engine.ErrNewerFormat)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestStoreIsLocked(t *testing.T) {
 	}
 	if other, err := Open(dir, Options{}); err == nil {
 		other.Close()
-		t.Error("opened twice")
+		t.Error("second open of the same store: got no error, want one")
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -93,14 +93,14 @@ func TestCheckpoint(t *testing.T) {
 	}
 	put(e, "not in the copy")
 	if err := e.Checkpoint(ctx, filepath.Join(dir, "copy")); err == nil {
-		t.Error("a checkpoint replaced another")
+		t.Error("checkpoint to an existing directory: got no error, want one")
 	}
 	copied := open("copy")
 	put(copied, "only in the copy")
 	for e, want := range map[*Engine]string{e: "not in the copy", copied: "only in the copy"} {
 		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
 		if err != nil || len(records) != 2 || string(records[1].Payload) != want {
-			t.Errorf("read %d, %v; want %q", len(records), err, want)
+			t.Errorf("read: got %d messages, %v; want 2, the second %q", len(records), err, want)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func FuzzDecode(f *testing.F) {
 		if r, err := decode(key, value, engine.MessageID{}); err != nil && !errors.Is(err, engine.ErrCorrupt) {
 			t.Fatal(r, err)
 		}
-		if len(value) >= recordHeaderLen { // with a good checksum the fields are met as well
+		if len(value) >= recordHeaderLen { // with a valid checksum the fields are decoded as well
 			flags := engine.Message{Payload: value[recordHeaderLen:], SchemaVersion: engine.NoSchema}
 			d := prepare(&flags, nil)
 			d.flags = value[4]
@@ -143,7 +143,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestMessagesHaveTablesOfTheirOwn writes many eras and looks at the tables.
+// TestMessagesHaveTablesOfTheirOwn writes many eras and checks that tables with messages
+// contain no other keys.
 func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	e, err := Open("store", Options{FS: vfs.NewMem(), MemTableBytes: 512 << 10})
@@ -176,11 +177,11 @@ func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
 			tables++
 			if first, last := table.Smallest.UserKey[0], table.Largest.UserKey[0]; first != last &&
 				(first == keyMessage || last == keyMessage) {
-				t.Errorf("a table in level %d has keys from %c to %c", level, first, last)
+				t.Errorf("table in level %d: got keys from %c to %c, want only messages or none", level, first, last)
 			}
 		}
 	}
 	if tables < 10 {
-		t.Errorf("%d tables", tables)
+		t.Errorf("got %d tables, want at least 10", tables)
 	}
 }

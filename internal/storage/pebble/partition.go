@@ -17,41 +17,41 @@ type partition struct {
 	index int32
 
 	eras    atomic.Pointer[[]eraStart] // changed under committer.mu
-	durable atomic.Uint64              // entries below are durable and may be read
+	durable atomic.Uint64              // entries below are durable and visible
 	first   atomic.Uint64              // entries below are trimmed; changed under committer.mu
 
 	firstCum atomic.Int64 // bytes ever written up to first; changed before it
 
-	// guarded by committer.mu
-	next           uint64 // entry the next append gets
+	// protected by committer.mu
+	next           uint64 // entry of the next append
 	cum            int64  // bytes ever written up to next
 	publish        int64  // publish time of the newest message, durable or not
 	maxTime        int64  // largest timestamp of a message, durable or not
 	durableCum     int64
 	durablePublish int64
-	group          *group // the last group appended to
-	touch          int    // index in group.touched
+	group          *group // the last commit batch with an append
+	touch          int    // index of the partition's end in that batch
 
-	hasRuns  atomic.Bool // some values hold several messages; changed under committer.mu
+	hasRuns  atomic.Bool // some values are batches; changed under committer.mu
 	lastRun  atomic.Pointer[runPlace]
 	watchers watchers
 
-	hasDelays atomic.Bool  // the store has an index of delayed entries for it
+	hasDelays atomic.Bool  // the store has an index of its delayed entries
 	delayed   atomic.Int64 // len(delays)
 	delayMu   sync.Mutex
-	delays    map[uint64]int64 // entry → epoch milliseconds before which nobody gets it
+	delays    map[uint64]int64 // entry → epoch milliseconds before which it is not delivered
 
 	tail broadcast // sent when durable grows
 }
 
-// newPartition makes an empty partition.
+// newPartition returns an empty partition.
 func (t *topic) newPartition(index int32) *partition {
 	p := &partition{topic: t, index: index}
 	p.eras.Store(new([]eraStart))
 	return p
 }
 
-// restoreHead takes the stored start of the partition.
+// restoreHead restores the start of the partition.
 func (p *partition) restoreHead(body []byte) error {
 	head, err := unpackHead(body)
 	p.firstCum.Store(head.cum)
@@ -60,7 +60,7 @@ func (p *partition) restoreHead(body []byte) error {
 	return err
 }
 
-// restoreDelay takes one stored delay.
+// restoreDelay restores one delay.
 func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
 	u := unpacker{rest: body}
 	p.hasDelays.Store(true)
@@ -70,8 +70,8 @@ func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
 	return u.err
 }
 
-// restoreEnd finds the newest message, once everything else is restored. iter
-// covers all messages of the store.
+// restoreEnd restores the end of the partition from its newest message, after everything
+// else is restored. iter covers all messages of the store.
 func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 	first := true
 	var damaged int64 // bytes of damaged records at the end
@@ -92,7 +92,7 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 				p.maxTime = rec.maxTime
 				return nil
 			}
-			damaged += int64(len(value)) // its neighbour knows the rest
+			damaged += int64(len(value)) // the record before it has the other values
 		}
 		if err := iter.Error(); err != nil {
 			return p.topic.e.damagedStore(storeError(err))
@@ -102,14 +102,14 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 	return nil
 }
 
-// restored takes the partition as it was found: all of it is durable.
+// restored sets the end of the partition; everything in the store is durable.
 func (p *partition) restored(cum, publish int64) {
 	p.cum, p.publish = cum, publish
 	p.durableCum, p.durablePublish = cum, publish
 	p.durable.Store(p.next)
 }
 
-// delay remembers that nobody gets the entry before due.
+// delay delays the delivery of an entry until due.
 func (p *partition) delay(entry uint64, due int64) {
 	p.delayMu.Lock()
 	defer p.delayMu.Unlock()
@@ -120,7 +120,7 @@ func (p *partition) delay(entry uint64, due int64) {
 	p.delayed.Store(int64(len(p.delays)))
 }
 
-// delayedUntil returns when the entry may be handed out, 0 for now.
+// delayedUntil returns when the entry may be delivered, 0 for now.
 func (p *partition) delayedUntil(entry uint64, now int64) int64 {
 	if p.delayed.Load() == 0 {
 		return 0
@@ -136,7 +136,7 @@ func (p *partition) delayedUntil(entry uint64, now int64) int64 {
 	return due
 }
 
-// undelay forgets the delays of entries that are trimmed.
+// undelay discards the delays of trimmed entries.
 func (p *partition) undelay(below uint64) {
 	if p.delayed.Load() == 0 {
 		return
@@ -151,7 +151,7 @@ func (p *partition) undelay(below uint64) {
 	p.delayed.Store(int64(len(p.delays)))
 }
 
-// countDelayed counts the messages not due yet that match.
+// countDelayed counts the matching messages that are not due yet.
 func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n uint64) {
 	if p.delayed.Load() == 0 {
 		return 0
@@ -169,7 +169,7 @@ func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n ui
 	return n
 }
 
-// appendLocked writes one message into the group. The caller holds committer.mu.
+// appendLocked adds one message to the commit batch. The caller holds committer.mu.
 func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID {
 	entry := p.next
 	p.next++
@@ -199,7 +199,7 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
 }
 
-// announce wakes those who wait for messages of the partition.
+// announce wakes the readers and consumers that wait for messages of the partition.
 func (p *partition) announce() {
 	p.tail.send()
 	p.watchers.wake()
@@ -207,11 +207,11 @@ func (p *partition) announce() {
 	p.topic.announce()
 }
 
-// broadcast wakes everybody who waits at once. Whoever waits takes the channel
-// before looking, so that nothing is missed between the two.
+// broadcast wakes all waiting goroutines at the same time. A goroutine takes the channel
+// before it checks its condition, so that it misses no change in between.
 type broadcast struct {
 	mu sync.Mutex
-	ch chan struct{} // nil while nobody waits
+	ch chan struct{} // nil while no goroutine waits
 }
 
 func (b *broadcast) wait() <-chan struct{} {
@@ -232,7 +232,8 @@ func (b *broadcast) send() {
 	b.mu.Unlock()
 }
 
-// announce lets waiting consumers of the topic take what has become durable.
+// announce serves the waiting consumers of the topic with messages that have become
+// durable.
 func (t *topic) announce() {
 	t.waitMu.Lock()
 	if len(t.waiting) == 0 {

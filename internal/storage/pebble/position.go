@@ -7,15 +7,16 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// target is where a cursor goes.
+// target is where a cursor is moved to.
 type target struct {
-	stay   bool // leave it alone
-	latest bool // behind what is durable when it gets there
+	stay   bool // do not move it
+	latest bool // after the last message that is durable when the cursor is moved
 	floor  uint64
 	acked  int64 // bytes ever written before floor
 }
 
-// resolveLocked returns floor and bytes. The caller holds committer.mu.
+// resolveLocked returns the floor, and the bytes written before it. The caller holds
+// committer.mu.
 func (at target) resolveLocked(p *partition) (uint64, int64) {
 	if at.latest {
 		return p.durable.Load(), p.durableCum
@@ -23,9 +24,9 @@ func (at target) resolveLocked(p *partition) (uint64, int64) {
 	return at.floor, at.acked
 }
 
-// resolveLocked finds a position in every partition; other says what becomes
-// of the partitions that a message id does not name. The caller holds
-// topic.admin, so that nothing is trimmed meanwhile.
+// resolveLocked returns the target of a position in every partition; other is the target
+// of the partitions that a message id does not name. The caller holds topic.admin, so that
+// nothing is trimmed meanwhile.
 func (t *topic) resolveLocked(at engine.Position, other target) ([]target, error) {
 	parts := *t.parts.Load()
 	targets := make([]target, len(parts))
@@ -68,8 +69,7 @@ func (t *topic) resolveLocked(at engine.Position, other target) ([]target, error
 	return targets, nil
 }
 
-// clamp turns an AtID or AfterID position into an entry between first and
-// durable.
+// clamp converts an AtID or AfterID position into an entry between first and durable.
 func (p *partition) clamp(at engine.Position) uint64 {
 	entry := at.ID.Entry
 	if at.Kind == engine.AfterID && entry < ^uint64(0) {
@@ -78,7 +78,8 @@ func (p *partition) clamp(at engine.Position) uint64 {
 	return min(max(entry, p.first.Load()), p.durable.Load())
 }
 
-// seek moves the cursors anywhere and forgets leases and acknowledgements.
+// seek moves the cursors to a position and discards leases and acknowledgements. The
+// caller holds topic.admin.
 func (s *subscription) seek(at engine.Position) (*group, error) {
 	targets, err := s.topic.resolveLocked(at, target{stay: true})
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *subscription) seek(at engine.Position) (*group, error) {
 	return g, nil
 }
 
-// skip settles the next n messages, oldest first.
+// skip settles the next n messages, oldest first. The caller holds topic.admin.
 func (s *subscription) skip(n uint64) (*group, error) {
 	floors, err := s.oldest(func(int64) bool {
 		n--
@@ -117,7 +118,7 @@ func (s *subscription) skip(n uint64) (*group, error) {
 	return s.raise(floors)
 }
 
-// skipBefore settles every message published before a time.
+// skipBefore settles every message published before a time. The caller holds topic.admin.
 func (s *subscription) skipBefore(millis int64) (*group, error) {
 	parts := *s.topic.parts.Load()
 	floors := make([]uint64, len(parts))
@@ -130,8 +131,9 @@ func (s *subscription) skipBefore(millis int64) (*group, error) {
 	return s.raise(floors)
 }
 
-// oldest walks over the unacknowledged messages, oldest first, while more says
-// so of their sizes, and returns the floors behind those it walked over.
+// oldest visits the unacknowledged messages, oldest first, until more returns false for
+// the size of a message, and returns the floors after the messages before it. The caller
+// holds topic.admin.
 func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 	t := s.topic
 	parts := *t.parts.Load()
@@ -167,9 +169,9 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 	}
 }
 
-// raise moves cursors forward to floors, never backward, and keeps what was
-// acknowledged above. It returns the group that holds the last change, nil when
-// there was none.
+// raise moves cursors forward to floors, never backward, and keeps acknowledgements above
+// them. It returns the last commit batch with a write of a cursor, nil when there was none.
+// The caller holds topic.admin.
 func (s *subscription) raise(floors []uint64) (*group, error) {
 	if err := s.lockLoaded(); err != nil {
 		return nil, err

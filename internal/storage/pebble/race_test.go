@@ -2,5 +2,5 @@
 
 package pebble
 
-// Under the race detector the suite is CI's: many more crash histories.
+// CI runs the suite with the race detector, and with many more crash histories.
 const crashHistories = 10_000

@@ -13,19 +13,19 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// maxRead bounds how many messages one Read returns.
+// maxRead limits how many messages one Read returns.
 const maxRead = 10_000
 
-// iterateFrom is how many records are rather read with an iterator, which
-// walks from one to the next, than one by one.
+// iterateFrom is the number of records from which on an iterator is faster than single
+// lookups.
 const iterateFrom = 4
 
-// reader reads records, one by one or with an iterator.
+// reader reads records with single lookups or with an iterator.
 type reader struct {
 	e    *Engine
 	iter *cdb.Iterator
-	part *partition // that run is of
-	run  *splitRun  // the last one that was read from
+	part *partition // partition of batch
+	run  *splitRun  // the batch that was read last
 }
 
 // iterate makes the reader use an iterator.
@@ -90,7 +90,7 @@ func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 	return r, int64(len(value)), p.damaged(entry, err)
 }
 
-// head returns what searches need of a record; of a damaged one the size.
+// head returns the head of a record; for a damaged record only the size is set.
 func (p *partition) head(entry uint64) (recordHead, error) {
 	if p.hasRuns.Load() {
 		return p.runHead(entry)
@@ -107,7 +107,7 @@ func (p *partition) head(entry uint64) (recordHead, error) {
 	return head, err
 }
 
-// cumBefore returns the bytes ever written before an entry.
+// cumBefore returns the bytes that were ever written before an entry.
 func (p *partition) cumBefore(entry uint64) (int64, error) {
 	if entry <= p.first.Load() {
 		return p.firstCum.Load(), nil
@@ -119,7 +119,7 @@ func (p *partition) cumBefore(entry uint64) (int64, error) {
 	if errors.Is(err, cdb.ErrNotFound) { // trimmed meanwhile
 		return p.firstCum.Load(), nil
 	}
-	if next, err := p.head(entry); err == nil { // the neighbour knows it too
+	if next, err := p.head(entry); err == nil { // the next record has the value too
 		return next.cum - next.size, nil
 	}
 	if errors.Is(err, engine.ErrCorrupt) {
@@ -135,7 +135,7 @@ func (p *partition) firstAt(millis int64) (uint64, error) {
 	n := sort.Search(int(hi-lo), func(i int) bool {
 		head, err := p.headNear(lo+uint64(i), hi)
 		if errors.Is(err, cdb.ErrNotFound) {
-			return false // trimmed meanwhile, so it is old
+			return false // trimmed meanwhile, so it was published before
 		}
 		if err != nil {
 			failure = err
@@ -185,8 +185,8 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 	}
 }
 
-// readable returns the partitions that a request is about, as many as there are
-// now, and a channel that is closed when they grow; nil when nobody will wait.
+// readable returns the partitions that a request covers, and a channel that is closed when
+// one of them grows. The channel is nil when the request does not wait.
 func (t *topic) readable(req engine.ReadRequest) ([]*partition, <-chan struct{}, error) {
 	tail, one := &t.tail, (*partition)(nil)
 	if req.Partition != engine.AllPartitions {
@@ -206,7 +206,7 @@ func (t *topic) readable(req engine.ReadRequest) ([]*partition, <-chan struct{},
 	return *t.parts.Load(), grown, nil
 }
 
-// readFrom returns the first entry of a partition that a request asks for.
+// readFrom returns the first entry of a partition that a request covers.
 func readFrom(req engine.ReadRequest, p *partition) uint64 {
 	switch {
 	case req.FromEach == nil || req.Partition != engine.AllPartitions:
@@ -237,8 +237,7 @@ func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time
 	}
 }
 
-// read returns durable messages of the partitions in the order they were
-// published.
+// read returns durable messages of the partitions in the order of their publish times.
 func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 	req engine.ReadRequest,
 ) ([]engine.Record, error) {
@@ -288,7 +287,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 		}
 	}
 	if len(out) > 0 && errors.Is(m.err, engine.ErrCorrupt) {
-		return out, nil // who reads on from here hears of the damage
+		return out, nil // the next Read, which starts at the damage, returns the error
 	}
 	return out, m.err
 }

@@ -38,16 +38,16 @@ func (e *Engine) ReadRuns(ctx context.Context, id engine.TopicID, partition int3
 	return extent, p.damaged(w.next, err)
 }
 
-// storedWalk goes over what is stored in a partition, run by run.
+// storedWalk visits the stored values of a partition in order.
 type storedWalk struct {
 	p     *partition
 	visit func(*engine.Stored) (bool, error)
 	from  uint64
-	next  uint64 // the entry behind those that were shown
+	next  uint64 // the entry after those that were visited
 	ended bool
 }
 
-// run visits what is stored of the entries [from, to).
+// run visits the stored values of the entries [from, to).
 func (w *storedWalk) run(ctx context.Context, from, to uint64) error {
 	w.from = from
 	return w.p.eachValue(from, to, func(key, value []byte) (bool, error) {
@@ -58,8 +58,8 @@ func (w *storedWalk) run(ctx context.Context, from, to uint64) error {
 	})
 }
 
-// eachValue calls visit for everything that is stored of the entries [from, to),
-// until it says no.
+// eachValue calls visit for the stored values of the entries [from, to), until it returns
+// false.
 func (p *partition) eachValue(from, to uint64, visit func(key, value []byte) (more bool, err error)) error {
 	var iter *cdb.Iterator
 	defer func() {
@@ -119,7 +119,7 @@ func (w *storedWalk) show(key, value []byte) error {
 	return err
 }
 
-// showMessages visits the messages of a run that the engine made, one by one.
+// showMessages visits the messages of a batch in the internal format one by one.
 func (w *storedWalk) showMessages(last uint64, head recordHead, body []byte) error {
 	run, err := w.p.split(last, head, body)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// maxReceive bounds how many messages one Receive leases.
+// maxReceive limits how many messages one Receive leases.
 const maxReceive = 10_000
 
-// waiter is a caller of Receive whose turn has not come.
+// waiter is a call of Receive that waits for messages.
 type waiter struct {
 	max        int
 	lease      time.Duration
@@ -27,10 +27,10 @@ type waiter struct {
 	prev, next *waiter
 }
 
-// leaseBatch is what one caller was handed. What it says of the leases was
-// true when they were made; the items themselves are the subscription's.
+// leaseBatch is the set of leases of one call of Receive, as of the time when they were
+// made. The items belong to the subscription and may change afterwards.
 type leaseBatch struct {
-	at     instant // end of the leases
+	at     instant // when the leases expire
 	until  time.Time
 	leases []leased
 }
@@ -40,9 +40,9 @@ type leased struct {
 	deliveries uint32
 }
 
-func (w *waiter) wake() { w.ready <- struct{}{} } // cap 1, and woken only once
+func (w *waiter) wake() { w.ready <- struct{}{} } // never blocks: capacity 1, and woken only once
 
-// waiterList is a queue in the order of arrival.
+// waiterList is a FIFO queue of waiters.
 type waiterList struct {
 	first, last *waiter
 	n           int
@@ -126,7 +126,7 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 		if err != nil {
 			return nil, err
 		}
-		if len(out) == 0 { // trimmed meanwhile; look again
+		if len(out) == 0 { // all of them were trimmed meanwhile; try again
 			continue
 		}
 		err = ctx.Err()
@@ -141,7 +141,7 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 	}
 }
 
-// take leases entries to the caller, waiting for the first until deadline.
+// take leases entries to the caller, and waits for the first one until deadline.
 func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, deadline time.Time) (leaseBatch, error) {
 	if err := s.lockLoaded(); err != nil {
 		return leaseBatch{}, err
@@ -151,7 +151,7 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 		return leaseBatch{}, err
 	}
 	now := time.Now()
-	s.dispatchLocked(now) // who came first is served first
+	s.dispatchLocked(now) // waiting callers are served first
 	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
 	if w.lease <= 0 {
 		w.lease = s.config.Lease
@@ -177,7 +177,7 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 	return s.await(ctx, &w, wait)
 }
 
-// await blocks until the waiter is served, its time is up, or nobody wants it.
+// await blocks until the waiter is served, its wait ends, or the call is cancelled.
 func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration) (leaseBatch, error) {
 	e := s.engine()
 	timer := time.NewTimer(wait)
@@ -201,21 +201,22 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 		return leaseBatch{}, why
 	}
 	s.mu.Unlock()
-	if why != nil { // served in the same moment: give it to somebody else
+	if why != nil { // served at the same moment: release the leases for other callers
 		s.returnLeases(w.got)
 		return leaseBatch{}, why
 	}
 	return w.got, w.err
 }
 
-// returnLeases undoes leases of messages that never reached their caller.
+// returnLeases releases leases of messages that never reached their caller, without
+// counting a delivery.
 func (s *subscription) returnLeases(got leaseBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range got.leases {
 		it := l.item
 		if it.state != itemLeased || it.at != got.at {
-			continue // not this caller's any more
+			continue // the lease is no longer this caller's
 		}
 		s.dropLocked(it)
 		if it.deliveries > 1 {
@@ -227,8 +228,8 @@ func (s *subscription) returnLeases(got leaseBatch) {
 	s.dispatchLocked(time.Now())
 }
 
-// dispatchLocked serves waiting callers in the order they came. Call it with s.mu
-// held whenever something may have become available.
+// dispatchLocked serves waiting callers in the order of their arrival. It must be called
+// whenever messages may have become available. The caller holds s.mu.
 func (s *subscription) dispatchLocked(now time.Time) {
 	if s.unusable != nil || !s.complete {
 		return
@@ -241,14 +242,15 @@ func (s *subscription) dispatchLocked(now time.Time) {
 			s.dequeueLocked(w)
 			w.wake()
 		} else if w.partition == engine.AllPartitions {
-			break // nothing for anybody
+			break // no message is available for any caller
 		}
 		w = next
 	}
 	s.armLocked()
 }
 
-// fillLocked leases up to w.max entries to w, from each partition in turn.
+// fillLocked leases up to w.max entries to w, from one partition after the other. The
+// caller holds s.mu.
 func (s *subscription) fillLocked(w *waiter, now time.Time) {
 	limit := s.topic.config.Load().MaxUnacked
 	lo, n := s.nextPartition, len(s.cursors)
@@ -282,7 +284,7 @@ func (s *subscription) fillLocked(w *waiter, now time.Time) {
 	}
 }
 
-// take returns the next entry to hand out as a loose item, or nil.
+// take returns the next entry to deliver as a detached item, or nil.
 func (c *cursor) take(now time.Time) *item {
 	if len(c.ready) > 0 {
 		it := c.ready[0]
@@ -314,8 +316,8 @@ func (c *cursor) take(now time.Time) *item {
 	return nil
 }
 
-// fetch reads the records of leased items. Damaged ones stay leased and come
-// back later; only when there is nothing else does the caller hear of them.
+// fetch reads the records of leased items. Damaged ones stay leased and are tried again
+// when the lease expires; only when there are no others does fetch return their error.
 func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engine.Delivery, error) {
 	r := reader{e: s.engine()}
 	defer r.close()
@@ -358,7 +360,7 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 	return out, nil
 }
 
-// forgetTrimmed forgets an item whose message was trimmed.
+// forgetTrimmed discards an item whose message was trimmed.
 func (s *subscription) forgetTrimmed(it *item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,13 +3,14 @@ package pebble
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"sync"
 )
 
-// reclaimer gives disk space back. Pebble drops what a range delete covers when
-// it compacts, but it compacts for other reasons: where little is written, a
-// deleted topic could keep its space for ever. So deleted bytes are counted,
-// and when they are a good part of the store the eras they lie in are compacted.
+// reclaimer frees disk space. Pebble frees the space of a range delete when it compacts, but
+// it does not compact for that reason: under little load, a deleted topic could keep its
+// space forever. So the reclaimer counts deleted bytes and, when they are at least a quarter
+// of the store, compacts the eras that contain them. mu protects the fields below it.
 type reclaimer struct {
 	e      *Engine
 	ctx    context.Context
@@ -48,7 +49,7 @@ func (r *reclaimer) note(bytes int64, lo, hi uint32) {
 	r.wg.Go(r.run)
 }
 
-// run compacts when at least a quarter of the store is deleted.
+// run compacts the eras when at least a quarter of the store is deleted.
 func (r *reclaimer) run() {
 	defer func() {
 		r.mu.Lock()
@@ -67,12 +68,12 @@ func (r *reclaimer) run() {
 	start := binary.BigEndian.AppendUint32([]byte{keyMessage}, lo)
 	end := binary.BigEndian.AppendUint32([]byte{keyMessage}, hi)
 	if err := r.e.db.Compact(r.ctx, start, after(end), false); err != nil && r.ctx.Err() == nil {
-		r.e.log.Error("compaction that gives disk space back failed; it is tried again after further deletions",
-			"error", err)
+		r.e.log.Error("compaction to free disk space failed; retrying after further deletions", slog.Any("error", err))
 	}
 }
 
-// noteFreedLocked notes that messages of these eras go with the group.
+// noteFreedLocked counts bytes of messages in these eras as deleted once the commit batch is
+// durable. The caller holds committer.mu.
 func (t *topic) noteFreedLocked(g *group, bytes int64, eras []uint32) {
 	if len(eras) == 0 || bytes == 0 {
 		return

@@ -10,23 +10,23 @@ import (
 
 // A stored message is
 //
-//	crc32c | flags | publish time (7) | extra | cumulative bytes (8) | more head | fields | payload
+//	crc32c | flags | publish time (7) | extra | cumulative bytes (8) | extended header | fields | payload
 //
-// where the cumulative bytes count every value ever written to the partition up
-// to and including this one: the bytes between two entries are one subtraction.
-// The checksum covers fields and payload first and then the key and the head, so
-// that all but a few bytes of it are computed before the commit lock.
+// where the cumulative bytes count every value ever written to the partition up to and
+// including this one, so that the bytes between two entries are one subtraction. The
+// checksum covers fields and payload first and then the key and the header, so that most
+// of it is computed before committer.mu is locked.
 //
-// More head is there when extra says so (since format 3): the largest timestamp
-// of the partition up to this record, where that is not its publish time; and of
-// a run its format, the number of its messages and their own largest timestamp.
-// Body of a run is what stands in place of fields and payload.
+// Flags in extra announce the extended header (since format 3). It contains the largest
+// timestamp of the partition up to this record, if that is not the publish time; and for a
+// batch its format, the number of its messages and their own largest timestamp. A batch
+// has its body in place of fields and payload.
 const (
 	recordHeaderLen = 4 + 1 + 8 + 8
 	maxTimeLen      = 8
 	runHeadLen      = maxTimeLen + 1 + 4 + 8
 
-	atExtra = 12 // last byte of the publish time, which was 0 before format 3
+	atExtra = 12 // offset of extra: the last byte of the publish time, which was 0 before format 3
 
 	hasKey        = 1 << 0
 	hasProperties = 1 << 1
@@ -41,11 +41,11 @@ const (
 	extraMaxTime     = 1 << 1
 	extraNullPayload = 1 << 2
 	extraEmptyKey    = 1 << 3
-	extraNullable    = 1 << 4 // property values have their length plus one before them, 0 for none
+	extraNullable    = 1 << 4 // the length of a property value is stored plus one, 0 for null
 	extraKnown       = extraRun | extraMaxTime | extraNullPayload | extraEmptyKey | extraNullable
 )
 
-// moreHead is the length of the head behind its fixed part.
+// moreHead returns the length of the extended header.
 func moreHead(extra byte) int {
 	switch {
 	case extra&extraRun != 0:
@@ -56,9 +56,9 @@ func moreHead(extra byte) int {
 	return 0
 }
 
-// impliedDedup is the deduplication key of a record that does not spell one
-// out: the producer and the sequence, when there are both. Format 1 knew no
-// other, and most messages of format 2 need no other.
+// impliedDedup returns the deduplication key of a record without an explicit one: the
+// producer and the sequence, if it has both. Format 1 had no explicit keys, and most
+// messages of later formats need none.
 func impliedDedup(m *engine.Message) engine.DedupKey {
 	if m.Producer == "" || !m.HasSequence {
 		return engine.DedupKey{}
@@ -66,7 +66,7 @@ func impliedDedup(m *engine.Message) engine.DedupKey {
 	return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
 }
 
-// draft is a message made ready for its place in the log.
+// draft is a message that is encoded except for the values that depend on its entry.
 type draft struct {
 	msg    *engine.Message
 	fields []byte
@@ -75,11 +75,11 @@ type draft struct {
 	sum    uint32
 }
 
-// size is the record's length without more head.
+// size returns the record's length without the extended header.
 func (d *draft) size() int { return recordHeaderLen + len(d.fields) + len(d.msg.Payload) }
 
-// prepare encodes everything that does not depend on the message's place;
-// scratch is appended to and may be nil.
+// prepare encodes everything that does not depend on the message's entry. It appends to
+// scratch, which may be nil.
 func prepare(m *engine.Message, scratch []byte) draft {
 	d := draft{msg: m}
 	if m.NullPayload {
@@ -134,8 +134,8 @@ func prepare(m *engine.Message, scratch []byte) draft {
 	return d
 }
 
-// put writes the record into value, which has exactly the bytes of size and of
-// more head.
+// put writes the record into value, whose length must be size plus that of the extended
+// header.
 func (d *draft) put(key, value []byte, extra byte, publish, cum, maxTime int64) {
 	value[4] = d.flags
 	body := putHead(value, extra, publish, cum, maxTime)
@@ -144,8 +144,8 @@ func (d *draft) put(key, value []byte, extra byte, publish, cum, maxTime int64) 
 	seal(key, value, body, d.sum)
 }
 
-// putHead writes the head of a record but for its flags, and returns where its
-// body begins.
+// putHead writes the header of a record except its flags, and returns the offset of the
+// body.
 func putHead(value []byte, extra byte, publish, cum, maxTime int64) (body int) {
 	binary.LittleEndian.PutUint64(value[5:], uint64(publish))
 	value[atExtra] = extra
@@ -156,13 +156,13 @@ func putHead(value []byte, extra byte, publish, cum, maxTime int64) (body int) {
 	return recordHeaderLen + moreHead(extra)
 }
 
-// seal writes the checksum of a record whose body has a sum already.
+// seal writes the checksum of a record; sum is that of its body.
 func seal(key, value []byte, body int, sum uint32) {
 	sum = crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, value[4:body])
 	binary.LittleEndian.PutUint32(value, sum)
 }
 
-// value writes the value of a property.
+// value encodes the value of a property.
 func (p *packer) value(property *engine.Property, extra byte) {
 	if extra&extraNullable == 0 {
 		p.str(property.Value)
@@ -176,7 +176,7 @@ func (p *packer) value(property *engine.Property, extra byte) {
 	*p = append(*p, property.Value...)
 }
 
-// value reads what packer.value wrote.
+// value decodes the value of a property.
 func (u *unpacker) value(property *engine.Property, extra byte) {
 	if extra&extraNullable == 0 {
 		property.Value = u.str()
@@ -194,20 +194,20 @@ func (u *unpacker) value(property *engine.Property, extra byte) {
 	}
 }
 
-// recordHead is the part of a record that searches need.
+// recordHead is the decoded header of a record.
 type recordHead struct {
 	publish int64
 	cum     int64 // including the record itself
 	size    int64
 	maxTime int64  // largest timestamp of the partition up to this record
-	count   uint64 // messages: more than 1 in a run
-	body    int    // where it begins in the value
+	count   uint64 // number of messages: may be more than 1 in a batch
+	body    int    // offset of the body in the value
 	run     bool
 	format  engine.RunFormat
-	ownMax  int64 // largest timestamp of a run's messages
+	ownMax  int64 // largest timestamp of a batch's messages
 }
 
-// verify checks a stored record against its checksum.
+// verify checks the checksum of a stored record and decodes its header.
 func verify(key, value []byte) (recordHead, error) {
 	if len(value) < recordHeaderLen {
 		return recordHead{}, corrupt(key, "record is too short for its header")
@@ -234,14 +234,14 @@ func verify(key, value []byte) (recordHead, error) {
 		head.count = uint64(binary.LittleEndian.Uint32(more[1:]))
 		head.ownMax = int64(binary.LittleEndian.Uint64(more[5:]))
 		if head.count == 0 {
-			return recordHead{}, corrupt(key, "run has no messages")
+			return recordHead{}, corrupt(key, "batch has no messages")
 		}
 	}
 	return head, nil
 }
 
-// at is the head of one message of a run, the i-th: an equal share of the run's
-// bytes, exact in sum.
+// at returns the head of the i-th message of a batch. Each message has an equal share of
+// the batch's bytes, and the shares add up exactly.
 func (h *recordHead) at(i uint64) recordHead {
 	if h.count == 1 {
 		return *h
@@ -252,14 +252,14 @@ func (h *recordHead) at(i uint64) recordHead {
 	return one
 }
 
-// decode reads a whole record; the result shares no memory with value.
+// decode decodes a record of one message. The result shares no memory with value.
 func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 	head, err := verify(key, value)
 	if err != nil {
 		return engine.Record{}, err
 	}
 	if head.run {
-		return engine.Record{}, corrupt(key, "record is a run where one message was expected")
+		return engine.Record{}, corrupt(key, "record is a batch where one message was expected")
 	}
 	r := engine.Record{ID: id, PublishTime: head.publish}
 	body := append([]byte(nil), value[head.body:]...)
@@ -269,8 +269,8 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 	return r, nil
 }
 
-// decodeMessage reads fields and payload, which it keeps references to. It says
-// whether all fields were there.
+// decodeMessage decodes fields and payload, and keeps references to body. It reports
+// whether all fields were complete.
 func decodeMessage(r *engine.Message, flags, extra byte, body []byte) bool {
 	r.NullPayload, r.EmptyKey = extra&extraNullPayload != 0, extra&extraEmptyKey != 0
 	r.SchemaVersion = engine.NoSchema

@@ -8,19 +8,19 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// runPlace is a run that was looked for: who wants one message of it often wants
-// its neighbours too. It holds for ever, since a stored run never changes.
+// runPlace is the location of a batch that was read recently: readers of one message often
+// read its neighbours too. It stays valid, because a stored batch never changes.
 type runPlace struct {
 	last uint64
 	head recordHead
 }
 
-// seekRun moves the iterator to the value that holds an entry, and returns its key
-// and value; cdb.ErrNotFound when there is none.
+// seekRun moves the iterator to the value that contains an entry, and returns its key and
+// value; cdb.ErrNotFound when there is none.
 func seekRun(iter *cdb.Iterator, p *partition, entry uint64) (key, value []byte, err error) {
 	var want [messageKeyLen]byte
 	putMessageKey(want[:], p.eraOf(entry), p.topic.id, p.index, entry)
-	// Readers go from one to the next more often than not.
+	// Most reads are sequential.
 	found := iter.Valid() && iter.Next() && holdsKey(iter.Key(), want[:]) && messageEntry(iter.Key()) == entry
 	if !found {
 		found = iter.SeekGE(want[:]) && holdsKey(iter.Key(), want[:])
@@ -35,10 +35,10 @@ func seekRun(iter *cdb.Iterator, p *partition, entry uint64) (key, value []byte,
 	return iter.Key(), value, storeError(err)
 }
 
-// holdsKey says whether two keys of messages are of the same era and partition.
+// holdsKey reports whether two message keys are of the same era and partition.
 func holdsKey(a, b []byte) bool { return bytes.Equal(a[:messageKeyLen-8], b[:messageKeyLen-8]) }
 
-// near returns the place of the run that was looked for last, if it has the entry.
+// near returns the location of the batch that was read last, if it contains the entry.
 func (p *partition) near(entry uint64) *runPlace {
 	at := p.lastRun.Load()
 	if at == nil || entry > at.last || at.last-entry >= at.head.count || entry < p.first.Load() {
@@ -47,9 +47,9 @@ func (p *partition) near(entry uint64) *runPlace {
 	return at
 }
 
-// splitNear returns the run with the entry if it is the one that was looked for last and
-// its messages are still there. Who takes a run message by message needs no iterator then,
-// and no checksum of the whole run for each.
+// splitNear returns the decoded batch with the entry if it was read last and is still
+// cached. A consumer that reads a batch message by message then needs no iterator and does
+// not verify the checksum of the whole batch for each message.
 func (p *partition) splitNear(entry uint64) *splitRun {
 	at := p.near(entry)
 	if at == nil {
@@ -59,7 +59,7 @@ func (p *partition) splitNear(entry uint64) *splitRun {
 	return run
 }
 
-// readRun is read for a partition with runs.
+// readRun is read for a partition with batches.
 func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, error) {
 	if r.part != p || !r.run.holds(entry) {
 		r.part, r.run = p, p.splitNear(entry)
@@ -100,8 +100,7 @@ func (r *reader) readRun(p *partition, entry uint64) (engine.Record, int64, erro
 	return rec, size, nil
 }
 
-// runHead is head for a partition with runs: the entry's share of what its run
-// has.
+// runHead is head for a partition with batches: it returns the entry's share of its batch.
 func (p *partition) runHead(entry uint64) (recordHead, error) {
 	if at := p.near(entry); at != nil {
 		return at.head.at(entry - (at.last + 1 - at.head.count)), nil
@@ -129,8 +128,9 @@ func (p *partition) runHead(entry uint64) (recordHead, error) {
 	return head.at(entry - (last + 1 - head.count)), nil
 }
 
-// damagedHead is what is known of a message whose value is damaged: if the value
-// is its own, the size.
+// damagedHead returns the head of a message in a damaged value: the size if the message is
+// the last of the value, so that the size is counted once; before is the number of entries
+// from the message to the last.
 func damagedHead(value []byte, before uint64) recordHead {
 	if before > 0 {
 		return recordHead{}

@@ -10,8 +10,8 @@ import (
 	"freshet/internal/storage/enginetest"
 )
 
-// TestRunIsSoughtOnce has a consumer take a run message by message: behind the first, its
-// messages are there without looking into the store, and those that were trimmed are not.
+// TestRunIsSoughtOnce has a consumer read a batch message by message: after the first message,
+// the decoded batch is cached, and messages that were trimmed are not found in it.
 func TestRunIsSoughtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -51,7 +51,7 @@ func TestRunIsSoughtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.splitNear(0) != nil {
-		t.Error("the run is there before anybody wanted it")
+		t.Error("before the first read: got a cached batch, want none")
 	}
 	for i := range 3 {
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
@@ -59,19 +59,19 @@ func TestRunIsSoughtOnce(t *testing.T) {
 			t.Fatalf("message %d: got %v, %v, want %s", i, got, err, want)
 		}
 		if p.splitNear(uint64(i)+1) == nil {
-			t.Errorf("behind message %d: its run has to be sought again", i)
+			t.Errorf("after message %d: got no cached batch, want one", i)
 		}
 	}
 	if _, err := e.Trim(ctx, 1, 0, 5); err != nil {
 		t.Fatal(err)
 	}
 	if p.splitNear(4) != nil {
-		t.Error("a message that was trimmed is there")
+		t.Error("trimmed message: got a cached batch, want none")
 	}
 	if got, _, err := p.read(5); err != nil || string(got.Payload) != "m5" {
-		t.Errorf("message behind those that were trimmed: got %q, %v, want m5", got.Payload, err)
+		t.Errorf("first message that is not trimmed: got %q, %v, want m5", got.Payload, err)
 	}
 	if p.splitNear(10) != nil {
-		t.Error("the run has an entry behind its last")
+		t.Error("entry after the last of the batch: got a cached batch, want none")
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// A run is kept as one value under the entry of its last message. So the run that
-// holds an entry is the first key at or behind it; a single message is a run of
-// one; the end of a partition is still its last key; and a trim, which deletes
-// the keys below an entry, never takes a run that reaches over it.
+// A batch is stored as one value under the entry of its last message. So the batch that
+// contains an entry is the first key at or after it, and a single message is a batch of
+// one. The end of a partition is still its last key, and trimming, which deletes the keys
+// below an entry, never deletes a batch that contains the entry.
 
-// packedRun is a run made ready for its place in the log.
+// packedRun is a batch that is encoded except for the values that depend on its entry.
 type packedRun struct {
 	format  engine.RunFormat
 	count   int32
@@ -33,7 +33,7 @@ func packRun(run *engine.Run) packedRun {
 	}
 }
 
-// put writes the run into value, which has exactly size bytes.
+// put writes the batch into value, which has exactly size bytes.
 func (r *packedRun) put(key, value []byte, publish, cum, maxTime int64) {
 	value[4] = 0
 	body := putHead(value, extraRun, publish, cum, maxTime)
@@ -114,11 +114,12 @@ func (e *Engine) AppendRun(ctx context.Context, id engine.TopicID, partition int
 func checkRun(run *engine.Run) error {
 	switch {
 	case run.Count < 1:
-		return fmt.Errorf("%w: a run has at least one message", engine.ErrInvalid)
+		return fmt.Errorf("%w: batch must have at least one message", engine.ErrInvalid)
 	case run.Format == neutralRun:
-		return fmt.Errorf("%w: run has no format", engine.ErrInvalid)
+		return fmt.Errorf("%w: batch has no format", engine.ErrInvalid)
 	case len(run.Body) > maxAppendBytes:
-		return fmt.Errorf("%w: %d bytes in one run, at most %d", engine.ErrTooLarge, len(run.Body), maxAppendBytes)
+		return fmt.Errorf("%w: batch has %d bytes, at most %d are allowed", engine.ErrTooLarge, len(run.Body),
+			maxAppendBytes)
 	}
 	return nil
 }
@@ -126,15 +127,16 @@ func checkRun(run *engine.Run) error {
 func checkSides(sides []engine.Side) ([]engine.Side, error) {
 	for i := range sides {
 		if len(sides[i].Key) > engine.MaxSide || len(sides[i].Value) > engine.MaxSide {
-			return nil, fmt.Errorf("%w: side has %d and %d bytes, at most %d are kept", engine.ErrTooLarge,
+			return nil, fmt.Errorf("%w: attribute has a key of %d and a value of %d bytes, at most %d are allowed",
+				engine.ErrTooLarge,
 				len(sides[i].Key), len(sides[i].Value), engine.MaxSide)
 		}
 	}
 	return sides, nil
 }
 
-// appendRunLocked writes a run into the group and returns its first entry. The
-// caller holds committer.mu.
+// appendRunLocked adds a batch of messages to the commit batch and returns its first
+// entry. The caller holds committer.mu.
 func (p *partition) appendRunLocked(g *group, r *packedRun, now int64) (first uint64) {
 	size := r.size()
 	first = p.next
@@ -157,8 +159,8 @@ func (p *partition) appendRunLocked(g *group, r *packedRun, now int64) (first ui
 	return first
 }
 
-// touchLocked notes in the group where the partition ends after it. The caller
-// holds committer.mu.
+// touchLocked records the end of the partition in the commit batch. The caller holds
+// committer.mu.
 func (p *partition) touchLocked(g *group) {
 	if p.group != g {
 		p.group, p.touch = g, len(g.touched)

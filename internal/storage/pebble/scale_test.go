@@ -19,8 +19,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// The benchmarks below build large stores; FRESHET_BENCH_SCALE makes them
-// larger or smaller (in percent) than what docs/performance.md reports.
+// The benchmarks below build large stores. FRESHET_BENCH_SCALE scales them in percent of the
+// sizes in docs/performance.md.
 func scaled(n int) int {
 	if s := os.Getenv("FRESHET_BENCH_SCALE"); s != "" {
 		if percent, err := strconv.Atoi(s); err == nil {
@@ -38,8 +38,8 @@ func heapBytes() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// openLean opens a store with little of Pebble's memory, which is on the heap
-// when the program is built without cgo, so that what is left is the engine's.
+// openLean opens a store with small caches and buffers of Pebble, which are on the heap when
+// the program is built without cgo, so that most of the heap belongs to the engine.
 func openLean(b *testing.B) *Engine {
 	b.Helper()
 	cache := &Cache{blocks: cdb.NewCache(1 << 20), tables: cdb.NewFileCache(1, 100)}
@@ -57,8 +57,8 @@ func openLean(b *testing.B) *Engine {
 	return e
 }
 
-// BenchmarkOpen opens a store that was closed well, until a message can be
-// read; heap-MB is what it then takes.
+// BenchmarkOpen opens a cleanly closed store and reads a message; heap-MB is the heap that the
+// store uses then.
 func BenchmarkOpen(b *testing.B) {
 	ctx := context.Background()
 	b.Run(fmt.Sprintf("topics=%d", scaled(1_000_000)), func(b *testing.B) {
@@ -95,7 +95,7 @@ func benchOpen(b *testing.B, build func(*Engine)) {
 	if err := e.Close(); err != nil {
 		b.Fatal(err)
 	}
-	syscall.Sync() // what building it left to be written is not measured
+	syscall.Sync() // so that pending writes of the setup are not measured
 	var grown float64
 	for b.Loop() {
 		b.StopTimer()
@@ -106,7 +106,7 @@ func benchOpen(b *testing.B, build func(*Engine)) {
 			b.Fatal(err)
 		}
 		if records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 1}); err != nil || len(records) != 1 {
-			b.Fatalf("%d messages, %v", len(records), err)
+			b.Fatalf("read: got %d messages, %v; want 1", len(records), err)
 		}
 		b.StopTimer()
 		grown = max(grown, heapBytes()-before)
@@ -119,8 +119,8 @@ func benchOpen(b *testing.B, build func(*Engine)) {
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/open")
 }
 
-// BenchmarkRecover opens a store as a crash leaves it: what is in the log and
-// not in tables yet is replayed.
+// BenchmarkRecover opens a store after a crash, which replays the part of the log that is not
+// in tables yet.
 func BenchmarkRecover(b *testing.B) {
 	ctx := context.Background()
 	b.Run(fmt.Sprintf("messages=%d/size=1024", scaled(60_000)), func(b *testing.B) {
@@ -140,7 +140,7 @@ func BenchmarkRecover(b *testing.B) {
 			}
 			stats, err := crashed.DescribeTopic(ctx, 1)
 			if err != nil || stats.Partitions[0].Next != uint64(scaled(60_000)) {
-				b.Fatalf("%+v, %v", stats, err)
+				b.Fatalf("describe: got %+v, %v; want all messages", stats, err)
 			}
 			b.StopTimer()
 			if err := errors.Join(crashed.Close(), os.RemoveAll(dir)); err != nil {
@@ -152,8 +152,8 @@ func BenchmarkRecover(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports the heap that topics and subscriptions take: loaded,
-// in use (a message appended to each, and leased from each), and idle again.
+// BenchmarkMemory reports the heap usage of topics and subscriptions: loaded, in use (with one
+// message appended and leased), and idle again.
 func BenchmarkMemory(b *testing.B) {
 	n := scaled(50_000)
 	for b.Loop() {
@@ -187,12 +187,12 @@ func BenchmarkMemory(b *testing.B) {
 		last = empty
 		per("B/idle-topic", func() { e.topics.evict(); e.topics.evict() })
 		if loaded := e.topics.loaded(); loaded != 0 {
-			b.Errorf("%d topics are loaded", loaded)
+			b.Errorf("loaded topics: got %d, want none", loaded)
 		}
 	}
 }
 
-// BenchmarkLeases reports the heap that a leased message takes.
+// BenchmarkLeases reports the heap usage of a leased message.
 func BenchmarkLeases(b *testing.B) {
 	n := scaled(100_000)
 	for b.Loop() {
@@ -210,7 +210,7 @@ func BenchmarkLeases(b *testing.B) {
 	}
 }
 
-// each calls f for the topics 1 to n, many at a time.
+// each calls f concurrently for the topics 1 to n.
 func each(b *testing.B, n int, f func(context.Context, engine.TopicID) error) {
 	b.Helper()
 	spread(512, n, func(_, i int) {
@@ -227,8 +227,8 @@ func subscribeAll(b *testing.B, e *Engine, n int, name string) {
 	})
 }
 
-// BenchmarkWriteAmplification writes random kilobytes to 1,000 topics until the
-// tree has settled, and reports the bytes written to disk per byte of payload.
+// BenchmarkWriteAmplification writes random messages of 1 KiB to 1,000 topics, waits for the
+// compactions, and reports the bytes written to disk per byte of payload.
 func BenchmarkWriteAmplification(b *testing.B) {
 	ctx := context.Background()
 	for b.Loop() {
@@ -273,7 +273,7 @@ func BenchmarkWriteAmplification(b *testing.B) {
 	}
 }
 
-// settle waits until nothing is left to compact.
+// settle waits until all compactions have ended.
 func settle(b *testing.B, e *Engine) {
 	b.Helper()
 	if err := e.db.Flush(); err != nil {

@@ -10,15 +10,14 @@ import (
 	"freshet/internal/storage/journalcopy"
 )
 
-// SeedJournal makes a new journal out of one that was kept elsewhere: its snapshot, and
-// the records behind that, at the positions that they have. Nobody else may have the
-// journal open.
+// SeedJournal creates a journal as a copy of one in another engine: its snapshot and the
+// records after it, at the same positions. No other caller may have the new journal open.
 func (e *Engine) SeedJournal(ctx context.Context, name string, from engine.Journal) (err error) {
 	opened, err := e.Journal(ctx, name)
 	if err != nil {
 		return err
 	}
-	j := opened.(*journal) //nolint:forcetypeassert // Journal makes no others
+	j := opened.(*journal) //nolint:forcetypeassert // Journal returns no other type
 	last, err := j.Last(ctx)
 	if err != nil {
 		return err
@@ -33,7 +32,7 @@ func (e *Engine) SeedJournal(ctx context.Context, name string, from engine.Journ
 	if state != nil {
 		defer func() { err = errors.Join(err, state.Close()) }()
 		e.commit.mu.Lock()
-		j.assigned, j.durable = position, position // as if the records had been there
+		j.assigned, j.durable = position, position // as if the records had been appended
 		e.commit.mu.Unlock()
 		err := j.SaveSnapshot(ctx, position, func(w io.Writer) error {
 			_, err := io.Copy(w, state)

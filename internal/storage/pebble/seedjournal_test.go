@@ -10,8 +10,8 @@ import (
 	"freshet/internal/storage/journalcopy"
 )
 
-// TestSeedJournal makes journals of those of another store, with a snapshot, records, or
-// both: they are the same, and can be written and opened again.
+// TestSeedJournal copies journals of another store, with a snapshot, records, or both: the
+// copies are equal, and can be appended to and reopened.
 func TestSeedJournal(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -38,7 +38,7 @@ func TestSeedJournal(t *testing.T) {
 		sums[c.name], err = journalcopy.Sum(ctx, j)
 		must(t, err)
 		if err := to.SeedJournal(ctx, c.name, j); c.records > 0 && !errors.Is(err, engine.ErrConflict) {
-			t.Errorf("%s: made again: got %v, want %v", c.name, err, engine.ErrConflict)
+			t.Errorf("%s: second copy: got error %v, want %v", c.name, err, engine.ErrConflict)
 		}
 	}
 	must(t, from.Close())
@@ -57,7 +57,7 @@ func TestSeedJournal(t *testing.T) {
 	j, err := to.Journal(ctx, "snapshot")
 	must(t, err)
 	if last, err := j.Append(ctx, 5, []byte("more")); err != nil || last != 6 {
-		t.Errorf("append behind a snapshot: got %d, %v, want 6", last, err)
+		t.Errorf("append after a snapshot: got position %d, %v; want 6", last, err)
 	}
 	must(t, to.Close())
 }

@@ -29,7 +29,7 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	if err := t.checkIDs(settlements); err != nil {
 		return err
 	}
-	var sizes map[entryRef]int64 // of messages whose lease did not say
+	var sizes map[entryRef]int64 // of messages whose item has no size
 	for {
 		if err := s.lockLoaded(); err != nil {
 			return err
@@ -60,13 +60,13 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	return nil
 }
 
-// entryRef is an entry of a partition.
+// entryRef identifies an entry of a partition.
 type entryRef struct {
 	part  *partition
 	entry uint64
 }
 
-// checkIDs checks that the topic has, or had, every message named.
+// checkIDs returns an error when the topic never had one of the messages.
 func (t *topic) checkIDs(settlements []engine.Settlement) error {
 	for i := range settlements {
 		id := settlements[i].ID
@@ -87,7 +87,8 @@ func (t *topic) checkIDs(settlements []engine.Settlement) error {
 	return nil
 }
 
-// unsizedLocked lists the messages to acknowledge whose size nobody knows yet.
+// unsizedLocked lists the messages to acknowledge whose size is not known yet. The caller
+// holds s.mu.
 func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (missing []entryRef) {
 	for i := range settlements {
 		if settlements[i].Action != engine.Ack {
@@ -106,8 +107,8 @@ func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[
 	return missing
 }
 
-// settleLocked applies the settlements and returns the group to wait for, nil
-// when there is nothing to wait for. The caller holds s.mu.
+// settleLocked applies the settlements and returns the commit batch to wait for, or nil
+// when nothing has to become durable. The caller holds s.mu.
 func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*group, error) {
 	wall := time.Now()
 	now := s.engine().instant(wall)
@@ -170,7 +171,7 @@ func (s *subscription) ackOneLocked(g *group, c *cursor, entry uint64, sizes map
 	c.ack(g, entry, size)
 }
 
-// ackedAt returns the bytes ever acknowledged once everything below floor is.
+// ackedAt returns the bytes that are acknowledged once everything below floor is.
 func (c *cursor) ackedAt(floor uint64) (int64, error) {
 	acked, err := c.part.cumBefore(floor)
 	if err != nil || c.above == 0 {
@@ -195,13 +196,14 @@ func (c *cursor) ackedAt(floor uint64) (int64, error) {
 	return acked, nil
 }
 
-// holdsLocked says whether the item is on the lease that a settlement speaks of.
+// holdsLocked reports whether the lease that a settlement identifies is the item's
+// current lease. The caller holds subscription.mu.
 func (it *item) holdsLocked(st *engine.Settlement) bool {
 	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.lapsed)
 }
 
-// checkLeaseLocked refuses to give back or keep a message that the caller does
-// not have. The caller holds s.mu.
+// checkLeaseLocked returns an error for a Nack or Extend of a message that is not leased
+// to the caller. The caller holds s.mu.
 func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
 	if st.Action != engine.Nack && st.Action != engine.Extend {
 		return nil
@@ -211,8 +213,8 @@ func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
 	case it.holdsLocked(st):
 		return nil
 	case it != nil && it.state == itemLeased && st.Delivery == 0:
-		return fmt.Errorf("%w; an earlier lease ran out, and the id does not say which delivery it is of: send the "+
-			"one that came with the message", engine.ErrLeaseEnded)
+		return fmt.Errorf("%w; an earlier lease expired and the id has no delivery number: send the id that came with "+
+			"the message", engine.ErrLeaseEnded)
 	}
 	return engine.ErrLeaseEnded
 }
@@ -229,10 +231,10 @@ func (s *subscription) nackLocked(g *group, it *item, st *engine.Settlement, now
 	s.returnedLocked(g, it, now, delay)
 }
 
-// extendLocked keeps an item for its consumer.
+// extendLocked extends the lease of an item. The caller holds s.mu.
 func (s *subscription) extendLocked(it *item, st *engine.Settlement, now instant) {
 	if !it.holdsLocked(st) {
-		return // given back or acknowledged by a settlement of the same call
+		return // released or acknowledged by a settlement of the same call
 	}
 	d := st.Delay
 	if d <= 0 {
@@ -245,7 +247,7 @@ func (s *subscription) extendLocked(it *item, st *engine.Settlement, now instant
 	s.leaseLocked(it, now+instant(d))
 }
 
-// size returns the stored bytes of an entry; 0 when it is trimmed already.
+// size returns the stored bytes of an entry, 0 when it is trimmed.
 func (p *partition) size(entry uint64) (int64, error) {
 	head, err := p.head(entry)
 	switch {

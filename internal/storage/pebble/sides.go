@@ -6,7 +6,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// sideWrite is a side as a group will write it: once, however often it changes.
+// sideWrite is an attribute that a commit batch writes once, however often it changes.
 type sideWrite struct {
 	key   []byte
 	value []byte // nil deletes
@@ -16,7 +16,7 @@ func sideKey(id engine.TopicID, part int32, key []byte) []byte {
 	return append(partitionKey(ofSide, id, part), key...)
 }
 
-// setSide puts a side into the group. The caller holds committer.mu.
+// setSide adds an attribute to the commit batch. The caller holds committer.mu.
 func (g *group) setSide(key, value []byte) {
 	if value != nil {
 		value = append([]byte{}, value...)
@@ -33,7 +33,7 @@ func (g *group) setSide(key, value []byte) {
 	g.bytes += len(key) + len(value) + 16
 }
 
-// emitSides writes the sides into the batch; the group gathers no more.
+// emitSides writes the attributes into the Pebble batch.
 func (g *group) emitSides() {
 	for i := range g.sides {
 		s := &g.sides[i]
@@ -62,7 +62,7 @@ func (e *Engine) Sides(ctx context.Context, id engine.TopicID, partition int32, 
 	if err != nil {
 		return err
 	}
-	// What was written but may still be lost is waited for.
+	// Wait for the writes that are not durable yet.
 	e.commit.mu.Lock()
 	g := p.group
 	e.commit.mu.Unlock()

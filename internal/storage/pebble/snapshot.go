@@ -12,10 +12,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// snapshotChunk is how much of a snapshot goes into one value.
+// snapshotChunk is the maximum size of a part of a snapshot that is stored as one value.
 const snapshotChunk = 256 << 10
 
-// snapshot says where a journal's snapshot is.
+// snapshot identifies a journal's snapshot.
 type snapshot struct {
 	id       uint64
 	position uint64
@@ -30,7 +30,7 @@ func packSnapshot(s snapshot) []byte {
 	return p
 }
 
-// restoreSnapshot finds the latest snapshot and the highest number ever used.
+// restoreSnapshot reads the latest snapshot and the highest id that was used.
 func (j *journal) restoreSnapshot() error {
 	body, err := j.e.get(snapshotKey(j.id))
 	if err == nil {
@@ -50,14 +50,14 @@ func (j *journal) restoreSnapshot() error {
 	}
 	defer iter.Close()
 	j.lastID = j.snap.id
-	if iter.Last() { // possibly of a snapshot that a crash cut short
+	if iter.Last() { // possibly of a snapshot that a crash left incomplete
 		j.lastID = max(j.lastID, binary.BigEndian.Uint64(iter.Key()[5:]))
 	}
 	return j.e.damagedStore(storeError(iter.Error()))
 }
 
-// durableSnapshot returns the latest durable snapshot, waiting for one that is
-// about to take its place: its records are gone from view already.
+// durableSnapshot returns the latest durable snapshot. It waits for a snapshot that is being
+// installed, because the store may no longer show the records that this one replaces.
 func (j *journal) durableSnapshot(ctx context.Context) (snapshot, error) {
 	j.snapMu.Lock()
 	saving := j.saving
@@ -84,15 +84,15 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	j.saveMu.Lock()
 	defer j.saveMu.Unlock()
 	if end := j.end(); position > end {
-		return fmt.Errorf("%w: a snapshot of journal %q at position %d, which ends at %d", engine.ErrInvalid, j.name,
-			position, end)
+		return fmt.Errorf("%w: snapshot of journal %q at position %d, but the journal ends at %d", engine.ErrInvalid,
+			j.name, position, end)
 	}
 	current, err := j.durableSnapshot(ctx)
 	if err != nil {
 		return err
 	}
 	if position < current.position {
-		return nil // somebody has saved a later state
+		return nil // another caller has saved a later state
 	}
 	j.lastID++
 	w := &snapshotWriter{ctx: ctx, j: j, id: j.lastID}
@@ -102,7 +102,7 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	}
 	if err != nil {
 		j.discard(w.id)
-		return fmt.Errorf("save snapshot of journal %q: %w", j.name, err)
+		return fmt.Errorf("saving a snapshot of journal %q: %w", j.name, err)
 	}
 	g, err := j.install(snapshot{id: w.id, position: position, chunks: w.chunks})
 	if err != nil {
@@ -111,7 +111,8 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	return g.wait(ctx)
 }
 
-// install makes a written snapshot the latest one and drops what it replaces.
+// install makes a written snapshot the latest one, and deletes the previous snapshot and
+// the records up to it. The caller holds saveMu.
 func (j *journal) install(s snapshot) (*group, error) {
 	g, err := j.e.commit.lockGroup()
 	if err != nil {
@@ -135,7 +136,7 @@ func (j *journal) install(s snapshot) (*group, error) {
 	return g, nil
 }
 
-// discard removes the chunks of a snapshot that was not finished.
+// discard deletes the chunks of an incomplete snapshot. The caller holds saveMu.
 func (j *journal) discard(id uint64) {
 	g, err := j.e.commit.lockGroup()
 	if err != nil {
@@ -145,8 +146,8 @@ func (j *journal) discard(id uint64) {
 	g.deleteRange(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
 }
 
-// snapshotWriter cuts a snapshot into chunks. They need not be durable before
-// the key that names them, which comes later in the log.
+// snapshotWriter splits a snapshot into chunks. They need not be durable before the key that
+// refers to them, because that key comes later in the log.
 type snapshotWriter struct {
 	ctx    context.Context
 	j      *journal
@@ -190,8 +191,8 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	if err := j.e.enter(ctx); err != nil {
 		return 0, nil, err
 	}
-	// The view keeps the chunks alive when a later snapshot replaces them; it
-	// may show that snapshot already, and then we look again.
+	// The view keeps the chunks readable when a later snapshot replaces them. When the
+	// later snapshot was installed before the view was opened, try again.
 	for {
 		snap, err := j.durableSnapshot(ctx)
 		if err != nil || snap.id == 0 {
@@ -206,8 +207,8 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	}
 }
 
-// snapshotReader reads a snapshot chunk by chunk. It counts as a call inside
-// the engine until it is closed.
+// snapshotReader reads a snapshot chunk by chunk. It counts as a call in progress until it
+// is closed.
 type snapshotReader struct {
 	j      *journal
 	snap   snapshot
@@ -226,7 +227,7 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if err := r.load(); err != nil {
-			return 0, fmt.Errorf("read snapshot of journal %q: %w", r.j.name, err)
+			return 0, fmt.Errorf("reading the snapshot of journal %q: %w", r.j.name, err)
 		}
 	}
 	n := copy(p, r.rest)
@@ -253,7 +254,7 @@ func (r *snapshotReader) load() error {
 	return nil
 }
 
-// Close lets the snapshot go.
+// Close releases the snapshot.
 func (r *snapshotReader) Close() error {
 	if r.closed {
 		return nil

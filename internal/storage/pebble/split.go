@@ -7,11 +7,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// splitCacheBytes is what the messages of runs that were split take in memory, of
-// all stores that share a cache.
+// splitCacheBytes limits the memory for decoded batches of all stores that share a
+// cache.
 const splitCacheBytes = 32 << 20
 
-// splitKey names a run of a store.
+// splitKey identifies a batch of a store.
 type splitKey struct {
 	e    *Engine
 	part int32
@@ -19,24 +19,24 @@ type splitKey struct {
 	last uint64
 }
 
-// splitRun is a run with its messages.
+// splitRun is a decoded batch.
 type splitRun struct {
 	first   uint64
 	head    recordHead
-	records []*engine.Record // nil where the run has none any more
+	records []*engine.Record // nil for messages that the batch no longer contains
 }
 
 var (
-	errNeutral    = fmt.Errorf("%w: messages of a run do not add up to its length", engine.ErrCorrupt)
-	errNoSplitter = errors.New("store has runs of the stream protocol, and was opened without a way to split them")
+	errNeutral    = fmt.Errorf("%w: messages of a batch do not add up to its length", engine.ErrCorrupt)
+	errNoSplitter = errors.New("store has batches of the Kafka protocol, but was opened without a Splitter")
 )
 
 func (p *partition) splitKey(last uint64) splitKey {
 	return splitKey{p.topic.e, p.index, p.topic.id, last}
 }
 
-// split returns the messages of a run. It is kept for a while: consumers take a
-// run message by message.
+// split returns the messages of a batch. The result is cached, because consumers read a
+// batch message by message.
 func (p *partition) split(last uint64, head recordHead, body []byte) (*splitRun, error) {
 	e := p.topic.e
 	key := p.splitKey(last)
@@ -56,7 +56,7 @@ func (p *partition) split(last uint64, head recordHead, body []byte) (*splitRun,
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: run of %d messages cannot be split: %w", engine.ErrCorrupt, head.count, err)
+		return nil, fmt.Errorf("%w: batch of %d messages cannot be decoded: %w", engine.ErrCorrupt, head.count, err)
 	}
 	return e.splits.Add(key, run, int64(len(body))+int64(head.count)*256), nil
 }
@@ -71,13 +71,13 @@ func (e *Engine) splitBody(format engine.RunFormat, body []byte, each func(i int
 	return e.opts.Splitter.Split(format, body, each)
 }
 
-// holds says whether the run has the entry.
+// holds reports whether the batch contains the entry.
 func (r *splitRun) holds(entry uint64) bool {
 	return r != nil && entry >= r.first && entry < r.first+r.head.count
 }
 
-// record returns a message of the run and its share of the stored bytes. It is the
-// caller's own but for the payload, which nobody changes.
+// record returns a message of the batch and its share of the stored bytes. The caller
+// owns the record but must not change its payload.
 func (r *splitRun) record(entry uint64) (engine.Record, int64, bool) {
 	i := entry - r.first
 	if r.records[i] == nil {

@@ -15,17 +15,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// store is an open Pebble store and what watches over its files. An engine serves
+// store is an open Pebble store with the monitors of its files. Either an engine serves
 // it, or it is a copy that follows the log of another member (Store).
 type store struct {
 	db       *cdb.DB
 	dir      string
 	fs       vfs.FS
 	failStop *failStopFS
-	health   io.Closer // watches for slow writes; nil in memory
+	health   io.Closer // reports slow writes; nil in memory
 	log      *slog.Logger
 	opts     Options
-	logged   bool // the write-ahead log is not Pebble's own
+	logged   bool // the store has an external log, and Pebble writes none
 
 	disk   diskSpace
 	damage damage
@@ -34,9 +34,9 @@ type store struct {
 	endOnce sync.Once
 	ending  chan struct{} // closed when the store is about to be closed
 
-	served atomic.Pointer[Engine] // the engine on it, told of failures
-	cause  atomic.Pointer[error]  // what broke the store
-	failed chan struct{}          // closed with it
+	served atomic.Pointer[Engine] // the engine on the store, which fail stops
+	cause  atomic.Pointer[error]  // why the store failed
+	failed chan struct{}          // closed when cause is set
 }
 
 func openStore(dir string, opts Options, logged bool) (*store, error) {
@@ -61,7 +61,7 @@ func openStore(dir string, opts Options, logged bool) (*store, error) {
 	return s, nil
 }
 
-// serve notes the engine that serves the store, nil for none.
+// serve sets the engine that serves the store, nil for none.
 func (s *store) serve(e *Engine) {
 	s.served.Store(e)
 	if e != nil && s.fault() != nil {
@@ -69,21 +69,20 @@ func (s *store) serve(e *Engine) {
 	}
 }
 
-// fail stops the store and the engine on it for good: nothing is acknowledged any
-// more.
+// fail stops the store and its engine permanently: nothing is acknowledged any more.
 func (s *store) fail(err error) {
 	if !s.cause.CompareAndSwap(nil, &err) {
 		return
 	}
 	close(s.failed)
-	s.log.Error("engine stopped after a failed write; repair the disk and restart the server", "dir",
-		s.dir, "error", err)
+	s.log.Error("engine stopped after a failed write; repair the disk and restart the server",
+		slog.String("dir", s.dir), slog.Any("error", err))
 	if e := s.served.Load(); e != nil {
 		e.stop(engine.ErrFailed)
 	}
 }
 
-// fault returns what broke the store, or nil.
+// fault returns why the store failed, or nil.
 func (s *store) fault() error {
 	if p := s.cause.Load(); p != nil {
 		return *p
@@ -91,7 +90,7 @@ func (s *store) fault() error {
 	return nil
 }
 
-// failure is fault as callers are told of it.
+// failure returns fault as an ErrFailed for callers.
 func (s *store) failure() error {
 	if err := s.fault(); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
@@ -99,11 +98,11 @@ func (s *store) failure() error {
 	return nil
 }
 
-// end says that the store is about to be closed.
+// end announces that the store is about to be closed.
 func (s *store) end() { s.endOnce.Do(func() { close(s.ending) }) }
 
-// close closes Pebble. A store that has failed is left alone: goroutines of Pebble
-// wait inside it for ever, and its lock is held until the process ends.
+// close closes Pebble. A failed store is not closed, because goroutines of Pebble block
+// in it forever; its file lock is held until the process ends.
 func (s *store) close() error {
 	s.end()
 	s.disk.close()
@@ -116,8 +115,9 @@ func (s *store) close() error {
 	}
 	var err error
 	if err = errors.Join(err, s.db.Close()); err == nil {
-		if err := noteClose(s.fs, s.dir); err != nil { // a full disk, say; the store itself is whole
-			s.log.Warn("store is closed, and its files could not be noted", "dir", s.dir, "error", err)
+		if err := noteClose(s.fs, s.dir); err != nil { // for example on a full disk; the store is intact
+			s.log.Warn("store is closed, but its file checksums could not be recorded; the next start scans its logs",
+				slog.String("dir", s.dir), slog.Any("error", err))
 		}
 	}
 	if s.health != nil {
@@ -126,12 +126,12 @@ func (s *store) close() error {
 	return err
 }
 
-// flushPatience bounds the flush before a store is closed: one that fails, as on a
-// full disk, is tried again for ever.
+// flushPatience is the timeout of the flush before a store is closed. Pebble retries a
+// failing flush forever, for example on a full disk.
 const flushPatience = 2 * time.Second
 
-// flushForClose spares the next start the replay of the log. What is not flushed
-// by then is in the log.
+// flushForClose flushes the memtable, so that the next start need not replay the log.
+// Data that is not flushed before the timeout stays in the log.
 func (s *store) flushForClose() {
 	flushed, err := s.db.AsyncFlush()
 	if err != nil {
@@ -142,11 +142,11 @@ func (s *store) flushForClose() {
 	select {
 	case <-flushed:
 	case <-timer.C:
-		s.log.Warn("store is closed without a flush; the next start replays its log", "dir", s.dir)
+		s.log.Warn("store is closed without a flush; the next start replays its log", slog.String("dir", s.dir))
 	}
 }
 
-// get reads a value and checks its checksum; cdb.ErrNotFound when there is none.
+// get reads a value and verifies its checksum; cdb.ErrNotFound when the key does not exist.
 func (s *store) get(key []byte) ([]byte, error) {
 	value, closer, err := s.db.Get(key)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *store) get(key []byte) ([]byte, error) {
 	return append([]byte(nil), body...), nil
 }
 
-// scan calls visit for every value with a checksum whose key starts with
-// prefix.
+// scan calls visit for every value whose key starts with prefix, and verifies the
+// checksums.
 func (s *store) scan(prefix []byte, visit func(key, body []byte) error) error {
 	return s.scanRange(prefix, after(prefix), visit)
 }
@@ -191,7 +191,7 @@ func (s *store) scanRange(start, end []byte, visit func(key, body []byte) error)
 	return s.damagedStore(storeError(iter.Error()))
 }
 
-// storeError says in the seam's words what Pebble found damaged.
+// storeError wraps Pebble's corruption errors in engine.ErrCorrupt.
 func storeError(err error) error {
 	if err != nil && cdb.IsCorruptionError(err) {
 		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)

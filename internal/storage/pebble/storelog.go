@@ -2,13 +2,13 @@ package pebble
 
 import (
 	"fmt"
+	"log/slog"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 )
 
-// storeLogger is what Pebble logs to. Its Fatalf must not end the process: it
-// fails the engine and returns, and every group checks for that before it is
-// called durable.
+// storeLogger is Pebble's logger. Its Fatalf must not end the process: it fails the store
+// and returns, and the committer checks for a failure before it completes a batch.
 type storeLogger struct{ s *store }
 
 func (l storeLogger) Infof(format string, args ...any) {}
@@ -21,7 +21,7 @@ func (l storeLogger) Fatalf(format string, args ...any) {
 	l.s.fail(fmt.Errorf("store: "+format, args...))
 }
 
-// events are the happenings inside Pebble that an operator should know.
+// events returns the listener for Pebble's events that an operator should see.
 func (s *store) events() *cdb.EventListener {
 	return &cdb.EventListener{
 		BackgroundError: s.tables.failed,
@@ -37,7 +37,8 @@ func (s *store) events() *cdb.EventListener {
 		},
 		DataCorruption: s.corruptTable,
 		WriteStallBegin: func(info cdb.WriteStallBeginInfo) {
-			s.log.Warn("store: writes wait until flushes and compactions catch up", "detail", info.String())
+			s.log.Warn("store: writes wait until flushes and compactions catch up",
+				slog.String("detail", info.String()))
 		},
 	}
 }

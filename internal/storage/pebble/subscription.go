@@ -9,37 +9,38 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// subscription is a loaded subscription. Its methods whose names end in Locked,
-// and all methods of its cursors, are called with mu held.
+// subscription is a loaded subscription. mu protects the fields below it. Its methods
+// whose names end in Locked, and those of its cursors, are called with mu held, unless
+// their comments name another lock.
 type subscription struct {
 	topic     *topic
 	id        uint32
 	name      string
-	createdBy *group // the group that created it; nil when it was loaded
+	createdBy *group // the commit batch that created it; nil when it was loaded
 
-	acked atomic.Int64 // bytes ever acknowledged, over all cursors
+	acked atomic.Int64 // bytes ever acknowledged, summed over all cursors
 
 	mu            sync.Mutex
 	config        engine.SubscriptionConfig
 	cursors       []*cursor
-	complete      bool     // blocks and counts are read from the store
-	unusable      error    // deleted or unloaded: what to tell callers
-	changed       *group   // the last group that a cursor was written to
+	complete      bool     // blocks and counts were read from the store
+	unusable      error    // the error for callers after it was deleted or unloaded
+	changed       *group   // the last commit batch with a write of a cursor
 	timers        itemHeap // leased and waiting items, by time
 	leased        int
-	deadLetters   int // items on their way to the dead letter topic
+	deadLetters   int // items that are being moved to the dead letter topic
 	delayed       int // waiting items that were never delivered
 	redelivered   uint64
-	nextPartition int // partition to look at first
+	nextPartition int // partition that the next call of Receive starts with
 	waiters       waiterList
 
-	armed atomic.Int64 // instant when the clock wakes it, 0 for never; changed under clock.mu
-	index int          // in the clock's heap
+	armed atomic.Int64 // instant at which the clock wakes it, 0 for never; changed under clock.mu
+	index int          // in the clock's heap; protected by clock.mu
 }
 
 func (s *subscription) engine() *Engine { return s.topic.e }
 
-// restoreCursor takes one stored cursor.
+// restoreCursor restores one stored cursor.
 func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error {
 	if int64(part) >= int64(len(s.cursors)) || len(body) != cursorLen {
 		return corrupt(key, fmt.Sprintf(
@@ -54,7 +55,7 @@ func (s *subscription) restoreCursor(key []byte, part uint32, body []byte) error
 	return nil
 }
 
-// restored sums up what was restored.
+// restored computes the sum of the restored cursors.
 func (s *subscription) restored() {
 	var acked int64
 	for _, c := range s.cursors {
@@ -69,8 +70,8 @@ func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
 	return tt.redelivered[redeliveredKey{id, sub}]
 }
 
-// newSubscription makes a subscription with every cursor at the start of its
-// partition.
+// newSubscription returns a subscription whose cursors are at the start of their
+// partitions.
 func (t *topic) newSubscription(id uint32, name string, config engine.SubscriptionConfig,
 	parts []*partition,
 ) *subscription {
@@ -87,8 +88,8 @@ func (s *subscription) addCursor(p *partition) {
 	s.cursors = append(s.cursors, c)
 }
 
-// lockLoaded locks the subscription with everything loaded. The caller unlocks
-// it.
+// lockLoaded locks s.mu and loads the acknowledgements if necessary. When it returns nil,
+// the caller unlocks s.mu.
 func (s *subscription) lockLoaded() error {
 	s.mu.Lock()
 	if s.unusable != nil {
@@ -98,7 +99,7 @@ func (s *subscription) lockLoaded() error {
 	if !s.complete {
 		if err := s.loadAcksLocked(); err != nil {
 			s.mu.Unlock()
-			return fmt.Errorf("load subscription %q of topic %d: %w", s.name, s.topic.id, err)
+			return fmt.Errorf("loading subscription %q of topic %d: %w", s.name, s.topic.id, err)
 		}
 		s.complete = true
 	}
@@ -136,7 +137,7 @@ func (s *subscription) loadAcksLocked() error {
 	})
 }
 
-// dropLocked takes an item out of whatever heap it is in.
+// dropLocked removes an item from its heap.
 func (s *subscription) dropLocked(it *item) {
 	switch it.state {
 	case itemLeased:
@@ -155,14 +156,14 @@ func (s *subscription) dropLocked(it *item) {
 	it.state = itemLoose
 }
 
-// leaseLocked puts a loose item under a lease until at.
+// leaseLocked leases a detached item until at.
 func (s *subscription) leaseLocked(it *item, at instant) {
 	it.state, it.at = itemLeased, at
 	s.timers.push(it, byTime)
 	s.leased++
 }
 
-// suspendLocked makes a loose item wait until at.
+// suspendLocked delays a detached item until at.
 func (s *subscription) suspendLocked(it *item, at instant) {
 	it.state, it.at = itemWaiting, at
 	s.timers.push(it, byTime)
@@ -171,21 +172,21 @@ func (s *subscription) suspendLocked(it *item, at instant) {
 	}
 }
 
-// makeReadyLocked makes a loose item ready for the next caller.
+// makeReadyLocked makes a detached item available for the next caller.
 func (s *subscription) makeReadyLocked(it *item) {
 	it.state = itemReady
 	it.cur.ready.push(it, byEntry)
 }
 
-// busy says whether unloading would lose a lease, a delay somebody asked for,
-// or a caller.
+// busy reports whether unloading would lose a lease, the delay of a negative
+// acknowledgement, a dead letter or a waiting caller.
 func (s *subscription) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiters.n > 0 || s.deadLetters > 0 || len(s.timers) > s.delayed
 }
 
-// unload makes the object unusable and returns its count of redeliveries.
+// unload makes the subscription unusable and returns its number of redeliveries.
 func (s *subscription) unload() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +195,8 @@ func (s *subscription) unload() uint64 {
 	return s.redelivered
 }
 
-// retireLocked ends the subscription: waiting callers get err, and the group
-// writes nothing more about it. The caller holds s.mu and committer.mu.
+// retireLocked ends the subscription: waiting callers get err, and its writes are removed
+// from the commit batch. The caller holds s.mu and committer.mu.
 func (s *subscription) retireLocked(g *group, err error) {
 	s.unusable = err
 	for _, c := range s.cursors {
@@ -209,7 +210,7 @@ func (s *subscription) retireLocked(g *group, err error) {
 	s.timers, s.leased, s.delayed, s.deadLetters = nil, 0, 0, 0
 	for _, c := range s.cursors {
 		for _, it := range c.items {
-			it.state = itemLoose // whoever holds one has nothing to give back
+			it.state = itemLoose // a caller that still has the lease cannot release it any more
 		}
 		c.items, c.ready = nil, nil
 	}

@@ -14,11 +14,11 @@ const maxNameBytes = 4 << 10
 func checkSubscription(name string, c engine.SubscriptionConfig) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes:
-		return fmt.Errorf("%w: a subscription's name has 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
+		return fmt.Errorf("%w: name of a subscription must have 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
 	case c.Lease < 0:
-		return fmt.Errorf("%w: a lease must not be negative", engine.ErrInvalid)
+		return fmt.Errorf("%w: lease must not be negative", engine.ErrInvalid)
 	case c.MaxDeliveries > 0 && c.DeadLetterTopic == 0:
-		return fmt.Errorf("%w: a subscription with MaxDeliveries needs a DeadLetterTopic", engine.ErrInvalid)
+		return fmt.Errorf("%w: subscription with MaxDeliveries needs a DeadLetterTopic", engine.ErrInvalid)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.newSubscription(t.nextSub, name, config, *t.parts.Load())
-	s.complete = true // there is nothing to load
+	s.complete = true // a new subscription has nothing to load
 	g, err := t.e.commit.lockGroup()
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 	})
 }
 
-// change runs one administrative change of a subscription and waits for it.
+// change calls f with topic.admin held and waits until the change is durable.
 func (e *Engine) change(ctx context.Context, id engine.TopicID, name string,
 	f func(*subscription) (*group, error),
 ) error {

@@ -9,25 +9,26 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Survey is what a store has, in figures that can be compared with those of a copy.
+// Survey summarizes the content of a store in figures that can be compared with those of
+// a copy.
 type Survey struct {
 	Topics   map[engine.TopicID]TopicSurvey
 	Journals map[string]JournalSurvey
-	Mark     []byte // how far the store has a log outside of it; nil when it has none
+	Mark     []byte // position in the external log; nil when the store has none
 }
 
-// TopicSurvey is what a topic has.
+// TopicSurvey summarizes a topic.
 type TopicSurvey struct {
 	Messages      uint64
 	Bytes         int64
 	Subscriptions int
 	First, Last   engine.MessageID // of its messages
-	// Sum is a checksum of everything: messages, configuration, subscriptions and
-	// what they have acknowledged, producers.
+	// Sum is a checksum of all keys and values of the topic: messages, configuration,
+	// subscriptions with their acknowledgements, producers.
 	Sum uint64
 }
 
-// JournalSurvey is what a journal has.
+// JournalSurvey summarizes a journal.
 type JournalSurvey struct {
 	Snapshot uint64 // position of its snapshot
 	Records  uint64
@@ -38,7 +39,8 @@ type JournalSurvey struct {
 
 var ecma = crc64.MakeTable(crc64.ECMA)
 
-// Take reads a whole store that nobody has open. It changes nothing.
+// Take reads a whole store and returns its summary. No process may have the store open,
+// and Take does not change it.
 func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ *Survey, err error) {
 	r, err := openClosed(dir)
 	if err != nil {
@@ -72,7 +74,7 @@ func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ 
 		if seen += len(value); seen > copyTick {
 			seen = 0
 			if done, err := r.db.EstimateDiskUsage([]byte{0}, key); err == nil {
-				progress(int64(done), int64(size)) //nolint:gosec // far from it
+				progress(int64(done), int64(size)) //nolint:gosec // disk sizes fit into 63 bits
 			}
 		}
 	}
@@ -82,7 +84,7 @@ func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ 
 type surveyor struct {
 	r      *closedStore
 	out    *Survey
-	latest map[string]uint64 // the number of each journal's snapshot
+	latest map[string]uint64 // id of each journal's latest snapshot
 }
 
 func (s *surveyor) add(key, value []byte) error {
@@ -102,10 +104,14 @@ func (s *surveyor) add(key, value []byte) error {
 		if err == nil {
 			t.Messages += head.count
 		} else {
-			t.Messages++ // a damaged one; consumers hear of it
+			t.Messages++ // a damaged message; consumers get an error for it
 		}
 		t.Bytes += int64(len(value))
-		last := engine.MessageID{Topic: id, Partition: int32(binary.BigEndian.Uint32(key[13:])), Entry: messageEntry(key)} //nolint:gosec // it was one
+		last := engine.MessageID{
+			Topic:     id,
+			Partition: int32(binary.BigEndian.Uint32(key[13:])), //nolint:gosec // written as an int32
+			Entry:     messageEntry(key),
+		}
 		first := last
 		if err == nil {
 			first.Entry -= head.count - 1
@@ -123,12 +129,13 @@ func (s *surveyor) add(key, value []byte) error {
 	return nil
 }
 
-// before orders ids by partition.
+// before reports whether a sorts before b: by partition, then by entry.
 func before(a, b engine.MessageID) bool {
 	return a.Partition < b.Partition || a.Partition == b.Partition && a.Entry < b.Entry
 }
 
-// addJournal counts what does not depend on the journal's number.
+// addJournal adds a key of a journal. It ignores the journal's number, which differs
+// between stores.
 func (s *surveyor) addJournal(name string, key, value []byte) error {
 	body, err := checkChecksum(key, value)
 	if err != nil {

@@ -7,38 +7,38 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tableFile is a table that is being written and leaves the last bytes of the disk
-// to the log and the manifest. Without room for those the store fails for good;
-// a flush or compaction that finds none is tried again later.
+// tableFile is a table that is being written. It leaves the last bytes of the disk to the
+// log and the manifest: without space for those the store fails permanently, while a flush
+// or compaction that fails for lack of space is retried.
 //
 // Only the goroutine that writes the table calls Write.
 type tableFile struct {
 	vfs.File
 	disk    *diskSpace
-	granted int64 // bytes that may be written before the disk is looked at again
+	granted int64 // bytes that may be written before the next check of the disk
 }
 
 const (
-	// tableStep is how much of a table is written between two looks at the disk.
+	// tableStep is how much of a table is written between two checks of the disk.
 	tableStep = 256 << 10
-	// mostKept is what tables leave, at most.
+	// mostKept is the maximum free space that tables leave.
 	mostKept  = 4 << 20
-	keptShare = 8 // of the reserve, at most
+	keptShare = 8 // tables leave at most this fraction (1/keptShare) of the reserve
 )
 
 // Write implements vfs.File.
 func (f *tableFile) Write(p []byte) (int, error) {
 	if f.granted -= int64(len(p)); f.granted < 0 {
 		if !f.disk.takesTable(int64(len(p)) + tableStep) {
-			return 0, fmt.Errorf("what is left of the disk is for the log: %w", syscall.ENOSPC)
+			return 0, fmt.Errorf("remaining disk space is reserved for the log: %w", syscall.ENOSPC)
 		}
 		f.granted = tableStep
 	}
 	return f.File.Write(p)
 }
 
-// takesTable says whether tables may grow by so many bytes. A file system that
-// cannot say how much room it has takes them.
+// takesTable reports whether tables may grow by size bytes. It returns true when the file
+// system does not report its free space.
 func (d *diskSpace) takesTable(size int64) bool {
 	if d.s.opts.MinFreeBytes < 0 {
 		return true

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestTablesLeaveRoom: a flush does not take what the log and the manifest need,
-// and is done when there is room.
+// TestTablesLeaveRoom checks that a flush does not use the disk space that the log and the
+// manifest need, and that it succeeds once there is enough space.
 func TestTablesLeaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,11 +52,11 @@ func TestTablesLeaveRoom(t *testing.T) {
 		time.Sleep(time.Minute)
 		select {
 		case <-flushed:
-			t.Error("flush on a full disk: got it done, want it to wait")
+			t.Error("flush on a full disk: got it completed, want it to wait")
 		default:
 		}
 		if err := e.Health(); err != nil {
-			t.Errorf("health after a flush without room: got %v, want none", err)
+			t.Errorf("health after a flush without disk space: got error %v, want none", err)
 		}
 		free(mostKept + 1<<20)
 		<-flushed

@@ -1,29 +1,30 @@
 package pebble
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 )
 
-// tableRetry slows flushes and compactions down that fail again and again, as they
-// do on a full disk: Pebble tries them anew at once, without end. The pause is
-// taken where a table is made, since nothing is locked there.
+// tableRetry adds exponential backoff to flushes and compactions that fail repeatedly, for
+// example on a full disk: Pebble retries them immediately and forever. The backoff happens
+// where a table is created, because Pebble holds no lock there.
 type tableRetry struct {
 	s *store
 
-	mu       sync.Mutex // guards what follows; a leaf
+	mu       sync.Mutex // protects the fields below; a leaf
 	failures int
 	since    time.Time
 }
 
-// The pause after a failure doubles with each.
+// The backoff after a failure doubles with each further failure.
 const (
 	firstTablePause = 50 * time.Millisecond
 	lastTablePause  = 30 * time.Second
 )
 
-// failed notes that a flush or compaction could not be done. Only the first of a
-// row is logged.
+// failed counts a failed flush or compaction. It logs only the first of consecutive
+// failures.
 func (r *tableRetry) failed(err error) {
 	r.mu.Lock()
 	r.failures++
@@ -33,25 +34,25 @@ func (r *tableRetry) failed(err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.s.log.Error("store: a flush or compaction failed; it is tried again, less and less often, and this is not "+
-			"logged again until one works", "dir", r.s.dir, "error", err)
+		r.s.log.Error("store: flush or compaction failed; retrying with backoff, further failures are not logged "+
+			"until one succeeds", slog.String("dir", r.s.dir), slog.Any("error", err))
 	}
-	_ = r.s.damagedStore(storeError(err)) // a compaction that reads damage makes the store unhealthy
+	_ = r.s.damagedStore(storeError(err)) // damage that a compaction reads makes the store unhealthy
 }
 
-// worked notes that one was done.
+// worked resets the failures after a successful flush or compaction.
 func (r *tableRetry) worked() {
 	r.mu.Lock()
 	failures, since := r.failures, r.since
 	r.failures = 0
 	r.mu.Unlock()
 	if failures > 0 {
-		r.s.log.Info("store: flushes and compactions work again", "dir", r.s.dir, "failures", failures, "after",
-			time.Since(since).Round(time.Millisecond))
+		r.s.log.Info("store: flushes and compactions work again", slog.String("dir", r.s.dir),
+			slog.Int("failures", failures), slog.Duration("after", time.Since(since).Round(time.Millisecond)))
 	}
 }
 
-// pause waits as long as the failures so far ask for, unless the store closes.
+// pause waits for the backoff, or until the store closes or fails.
 func (r *tableRetry) pause() {
 	r.mu.Lock()
 	failures := r.failures

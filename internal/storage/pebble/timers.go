@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// instant is a moment of the engine's own time: nanoseconds since it was opened,
-// by the steady clock. Leases are kept in it, so that a wall clock that jumps
-// neither ends nor prolongs them.
+// instant is a time on the engine's monotonic clock: nanoseconds since the engine was
+// opened. Leases use it, so that a jump of the wall clock neither ends nor extends them.
 type instant int64
 
-// instant returns the moment of a time that time.Now has returned.
+// instant converts a result of time.Now.
 func (e *Engine) instant(now time.Time) instant {
 	return instant(now.Sub(e.opened)) + 1 // never 0
 }
 
-// clock wakes subscriptions when a lease ends or a delay is over: one goroutine
-// and one heap for all of them.
+// clock wakes subscriptions when a lease or delay ends: one goroutine and one heap for all
+// of them. mu protects subs, and armed and index of the subscriptions.
 type clock struct {
 	e      *Engine
 	mu     sync.Mutex
@@ -40,9 +39,8 @@ func (c *clock) close() {
 	<-c.ended
 }
 
-// armLocked sees to it that the subscription wakes in time for its first
-// timer. It may wake early, when that timer has gone since. The caller holds
-// s.mu.
+// armLocked makes sure that the subscription is woken for its first timer. It may be woken
+// early, when that timer was removed since. The caller holds s.mu.
 func (s *subscription) armLocked() {
 	if len(s.timers) == 0 {
 		return
@@ -142,8 +140,7 @@ func (h *wakeHeap) Pop() any {
 	return s
 }
 
-// expireLocked ends the leases and delays whose time has come. The caller
-// holds s.mu.
+// expireLocked ends the leases and delays that are due. The caller holds s.mu.
 func (s *subscription) expireLocked(now instant) {
 	for len(s.timers) > 0 && s.timers[0].at <= now {
 		it := s.timers[0]
@@ -158,8 +155,9 @@ func (s *subscription) expireLocked(now instant) {
 	}
 }
 
-// returnedLocked takes a loose item back from a consumer that did not
-// acknowledge it. With a group, the caller holds committer.mu.
+// returnedLocked returns a detached item to the queue, or moves it to the dead letter
+// topic, after a consumer did not acknowledge it. The caller holds s.mu and, if g is not
+// nil, committer.mu.
 func (s *subscription) returnedLocked(g *group, it *item, now instant, delay time.Duration) {
 	if s.config.MaxDeliveries > 0 && it.deliveries >= s.config.MaxDeliveries {
 		it.state = itemDeadLetter
@@ -175,9 +173,9 @@ func (s *subscription) returnedLocked(g *group, it *item, now instant, delay tim
 	}
 }
 
-// saveDeliveriesLocked stores how often the item was delivered, so that the
-// count survives a restart. Nobody waits for it: what is lost is a count, not
-// a message.
+// saveDeliveriesLocked stores how often the item was delivered, so that the count survives
+// a restart. No caller waits for the write, because a crash loses only a count and not a
+// message. The caller holds s.mu and, if g is not nil, committer.mu.
 func (s *subscription) saveDeliveriesLocked(g *group, it *item) {
 	if g == nil {
 		var err error

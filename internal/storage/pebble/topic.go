@@ -14,42 +14,41 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// topic is a loaded topic. It stays loaded while it is pinned: by a call, or by
-// a group that has not completed yet. So what a load reads from the store is
-// always durable.
+// topic is a loaded topic. It stays loaded while it is pinned: by a call, or by a commit
+// batch that has not completed yet. So loading a topic reads only durable data.
 type topic struct {
 	e         *Engine
 	id        engine.TopicID
 	ready     chan struct{} // closed when loaded, or err is set
 	err       error
-	createdBy *group // the group that created it, until that is durable
+	createdBy *group // the commit batch that created it; nil when it was loaded
 	pins      atomic.Int32
-	used      atomic.Bool  // since the last look for idle topics
-	counted   engine.Usage // what the totals had of it before it was loaded
+	used      atomic.Bool  // used since the last search for idle topics
+	counted   engine.Usage // usage that the totals contained before it was loaded
 
 	config  atomic.Pointer[engine.TopicConfig] // changed under committer.mu
 	parts   atomic.Pointer[[]*partition]       // changed under committer.mu
 	deleted atomic.Bool                        // changed under committer.mu
 
-	admin sync.Mutex // serialises what changes the topic's shape or moves cursors
+	admin sync.Mutex // serializes administrative changes and moves of cursors
 
 	mu      sync.RWMutex
 	subs    map[string]*subscription
-	nextSub uint32 // guarded by admin
+	nextSub uint32 // protected by admin
 
 	waitMu  sync.Mutex
-	waiting map[*subscription]struct{} // subscriptions somebody waits on
+	waiting map[*subscription]struct{} // subscriptions with waiting consumers
 
 	dedup dedup
 	tail  broadcast // sent when any partition grows
 
-	// guarded by committer.mu
+	// protected by committer.mu
 	pinnedBy *group
 	trimDue  int64 // epoch milliseconds in the due index, 0 for none
 	stored   int64 // bytes written and not trimmed
 }
 
-// topicTable holds the loaded topics.
+// topicTable holds the loaded topics. mu protects its fields.
 type topicTable struct {
 	e           *Engine
 	mu          sync.RWMutex
@@ -70,14 +69,13 @@ func (tt *topicTable) start(e *Engine) {
 	tt.usage.of = make(map[engine.TopicID]engine.Usage)
 }
 
-// acquire returns the loaded topic, pinned; the caller must release it.
+// acquire returns the topic loaded and pinned. The caller must call release.
 func (tt *topicTable) acquire(ctx context.Context, id engine.TopicID) (*topic, error) {
 	t, _, err := tt.open(ctx, id, nil)
 	return t, err
 }
 
-// open is acquire that also creates a topic when create is given and there is
-// none.
+// open is acquire, and creates the topic if it does not exist and create is not nil.
 func (tt *topicTable) open(ctx context.Context, id engine.TopicID, create *engine.TopicConfig) (*topic, bool, error) {
 	tt.mu.RLock()
 	t := tt.m[id]
@@ -133,8 +131,8 @@ func (t *topic) usable(ctx context.Context) error {
 	return nil
 }
 
-// reserve puts an empty topic into the table for the caller to load, unless
-// somebody else was faster.
+// reserve adds an empty topic to the table for the caller to load, or returns the topic
+// that another caller has added.
 func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
@@ -151,7 +149,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 	return t, mine
 }
 
-// forget takes a topic out of the table, and the counts of its subscriptions.
+// forget removes a topic from the table, and the redelivery counts of its subscriptions.
 func (tt *topicTable) forget(t *topic, subs ...uint32) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
@@ -171,18 +169,17 @@ func (tt *topicTable) forgetSub(id engine.TopicID, sub uint32) {
 
 func (t *topic) release() { t.pins.Add(-1) }
 
-// load fills the topic from the store, or as a new one from create.
+// load reads the topic from the store, or creates it with the configuration create.
 func (t *topic) load(create *engine.TopicConfig) (created bool) {
 	if create != nil {
-		// A key that does not exist is found out sooner than a range without
-		// keys.
+		// Looking up a missing key is faster than scanning an empty range.
 		if _, err := t.e.get(topicKey(ofConfig, t.id)); errors.Is(err, cdb.ErrNotFound) {
 			t.err = t.create(*create)
 			return t.err == nil
 		}
 	}
 	if err := t.restore(); err != nil {
-		t.err = fmt.Errorf("load topic %d: %w", t.id, err)
+		t.err = fmt.Errorf("loading topic %d: %w", t.id, err)
 	}
 	if t.parts.Load() == nil && t.err == nil {
 		t.err = engine.ErrNoTopic
@@ -190,7 +187,7 @@ func (t *topic) load(create *engine.TopicConfig) (created bool) {
 	return false
 }
 
-// create makes the topic in the current group without waiting for it.
+// create adds the topic to the current commit batch without waiting for it.
 func (t *topic) create(config engine.TopicConfig) error {
 	t.subs = make(map[string]*subscription)
 	parts := make([]*partition, config.Partitions)
@@ -210,7 +207,8 @@ func (t *topic) create(config engine.TopicConfig) error {
 	return nil
 }
 
-// restore reads everything of the topic but what is above its cursors.
+// restore reads everything of the topic except messages and the acknowledgements above
+// its cursors' floors.
 func (t *topic) restore() error {
 	var r topicRestorer
 	err := t.e.scanRange(topicPrefix(t.id), topicKey(ofAcks, t.id), func(key, body []byte) error {
@@ -229,7 +227,7 @@ func (t *topic) restore() error {
 	return nil
 }
 
-// topicRestorer takes the keys of a topic in their order.
+// topicRestorer restores a topic from its keys in their order.
 type topicRestorer struct {
 	parts []*partition
 	subs  map[uint32]*subscription
@@ -272,7 +270,7 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 	case ofDelay:
 		return p.restoreDelay(binary.BigEndian.Uint64(rest[4:]), body, r.now)
 	}
-	return nil // of a later version
+	return nil // written by a later version
 }
 
 func (r *topicRestorer) config(t *topic, body []byte) error {
@@ -304,7 +302,7 @@ func (r *topicRestorer) sub(t *topic, name string, body []byte) error {
 	return nil
 }
 
-// restoreEnds finds the newest messages of all partitions.
+// restoreEnds restores the ends of all partitions from their newest messages.
 func (t *topic) restoreEnds(parts []*partition) error {
 	var iter *cdb.Iterator
 	defer func() {
@@ -328,7 +326,7 @@ func (t *topic) restoreEnds(parts []*partition) error {
 	return nil
 }
 
-// partition returns the partition of that number.
+// partition returns the partition with an index.
 func (t *topic) partition(index int32) (*partition, error) {
 	parts := *t.parts.Load()
 	if index < 0 || int(index) >= len(parts) {
@@ -337,7 +335,7 @@ func (t *topic) partition(index int32) (*partition, error) {
 	return parts[index], nil
 }
 
-// subscription returns the subscription of that name once it is durable.
+// subscription returns the subscription with a name once it is durable.
 func (t *topic) subscription(ctx context.Context, name string) (*subscription, error) {
 	t.mu.RLock()
 	s := t.subs[name]
@@ -353,8 +351,8 @@ func (t *topic) subscription(ctx context.Context, name string) (*subscription, e
 	return s, nil
 }
 
-// evictableLocked says whether nothing would be lost by unloading the topic. The
-// caller holds the table's lock, so no new pin can appear.
+// evictableLocked reports whether the topic can be unloaded without losing state. The
+// caller holds topicTable.mu, so no pin can be added.
 func (t *topic) evictableLocked() bool {
 	if t.pins.Load() != 0 || t.deleted.Load() {
 		return false
@@ -369,8 +367,8 @@ func (t *topic) evictableLocked() bool {
 	return true
 }
 
-// evict unloads topics that nobody used since the last call. When there are too
-// many it takes others as well, down to three quarters of the limit.
+// evict unloads topics that were not used since the last call. When too many topics are
+// loaded, it unloads used ones as well, down to three quarters of the limit.
 func (tt *topicTable) evict() {
 	tt.mu.RLock()
 	var idle, used []*topic
@@ -395,12 +393,12 @@ func (tt *topicTable) evict() {
 	}
 }
 
-// unload forgets a topic unless it is in use. Its usage is taken before: it
-// holds when nobody has used the topic since.
+// unload unloads a topic unless it is in use. It computes the topic's usage first, which
+// is valid if the topic was not used since.
 func (tt *topicTable) unload(t *topic) {
 	usage, err := tt.lastUsage(t)
 	if err != nil {
-		return // it is tried again at the next look
+		return // retried at the next call of evict
 	}
 	stored := t.storedNow()
 	tt.mu.Lock()
@@ -412,7 +410,7 @@ func (tt *topicTable) unload(t *topic) {
 	if usage.Topic == t.id {
 		tt.usage.keepLocked(usage)
 	} else {
-		tt.e.totals.add(-stored, -len(t.subs)) // nobody asks; it is counted again when it is loaded
+		tt.e.totals.add(-stored, -len(t.subs)) // without usage statistics it is counted when it is loaded again
 	}
 	for _, s := range t.subs {
 		if n := s.unload(); n > 0 {

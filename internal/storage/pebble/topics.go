@@ -11,13 +11,14 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// maxPartitions bounds what one topic costs when it is loaded.
+// maxPartitions limits the memory of a loaded topic.
 const maxPartitions = 1 << 14
 
 func checkTopicConfig(c engine.TopicConfig) error {
 	switch {
 	case c.Partitions < 1 || c.Partitions > maxPartitions:
-		return fmt.Errorf("%w: a topic has 1 to %d partitions, not %d", engine.ErrInvalid, maxPartitions, c.Partitions)
+		return fmt.Errorf("%w: topic must have 1 to %d partitions, not %d", engine.ErrInvalid, maxPartitions,
+			c.Partitions)
 	case c.TTL < 0 || c.BacklogBytes < 0 || c.MaxUnacked < 0:
 		return fmt.Errorf("%w: limits of a topic must not be negative", engine.ErrInvalid)
 	}
@@ -68,7 +69,7 @@ func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config e
 	if err := g.wait(ctx); err != nil {
 		return err
 	}
-	t.announce() // a higher limit of leases may serve somebody
+	t.announce() // with a higher limit of leases, waiting consumers may be served
 	return nil
 }
 
@@ -77,7 +78,7 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	defer t.admin.Unlock()
 	parts := *t.parts.Load()
 	if int(config.Partitions) < len(parts) {
-		return nil, fmt.Errorf("%w: a topic of %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts),
+		return nil, fmt.Errorf("%w: topic with %d partitions cannot shrink to %d", engine.ErrInvalid, len(parts),
 			config.Partitions)
 	}
 	var added []*partition
@@ -135,7 +136,7 @@ func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
 	return g.wait(ctx)
 }
 
-// remove deletes the topic in the current group.
+// remove deletes the topic in the current commit batch.
 func (t *topic) remove() (*group, error) {
 	t.admin.Lock()
 	defer t.admin.Unlock()
@@ -202,7 +203,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 		if e.topics.listed(id) {
 			ids = append(ids, id)
 		}
-		// Most topics have one key; of the others we skip the rest.
+		// Most topics have one key; skip the remaining keys of the others.
 		if ok = iter.Next(); ok && binary.BigEndian.Uint64(iter.Key()[1:]) == uint64(id) {
 			ok = iter.SeekGE(after(topicPrefix(id)))
 		}
@@ -213,8 +214,8 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	return ids, e.damagedStore(storeError(iter.Error()))
 }
 
-// listed says whether a stored topic may be seen: a new one only once it is
-// durable.
+// listed reports whether ListTopics returns a stored topic. A new topic is listed only
+// once it is durable.
 func (tt *topicTable) listed(id engine.TopicID) bool {
 	tt.mu.RLock()
 	t := tt.m[id]
@@ -225,7 +226,7 @@ func (tt *topicTable) listed(id engine.TopicID) bool {
 	select {
 	case <-t.ready:
 	default:
-		return true // being loaded, so it was durable before
+		return true // it is being loaded, so it was durable before
 	}
 	return !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
 }

@@ -6,9 +6,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// totals are what all topics have together, kept up to date by whoever changes a
-// topic. A topic is counted while it is loaded, and after that as long as its
-// usage is remembered (unloadedUsage).
+// totals are sums over all topics. Every change of a topic updates them. A topic is counted
+// while it is loaded, and after that while its usage is remembered (unloadedUsage).
 type totals struct{ stored, subscriptions atomic.Int64 }
 
 func (n *totals) add(stored int64, subscriptions int) {
@@ -26,8 +25,7 @@ func (e *Engine) Totals() engine.Totals {
 	return engine.Totals{Stored: e.totals.stored.Load(), Subscriptions: e.totals.subscriptions.Load()}
 }
 
-// storeLocked notes that the topic stores so much more. The caller holds
-// committer.mu.
+// storeLocked adds to the stored bytes of the topic. The caller holds committer.mu.
 func (t *topic) storeLocked(more int64) {
 	t.stored += more
 	t.e.totals.stored.Add(more)
@@ -40,8 +38,8 @@ func (t *topic) storedNow() int64 {
 	return t.stored
 }
 
-// count brings a topic that was just loaded into the totals, in place of what
-// they had of it. Nobody else sees the topic yet.
+// count adds a topic that was just loaded to the totals, in place of its remembered usage.
+// No other goroutine uses the topic yet.
 func (t *topic) count() {
 	var stored int64
 	var subs int

@@ -13,8 +13,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// wantTotals compares the totals with what the topics say one by one, unless that
-// would load them.
+// wantTotals compares the totals with the expected ones. It loads no topics.
 func wantTotals(t *testing.T, e *Engine, when string, want engine.Totals) {
 	t.Helper()
 	if got := e.Totals(); got != want {
@@ -22,7 +21,7 @@ func wantTotals(t *testing.T, e *Engine, when string, want engine.Totals) {
 	}
 }
 
-// described adds up what the topics say one by one, and loads them for that.
+// described computes the totals from the descriptions of all topics, which loads them.
 func described(t *testing.T, e *Engine) (sum engine.Totals) {
 	t.Helper()
 	ids, err := e.ListTopics(context.Background(), 0, 1000)
@@ -46,8 +45,8 @@ func described(t *testing.T, e *Engine) (sum engine.Totals) {
 // and deletions.
 func TestTotals(t *testing.T) {
 	t.Parallel()
-	for _, asked := range []bool{true, false} { // from the start, or only later
-		t.Run(fmt.Sprintf("asked from the start %v", asked), func(t *testing.T) {
+	for _, asked := range []bool{true, false} { // whether Totals is called from the start
+		t.Run(fmt.Sprintf("requested from the start %v", asked), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { followTotals(t, asked) })
 		})
@@ -66,25 +65,25 @@ func followTotals(t *testing.T, asked bool) {
 	for id := engine.TopicID(1); id <= 30; id++ {
 		err = errors.Join(err, e.CreateTopic(ctx, id, engine.TopicConfig{Partitions: 2}))
 		if id > 20 {
-			continue // nobody uses these
+			continue // these topics are not used
 		}
 		err = errors.Join(err, e.CreateSubscription(ctx, id, "s", engine.SubscriptionConfig{}, engine.Position{}))
 		_, failed := e.Append(ctx, id, 1, []engine.Message{{Payload: make([]byte, 100)}, {Payload: make([]byte, 100)}})
 		err = errors.Join(err, failed)
 	}
-	err = errors.Join(err, e.DeleteSubscription(ctx, 20, "s")) // and its messages can go
+	err = errors.Join(err, e.DeleteSubscription(ctx, 20, "s")) // its messages can be trimmed then
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Minute) // of the trimmer
+	time.Sleep(time.Minute) // for the trimmer
 	full := described(t, e)
 	if full.Stored < 19*200 || full.Stored >= 20*200+20*100 || full.Subscriptions != 19 {
-		t.Fatalf("the topics have %+v, want the messages of 19", full)
+		t.Fatalf("descriptions of the topics: got %+v, want the messages of 19 topics", full)
 	}
 	wantTotals(t, e, "produced", full)
 	time.Sleep(30 * time.Minute)
 	if n := e.topics.loaded(); n != 0 {
-		t.Fatalf("%d topics are loaded, want none", n)
+		t.Fatalf("loaded topics: got %d, want none", n)
 	}
 	wantTotals(t, e, "out of memory", full)
 	if got := described(t, e); got != full {
@@ -98,11 +97,11 @@ func followTotals(t *testing.T, asked bool) {
 		t.Fatal(err)
 	}
 	e.Totals()
-	time.Sleep(time.Second) // of the survey
+	time.Sleep(time.Second) // for the survey
 	left := engine.Totals{Stored: full.Stored - full.Stored/19, Subscriptions: 18}
 	wantTotals(t, e, "after a restart and a deletion", left)
 	if got := described(t, e); got != left {
-		t.Errorf("after a restart and a deletion: the topics have %+v, want %+v", got, left)
+		t.Errorf("after a restart and a deletion: descriptions of the topics: got %+v, want %+v", got, left)
 	}
 	wantTotals(t, e, "all loaded", left)
 	for id := engine.TopicID(2); id <= 30; id++ {

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// keyCounts counts the keys of the store: those of topics by their kind, others
-// by what they belong to.
+// keyCounts counts the keys of the store by their first byte, and those of topics by the byte
+// of their kind as well.
 func keyCounts(t *testing.T, e *Engine) map[string]int {
 	t.Helper()
 	iter, err := e.db.NewIter(&cdb.IterOptions{})
@@ -35,7 +35,7 @@ func keyCounts(t *testing.T, e *Engine) map[string]int {
 	return counts
 }
 
-// TestDeletionLeavesNoKeys makes a topic with every kind of key and deletes its
+// TestDeletionLeavesNoKeys creates a topic with every kind of key and deletes its
 // subscription, then the topic.
 func TestDeletionLeavesNoKeys(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 	full := keyCounts(t, e)
 	for _, kind := range []byte{ofConfig, ofEra, ofDelay, ofDue, ofSub, ofCursor, ofAcks, ofDedup} {
 		if full[string([]byte{keyTopic, kind})] == 0 {
-			t.Errorf("no key of kind %c: %v", kind, full)
+			t.Errorf("keys of kind %c: got none in %v, want some", kind, full)
 		}
 	}
 
@@ -71,7 +71,7 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 	counts := keyCounts(t, e)
 	for _, kind := range []byte{ofSub, ofCursor, ofAcks, ofCount} {
 		if n := counts[string([]byte{keyTopic, kind})]; n != 0 {
-			t.Errorf("%d keys of kind %c are left of the subscription", n, kind)
+			t.Errorf("keys of kind %c after the subscription was deleted: got %d, want none", kind, n)
 		}
 	}
 	must(e.DeleteTopic(ctx, 1))
@@ -79,12 +79,12 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 	delete(counts, string(rune(keyFormat)))
 	delete(counts, string(rune(keyEraNow)))
 	if len(counts) != 0 {
-		t.Errorf("left of the topic: %v", counts)
+		t.Errorf("keys after the topic was deleted: got %v, want none", counts)
 	}
 }
 
-// TestClockGoesBack opens a store on a machine whose clock is years behind:
-// publish times do not follow it, and positions by time still work.
+// TestClockGoesBack opens a store on a machine whose clock is years behind: publish times do
+// not decrease, and positions by time still work.
 func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -107,7 +107,7 @@ func TestClockGoesBack(t *testing.T) {
 	before := time.Now()
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
 		if !time.Now().Before(before) {
-			t.Fatal("the clock did not go back")
+			t.Fatal("clock: got no earlier time, want the year 2000")
 		}
 		e, err := Open("store", Options{FS: fs})
 		if err != nil {
@@ -117,26 +117,26 @@ func TestClockGoesBack(t *testing.T) {
 		put(t, e, "after")
 		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
 		if err != nil || len(records) != 2 || records[1].PublishTime < records[0].PublishTime {
-			t.Errorf("%v, %v", records, err)
+			t.Errorf("read: got %v, %v; want 2 messages with publish times that do not decrease", records, err)
 		}
 		since, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10, Since: before.Add(time.Hour)})
 		if err != nil || len(since) != 0 {
-			t.Errorf("in an hour: %v, %v", since, err)
+			t.Errorf("read messages of the next hour: got %v, %v; want none", since, err)
 		}
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Lease: time.Minute, Partition: 0})
 		if err != nil || len(got) != 2 {
-			t.Fatalf("%v, %v", got, err)
+			t.Fatalf("receive: got %v, %v; want 2 messages", got, err)
 		}
 		time.Sleep(time.Minute)
 		if got, err = e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: 0}); err != nil ||
 			len(got) != 2 {
-			t.Errorf("after the lease: %v, %v", got, err)
+			t.Errorf("receive after the lease: got %v, %v; want 2 messages", got, err)
 		}
 	})
 }
 
-// TestUnfinishedTopicStaysLoaded tries to unload a topic while what was
-// appended to it is written and not synced: loaded anew it would show that.
+// TestUnfinishedTopicStaysLoaded tries to unload a topic while an append is written and not
+// synced: a topic that is loaded again would show messages that are not durable.
 func TestUnfinishedTopicStaysLoaded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,18 +161,18 @@ func TestUnfinishedTopicStaysLoaded(t *testing.T) {
 		e.topics.evict()
 		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil ||
 			len(records) != 0 {
-			t.Errorf("%d messages are seen before they are durable, %v", len(records), err)
+			t.Errorf("read before the sync: got %d messages, %v; want none", len(records), err)
 		}
 		release()
 		synctest.Wait()
 		e.topics.evict()
 		e.topics.evict()
 		if n := e.topics.loaded(); n != 0 {
-			t.Errorf("%d topics are loaded", n)
+			t.Errorf("loaded topics: got %d, want none", n)
 		}
 		if records, err := e.Read(context.Background(), 1, engine.ReadRequest{Max: 1}); err != nil ||
 			len(records) != 1 {
-			t.Errorf("%d messages, %v", len(records), err)
+			t.Errorf("read after the sync: got %d messages, %v; want 1", len(records), err)
 		}
 	})
 }

@@ -11,12 +11,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// trim applies TTL, backlog quota and retention to a topic, and enters it into
-// the due index again when there will be more to do.
+// trim applies TTL, backlog quota and retention to a topic, and adds it to the due index
+// again if there will be more to trim.
 func (e *Engine) trim(id engine.TopicID) error {
 	t, err := e.topics.acquire(context.Background(), id)
 	if errors.Is(err, engine.ErrNoTopic) {
-		return nil // deleted; its due key went with it
+		return nil // deleted with its due key
 	}
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	defer t.admin.Unlock()
 	now := time.Now()
 	if !t.dueAt(now.UnixMilli()) {
-		return nil // was trimmed; the store hears of it later
+		return nil // trimmed already; the due key is deleted with that commit batch
 	}
 	if err := t.expireBacklogLocked(now); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	t.unscheduleTrimLocked(g)
 	for i, p := range *t.parts.Load() {
 		if i >= len(ends) || p.next > ends[i] {
-			plan.again(now.UnixMilli()) // what was not durable yet was not looked at
+			plan.again(now.UnixMilli()) // messages that were not durable yet were not considered
 		}
 	}
 	if plan.due != 0 {
@@ -59,7 +59,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	return nil
 }
 
-// ends returns up to where each partition is durable.
+// ends returns the durable end of each partition.
 func (t *topic) ends() []uint64 {
 	var ends []uint64
 	for _, p := range *t.parts.Load() {
@@ -68,14 +68,15 @@ func (t *topic) ends() []uint64 {
 	return ends
 }
 
-// dueAt says whether the topic has something to trim.
+// dueAt reports whether the topic is due for trimming.
 func (t *topic) dueAt(now int64) bool {
 	t.e.commit.mu.Lock()
 	defer t.e.commit.mu.Unlock()
 	return t.trimDue != 0 && t.trimDue <= now
 }
 
-// expireBacklogLocked settles messages that are too old or too many.
+// expireBacklogLocked settles messages that exceed the TTL or the backlog quota. The caller
+// holds topic.admin.
 func (t *topic) expireBacklogLocked(now time.Time) error {
 	config := t.config.Load()
 	evict := config.BacklogEvict && config.BacklogBytes > 0
@@ -113,16 +114,16 @@ func (t *topic) expireBacklogLocked(now time.Time) error {
 	return nil
 }
 
-// cut removes a partition's entries below to.
+// cut deletes a partition's entries below to.
 type cut struct {
 	part      *partition
 	to        uint64
 	cum       int64    // bytes ever written before to
-	delays    bool     // some entries may be in the index of delayed ones
-	dedupKeys [][]byte // index keys that go with the entries
+	delays    bool     // some entries may be in the index of delayed entries
+	dedupKeys [][]byte // deduplication keys to delete with the entries
 }
 
-// applyLocked writes the cut into the group. The caller holds committer.mu.
+// applyLocked adds the cut to the commit batch. The caller holds committer.mu.
 func (c *cut) applyLocked(g *group) {
 	p, id := c.part, c.part.topic.id
 	eras := p.cutErasLocked(g, p.first.Load(), c.to)
@@ -144,7 +145,7 @@ func (c *cut) applyLocked(g *group) {
 
 type trimPlan struct {
 	cuts []*cut
-	due  int64 // when to look again, 0 for never
+	due  int64 // when to trim again, 0 for never
 }
 
 func (plan *trimPlan) again(at int64) {
@@ -153,7 +154,7 @@ func (plan *trimPlan) again(at int64) {
 	}
 }
 
-// planTrimLocked decides what retention lets go. The caller holds topic.admin.
+// planTrimLocked decides what retention deletes. The caller holds topic.admin.
 func (t *topic) planTrimLocked(now time.Time) (*trimPlan, error) {
 	config, plan := t.config.Load(), new(trimPlan)
 	parts := *t.parts.Load()
@@ -171,7 +172,7 @@ func (t *topic) planTrimLocked(now time.Time) (*trimPlan, error) {
 	for i, p := range parts {
 		var excess int64
 		if config.RetainBytes >= 0 && total > config.RetainBytes {
-			// Every partition gives up its share of what is too much.
+			// Every partition deletes its share of the excess.
 			excess = int64(float64(total-config.RetainBytes)*float64(settled[i])/float64(total)) + 1
 		}
 		if err := t.planPartitionLocked(plan, p, floors[i], excess, config, now); err != nil {
@@ -181,7 +182,7 @@ func (t *topic) planTrimLocked(now time.Time) (*trimPlan, error) {
 	return plan, nil
 }
 
-// settledFloors returns the entry below which every subscription has settled.
+// settledFloors returns, per partition, the entry below which every subscription has settled.
 func (t *topic) settledFloors(parts []*partition) []uint64 {
 	floors := make([]uint64, len(parts))
 	for i, p := range parts {
@@ -239,7 +240,7 @@ func (t *topic) planPartitionLocked(plan *trimPlan, p *partition, floor uint64, 
 	return p.planNext(plan, to, floor, config)
 }
 
-// planNext notes when the partition will have more to trim.
+// planNext schedules the next trimming of the partition.
 func (p *partition) planNext(plan *trimPlan, first, floor uint64, config *engine.TopicConfig) error {
 	if first < floor && config.RetainAge > 0 {
 		head, err := p.headNear(first, p.durable.Load())
@@ -279,12 +280,12 @@ func (p *partition) firstBeyond(cum int64) (uint64, error) {
 	return lo + uint64(n), failure
 }
 
-// dedupRound bounds how many messages of a deduplicating topic are trimmed at
-// once, since each takes its own delete.
+// dedupRound limits how many messages of a deduplicating topic are trimmed in one commit
+// batch, since each needs a delete of its own.
 const dedupRound = 10_000
 
-// planDedupLocked holds back messages inside the window in which duplicates
-// must be found, and lists the index keys that go with the others.
+// planDedupLocked keeps messages inside the deduplication window, and lists the
+// deduplication keys of the others. The caller holds topic.admin.
 func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now time.Time) (uint64, error) {
 	window := t.e.opts.DedupWindow
 	old, err := c.part.firstAt(now.Add(-window).UnixMilli() + 1)
@@ -304,15 +305,15 @@ func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now ti
 	return upTo, err
 }
 
-// listDedupLocked lists the index keys that go with the entries up to to, as far
-// as one round takes them. The caller holds topic.admin.
+// listDedupLocked lists the deduplication keys of the entries below to, up to dedupRound
+// messages, and returns the entry up to which it got. The caller holds topic.admin.
 func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
-	// Only single messages can be duplicates; of runs nothing is indexed.
+	// Only single messages have deduplication keys; messages of batches do not.
 	looked := 0
 	err := c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
 		head, err := verify(key, value)
 		if err != nil || head.run {
-			return true, nil //nolint:nilerr // a damaged one is let go with its place
+			return true, nil //nolint:nilerr // a damaged message is deleted without its key
 		}
 		entry := messageEntry(key)
 		if looked++; looked > dedupRound {

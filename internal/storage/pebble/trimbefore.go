@@ -35,12 +35,12 @@ func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, befor
 	return p.first.Load(), nil
 }
 
-// trimBeforeLocked moves subscriptions over the entries before one, then removes
-// these, and returns the last group with a part of it. The caller holds
-// topic.admin, so that no subscription is made or moved back meanwhile.
+// trimBeforeLocked moves subscriptions past the entries before an entry, deletes these
+// entries, and returns the last commit batch of the deletion. The caller holds topic.admin,
+// so that no subscription is created or moved back meanwhile.
 func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint64) (*group, error) {
 	if end := p.durable.Load(); before > end {
-		return nil, fmt.Errorf("%w: entry %d is behind the end of the partition, which is %d",
+		return nil, fmt.Errorf("%w: entry %d is after the end of the partition, which is %d",
 			engine.ErrNoMessage, before, end)
 	}
 	floors := make([]uint64, len(*t.parts.Load()))
@@ -68,7 +68,8 @@ func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint6
 	}
 }
 
-// cutBeforeLocked removes entries before one, as many as one group takes.
+// cutBeforeLocked deletes entries before an entry, as many as fit into one commit batch. The
+// caller holds topic.admin.
 func (t *topic) cutBeforeLocked(p *partition, to uint64) (*group, error) {
 	c := &cut{part: p, to: to, delays: p.hasDelays.Load()}
 	var err error

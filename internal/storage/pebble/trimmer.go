@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"encoding/binary"
+	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -12,14 +13,14 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// trimmer trims topics when they are due and unloads idle ones. What is due is in
-// the store, one key per topic, so that a topic nobody uses costs nothing until
-// then, and a crash forgets nothing.
+// trimmer trims topics when they are due and unloads idle ones. The due times are in the
+// store, one key per topic, so that an idle topic costs nothing until it is due, and a crash
+// loses nothing. mu protects soon.
 type trimmer struct {
 	e        *Engine
 	mu       sync.Mutex
 	soon     []dueTopic   // due within soonWindow: possibly not in the store yet
-	next     atomic.Int64 // epoch milliseconds when it wakes by itself
+	next     atomic.Int64 // epoch milliseconds when its timer fires
 	evictNow atomic.Bool  // too many topics are loaded
 	wakeup   chan struct{}
 	stop     chan struct{}
@@ -35,7 +36,7 @@ const (
 	soonWindow = time.Minute
 	// trimPause is the shortest time between two rounds.
 	trimPause = 20 * time.Millisecond
-	// trimRound bounds how many topics are trimmed before looking up again.
+	// trimRound limits how many topics are trimmed in one round.
 	trimRound = 1000
 )
 
@@ -53,8 +54,8 @@ func (tr *trimmer) close() {
 	<-tr.ended
 }
 
-// scheduleTrimLocked enters the topic into the due index, unless it is there with
-// an earlier time. The caller holds committer.mu.
+// scheduleTrimLocked adds the topic to the due index, unless the index has it with an
+// earlier time. The caller holds committer.mu.
 func (t *topic) scheduleTrimLocked(g *group, due int64) {
 	if t.trimDue != 0 && t.trimDue <= due || t.deleted.Load() {
 		return
@@ -85,15 +86,14 @@ func (tr *trimmer) wake() {
 	}
 }
 
-// requestEviction asks for idle topics to be unloaded now.
+// requestEviction wakes the trimmer to unload idle topics now.
 func (tr *trimmer) requestEviction() {
 	if !tr.evictNow.Swap(true) {
 		tr.wake()
 	}
 }
 
-// unscheduleTrimLocked takes the topic out of the due index. The caller holds
-// committer.mu.
+// unscheduleTrimLocked removes the topic from the due index. The caller holds committer.mu.
 func (t *topic) unscheduleTrimLocked(g *group) {
 	if t.trimDue != 0 {
 		g.delete(dueKey(t.trimDue, t.id))
@@ -103,8 +103,8 @@ func (t *topic) unscheduleTrimLocked(g *group) {
 	}
 }
 
-// scheduleAfterAppendLocked schedules what an append makes due. The caller holds
-// committer.mu.
+// scheduleAfterAppendLocked schedules the trimming that an append makes necessary. The
+// caller holds committer.mu.
 func (t *topic) scheduleAfterAppendLocked(g *group, now int64) {
 	c := t.config.Load()
 	soon := now + t.e.opts.TrimDelay.Milliseconds()
@@ -122,8 +122,8 @@ func (t *topic) scheduleAfterAppendLocked(g *group, now int64) {
 	}
 }
 
-// scheduleAfterAckLocked schedules what an acknowledgement makes due. The caller
-// holds committer.mu.
+// scheduleAfterAckLocked schedules the trimming that an acknowledgement makes possible. The
+// caller holds committer.mu.
 func (t *topic) scheduleAfterAckLocked(g *group, now int64) {
 	c := t.config.Load()
 	if c.RetainAge >= 0 && t.trimDue == 0 || c.RetainAge == 0 || c.RetainBytes >= 0 && t.stored > c.RetainBytes {
@@ -148,19 +148,19 @@ func (tr *trimmer) run() {
 			tr.e.topics.evict()
 			nextEvict = now.Add(tr.e.opts.IdleAfter / 2)
 		}
-		tr.next.Store(math.MaxInt64) // what is scheduled from here on wakes us again
+		tr.next.Store(math.MaxInt64) // a topic that is scheduled from here on wakes the trimmer
 		next := nextEvict
 		if due := tr.round(now); due != 0 && due < next.UnixMilli() {
 			next = time.UnixMilli(due)
 		}
-		// Topics are trimmed together rather than one by one.
+		// Wait at least trimPause, so that topics are trimmed together.
 		sleep := max(time.Until(next), trimPause)
 		tr.next.Store(time.Now().Add(sleep).UnixMilli())
 		timer.Reset(sleep)
 	}
 }
 
-// round trims what is due and returns when the next is, 0 for not known.
+// round trims the topics that are due and returns when the next one is, 0 for unknown.
 func (tr *trimmer) round(now time.Time) int64 {
 	due, next := tr.due(now.UnixMilli())
 	for _, id := range due {
@@ -170,7 +170,8 @@ func (tr *trimmer) round(now time.Time) int64 {
 		default:
 		}
 		if err := tr.e.trim(id); err != nil && tr.e.stopCause() == nil {
-			tr.e.log.Error("topic could not be trimmed; it is tried again later", "topic", uint64(id), "error", err)
+			tr.e.log.Error("topic could not be trimmed; retrying later", slog.Uint64("topic", uint64(id)),
+				slog.Any("error", err))
 		}
 	}
 	if len(due) >= trimRound {
@@ -179,7 +180,7 @@ func (tr *trimmer) round(now time.Time) int64 {
 	return next
 }
 
-// due returns the topics whose time has come, and the time of the next one.
+// due returns the topics that are due, and the time of the next one.
 func (tr *trimmer) due(now int64) (ids []engine.TopicID, next int64) {
 	seen := make(map[engine.TopicID]bool)
 	earliest := func(at int64) {
@@ -203,7 +204,7 @@ func (tr *trimmer) due(now int64) (ids []engine.TopicID, next int64) {
 	prefix := []byte{keyDue}
 	iter, err := tr.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
-		tr.e.log.Error("topics that are due for trimming could not be listed", "error", err)
+		tr.e.log.Error("topics that are due for trimming could not be listed; retrying later", slog.Any("error", err))
 		return ids, next
 	}
 	defer iter.Close()

@@ -11,17 +11,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// unloadedUsage is the usage of topics that are not in memory, as it was
-// when they left it: nothing of such a topic can change. Topics that store
-// nothing take no room here. Guarded by topicTable.mu.
+// unloadedUsage is the usage of topics that are not in memory, as of the time when they were
+// unloaded; it does not change while a topic is unloaded. Topics without data have no entry.
+// Protected by topicTable.mu.
 type unloadedUsage struct {
-	wanted    atomic.Bool // somebody asked for usage, so unloading keeps them
+	wanted    atomic.Bool // Usage or Totals was called, so unloading remembers the usage
 	of        map[engine.TopicID]engine.Usage
-	surveying engine.TopicID // read from the store right now; 0 when it was loaded meanwhile
+	surveying engine.TopicID // topic that the survey is reading; 0 when it was loaded meanwhile
 }
 
-// forgetLocked is called when a topic is loaded, or created, and returns what was
-// remembered.
+// forgetLocked removes and returns the remembered usage when a topic is loaded or created.
+// The caller holds topicTable.mu.
 func (u *unloadedUsage) forgetLocked(id engine.TopicID) engine.Usage {
 	known := u.of[id]
 	delete(u.of, id)
@@ -58,7 +58,7 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 		}
 		f, err := t.usage()
 		if err != nil {
-			continue // deleted or unloaded meanwhile, or damaged, which its users are told
+			continue // deleted or unloaded meanwhile, or damaged, which its users get as an error
 		}
 		seen[t.id] = struct{}{}
 		visit(f)
@@ -70,22 +70,22 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	}
 	tt.mu.RUnlock()
 	for _, f := range unloaded {
-		if _, ok := seen[f.Topic]; !ok { // else it was unloaded meanwhile
+		if _, ok := seen[f.Topic]; !ok { // otherwise it was unloaded meanwhile
 			visit(f)
 		}
 	}
 	return ctx.Err()
 }
 
-// watchUsage has the usage of topics remembered from now on, and looks for what
-// was stored before.
+// watchUsage makes unloading remember the usage of topics from now on, and starts the survey
+// of the topics that were stored before.
 func (e *Engine) watchUsage() {
 	if !e.topics.usage.wanted.Load() && !e.topics.usage.wanted.Swap(true) {
 		go e.survey()
 	}
 }
 
-// settled says whether the topic is loaded, durable and not deleted.
+// settled reports whether the topic is loaded, durable and not deleted.
 func (t *topic) settled() bool {
 	select {
 	case <-t.ready:
@@ -95,7 +95,7 @@ func (t *topic) settled() bool {
 	return t.err == nil && !t.deleted.Load() && (t.createdBy == nil || t.createdBy.durable())
 }
 
-// lastUsage returns what is to be remembered of a topic that is unloaded.
+// lastUsage returns the usage to remember of a topic that is about to be unloaded.
 func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
 	if !tt.usage.wanted.Load() || !t.settled() {
 		return engine.Usage{}, nil
@@ -103,7 +103,7 @@ func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
 	return t.usage()
 }
 
-// usage adds up the topic's usage. It does not count as a use of the topic.
+// usage returns the topic's usage. It does not count as a use of the topic.
 func (t *topic) usage() (engine.Usage, error) {
 	f := engine.Usage{Topic: t.id, Stored: t.storedNow()}
 	t.mu.RLock()
@@ -124,14 +124,14 @@ func (t *topic) usage() (engine.Usage, error) {
 	return f, nil
 }
 
-// oldest is the first message of a cursor's backlog and when it was published.
+// oldest is the first message of a cursor's backlog and its publish time.
 type oldest struct {
 	entry   uint64
 	publish int64
 }
 
-// addUsage adds a subscription's. Messages are read outside of its lock, and
-// only when a cursor has moved since the last call.
+// addUsage adds the subscription's usage to f. It reads messages outside of s.mu, and only
+// when a cursor has moved since the last call.
 func (s *subscription) addUsage(f *engine.Usage) error {
 	if err := s.lockLoaded(); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *subscription) addUsage(f *engine.Usage) error {
 	for _, p := range moved {
 		head, err := p.c.part.head(p.entry)
 		if errors.Is(err, cdb.ErrNotFound) || errors.Is(err, engine.ErrCorrupt) {
-			continue // trimmed meanwhile, or of no known age
+			continue // trimmed meanwhile, or damaged, so that its age is unknown
 		}
 		if err != nil {
 			return err
@@ -176,9 +176,8 @@ const (
 	surveyBurst = 50
 )
 
-// survey looks once through the topics that were stored before the engine was
-// opened, slowly and without loading them. Those that somebody loads are counted
-// by that.
+// survey reads once the usage of the topics that were stored before the engine was opened,
+// slowly and without loading them. Topics that are loaded meanwhile are counted by loading.
 func (e *Engine) survey() {
 	pause := time.NewTicker(surveyPause)
 	defer pause.Stop()
@@ -186,7 +185,7 @@ func (e *Engine) survey() {
 	for after := engine.TopicID(0); ; {
 		ids, err := e.ListTopics(ctx, after, surveyPage)
 		if err != nil || len(ids) == 0 {
-			return // closed, failed, or at the end
+			return // the engine is closed or has failed, or this was the last page
 		}
 		for i, id := range ids {
 			if i%surveyBurst == 0 {
@@ -204,8 +203,8 @@ func (e *Engine) survey() {
 	}
 }
 
-// surveyTopic reads the usage of a topic that is not in memory. It returns an
-// error only when the engine is closed or has failed.
+// surveyTopic reads the usage of a topic that is not in memory. It returns an error only when
+// the engine is closed or has failed.
 func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	if err := e.enter(ctx); err != nil {
 		return err
@@ -221,7 +220,7 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	}
 	tt.usage.surveying = id
 	tt.mu.Unlock()
-	t := &topic{e: e, id: id} // of our own, which nobody else sees
+	t := &topic{e: e, id: id} // a private copy, which no other goroutine uses
 	err := t.restore()
 	var f engine.Usage
 	if err == nil && t.parts.Load() != nil {
@@ -229,12 +228,12 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	}
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
-	if err == nil && tt.usage.surveying == id { // else it was loaded meanwhile
+	if err == nil && tt.usage.surveying == id { // otherwise it was loaded meanwhile
 		tt.usage.keepLocked(f)
 		e.totals.add(f.Stored, f.Subscriptions)
 	}
 	tt.usage.surveying = 0
-	return nil // what is damaged is told to those who use it
+	return nil // users of a damaged topic get the error
 }
 
 // Disk implements engine.Statistics.

@@ -13,13 +13,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// usageOf asks for all usage, without the times of messages.
+// usageOf returns the usage of all topics.
 func usageOf(t testing.TB, e *Engine) map[engine.TopicID]engine.Usage {
 	t.Helper()
 	all := map[engine.TopicID]engine.Usage{}
 	if err := e.Usage(t.Context(), func(f engine.Usage) {
 		if _, twice := all[f.Topic]; twice {
-			t.Errorf("topic %d is counted twice", f.Topic)
+			t.Errorf("usage of topic %d: got it twice, want it once", f.Topic)
 		}
 		all[f.Topic] = f
 	}); err != nil {
@@ -32,13 +32,13 @@ func wantUsage(t *testing.T, e *Engine, when string, id engine.TopicID, backlog,
 	t.Helper()
 	f := usageOf(t, e)[id]
 	if f.Backlog != backlog || f.Leased != leased || f.Oldest != oldest || (f.Stored > 0) != (backlog > 0) {
-		t.Errorf("%s: topic %d has %+v, want backlog %d, leased %d, oldest %d and stored bytes to match", when, id, f,
+		t.Errorf("%s: topic %d: got %+v, want backlog %d, leased %d, oldest %d and stored bytes to match", when, id, f,
 			backlog, leased, oldest)
 	}
 }
 
-// TestUsage follows a topic through its life: in use, out of memory, found by
-// the survey of the next start, and deleted.
+// TestUsage checks the usage of a topic in use, unloaded, found by the survey after a
+// restart, and deleted.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 		}
 		config := engine.TopicConfig{Partitions: 2, RetainAge: 0, RetainBytes: 0}
 		err = e.CreateTopic(ctx, 1, config)
-		for id := engine.TopicID(2); id <= 50; id++ { // nobody uses these
+		for id := engine.TopicID(2); id <= 50; id++ { // these topics are not used
 			err = errors.Join(err, e.CreateTopic(ctx, id, config))
 		}
 		for _, sub := range []string{"a", "b"} {
@@ -83,11 +83,11 @@ func TestUsage(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		if n := e.topics.loaded(); n != 0 {
-			t.Fatalf("%d topics are loaded, want none", n)
+			t.Fatalf("loaded topics: got %d, want none", n)
 		}
 		wantUsage(t, e, "out of memory", 1, 9, 0, start+1000)
 		if n := len(usageOf(t, e)); n != 1 || e.topics.loaded() != 0 {
-			t.Errorf("%d topics have usage and %d are loaded, want the one that stores something and none", n,
+			t.Errorf("got usage of %d topics and %d loaded topics, want 1, which stores something, and none", n,
 				e.topics.loaded())
 		}
 		if err := e.Close(); err != nil {
@@ -98,21 +98,21 @@ func TestUsage(t *testing.T) {
 		}
 		defer e.Close()
 		usageOf(t, e)
-		time.Sleep(time.Second) // of the survey
+		time.Sleep(time.Second) // for the survey
 		wantUsage(t, e, "after a restart", 1, 9, 0, start+1000)
 		if n := e.topics.loaded(); n != 0 {
-			t.Errorf("the survey loaded %d topics, want none", n)
+			t.Errorf("loaded topics after the survey: got %d, want none", n)
 		}
 		if err := e.DeleteTopic(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
 		if all := usageOf(t, e); len(all) != 0 {
-			t.Errorf("deleted: got %v, want none", all)
+			t.Errorf("usage after the topic was deleted: got %v, want none", all)
 		}
 	})
 }
 
-// TestDeadLettersAreCounted counts what was moved, under the topic it came from.
+// TestDeadLettersAreCounted checks that a dead letter is counted for its original topic.
 func TestDeadLettersAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,13 +136,12 @@ func TestDeadLettersAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id := <-moved; id != 1 || len(moved) != 0 {
-			t.Errorf("a dead letter of topic %d and %d more, want one of topic 1", id, len(moved))
+			t.Errorf("dead letters: got one of topic %d and %d more, want one of topic 1", id, len(moved))
 		}
 	})
 }
 
-// BenchmarkUsageIdle asks for the usage of a store with many topics that
-// nobody uses.
+// BenchmarkUsageIdle measures Usage of a store with many idle topics.
 func BenchmarkUsageIdle(b *testing.B) {
 	for _, topics := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(topics), func(b *testing.B) {
@@ -154,7 +153,7 @@ func BenchmarkUsageIdle(b *testing.B) {
 				usageOf(b, e)
 			}
 			if n := e.topics.loaded(); n != 0 {
-				b.Errorf("%d topics were loaded, want none", n)
+				b.Errorf("loaded topics: got %d, want none", n)
 			}
 		})
 	}

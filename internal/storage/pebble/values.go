@@ -12,7 +12,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// addChecksum puts a checksum over key and body in front of body.
+// addChecksum prepends a checksum of key and body to body.
 func addChecksum(key, body []byte) []byte {
 	sum := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, body)
 	value := make([]byte, 4, 4+len(body))
@@ -20,7 +20,7 @@ func addChecksum(key, body []byte) []byte {
 	return append(value, body...)
 }
 
-// checkChecksum checks what addChecksum wrote and returns the body.
+// checkChecksum verifies the checksum that addChecksum wrote and returns the body.
 func checkChecksum(key, value []byte) ([]byte, error) {
 	if len(value) < 4 {
 		return nil, corrupt(key, "value is too short for its checksum")
@@ -37,7 +37,7 @@ func corrupt(key []byte, what string) error {
 	return fmt.Errorf("%w: %s (key %x)", engine.ErrCorrupt, what, key)
 }
 
-// packer writes the fields of a small value one after the other.
+// packer encodes the fields of a small value one after the other.
 type packer []byte
 
 func (p *packer) uint(v uint64)            { *p = binary.AppendUvarint(*p, v) }
@@ -57,8 +57,8 @@ func (p *packer) bool(b bool) {
 	}
 }
 
-// unpacker reads them back. After the first fault everything is zero and err
-// is set.
+// unpacker decodes what a packer encoded. After the first error it returns zero values,
+// and err is set.
 type unpacker struct {
 	rest []byte
 	err  error
@@ -107,7 +107,7 @@ func (u *unpacker) bytes() []byte {
 
 func (u *unpacker) str() string { return string(u.bytes()) }
 
-// topicValue is what is stored of a topic besides its partitions.
+// topicValue is the stored configuration of a topic.
 type topicValue struct {
 	config  engine.TopicConfig
 	nextSub uint32
@@ -145,11 +145,11 @@ func unpackTopic(body []byte) (topicValue, error) {
 	return v, u.err
 }
 
-// headValue is where a partition starts.
+// headValue is the stored start of a partition.
 type headValue struct {
-	first       uint64 // first entry kept
+	first       uint64 // first entry that is not trimmed
 	cum         int64  // bytes ever written before it
-	lastPublish int64  // newest publish time when it was written
+	lastPublish int64  // newest publish time when the value was written
 }
 
 func packHead(v headValue) []byte {

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestNewcomersQueue makes a message durable without telling anybody, as it is
-// for a moment while a group completes: who asks then must not overtake who waits.
+// TestNewcomersQueue makes a message durable without waking waiting consumers, as it is for a
+// moment while a commit batch completes: a new call must not overtake a waiting one.
 func TestNewcomersQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,16 +42,16 @@ func TestNewcomersQueue(t *testing.T) {
 		p.durable.Store(1)
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 		if err != nil || len(got) != 0 {
-			t.Errorf("the newcomer got %d messages, %v", len(got), err)
+			t.Errorf("new call: got %d messages, %v; want none", len(got), err)
 		}
 		if n := <-first; n != 1 {
-			t.Errorf("who waited got %d messages", n)
+			t.Errorf("waiting call: got %d messages, want 1", n)
 		}
 	})
 }
 
-// TestServedWhileLeaving serves a caller in the moment it has given up: the
-// message must be there for the next one at once.
+// TestServedWhileLeaving serves a call at the moment when it is cancelled: the message must be
+// available for the next call immediately.
 func TestServedWhileLeaving(t *testing.T) {
 	t.Parallel()
 	e := openMemory(t)
@@ -83,7 +83,7 @@ func TestServedWhileLeaving(t *testing.T) {
 		s.mu.Lock()
 		cancel()
 		for range 100 {
-			runtime.Gosched() // the caller now wants the lock we hold
+			runtime.Gosched() // let the caller block on the lock that the test holds
 		}
 		appended := make(chan error, 1)
 		go func() {
@@ -107,7 +107,7 @@ func TestServedWhileLeaving(t *testing.T) {
 			}
 		}
 		if len(got) != 1 || got[0].Redeliveries != 0 {
-			t.Fatalf("round %d: %d messages", round, len(got))
+			t.Fatalf("round %d: got %d messages, want 1 without redeliveries", round, len(got))
 		}
 		if err := e.Settle(bg, 1, "s", []engine.Settlement{{ID: got[0].ID}}); err != nil {
 			t.Fatal(err)
@@ -115,8 +115,8 @@ func TestServedWhileLeaving(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileHeld deletes a subscription under a caller that is about to
-// give its messages back.
+// TestDeletedWhileHeld deletes or resets a subscription while a caller is about to release its
+// leases.
 func TestDeletedWhileHeld(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -138,7 +138,7 @@ func TestDeletedWhileHeld(t *testing.T) {
 		s := e.topics.m[id].subs["s"]
 		got, err := s.take(ctx, engine.ReceiveRequest{Max: 2, Partition: 0}, time.Time{})
 		if err != nil || len(got.leases) != 2 {
-			t.Fatalf("%d leases, %v", len(got.leases), err)
+			t.Fatalf("take: got %d leases, %v; want 2", len(got.leases), err)
 		}
 		if err := remove(); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,8 @@ func TestDeletedWhileHeld(t *testing.T) {
 		s.returnLeases(got)
 		s.forgetTrimmed(got.leases[0].item)
 		if s.leased != 0 || len(s.timers) != 0 || len(s.cursors[0].ready) != 0 {
-			t.Errorf("topic %d: %d leased, %d timers, %d ready", id, s.leased, len(s.timers), len(s.cursors[0].ready))
+			t.Errorf("topic %d: got %d leased, %d timers, %d ready; want none", id, s.leased, len(s.timers),
+				len(s.cursors[0].ready))
 		}
 	}
 }

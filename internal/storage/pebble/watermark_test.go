@@ -14,10 +14,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// heldDisk is a file system whose write-ahead log does not sync until it may.
+// heldDisk is a file system that can block syncs of the write-ahead log.
 type heldDisk struct {
 	vfs.FS
-	hold chan chan struct{} // holds the channel that syncs wait for
+	hold chan chan struct{} // contains the channel that syncs wait for
 }
 
 func newHeldDisk() *heldDisk {
@@ -36,7 +36,7 @@ func newHeldDisk() *heldDisk {
 	return d
 }
 
-// block stops syncs until the function it returns is called.
+// block blocks syncs until the returned function is called.
 func (d *heldDisk) block() (release func()) {
 	<-d.hold
 	gate := make(chan struct{})
@@ -44,7 +44,8 @@ func (d *heldDisk) block() (release func()) {
 	return func() { close(gate) }
 }
 
-// TestNothingIsSeenBeforeItIsDurable holds the sync back and looks around.
+// TestNothingIsSeenBeforeItIsDurable blocks the sync and checks that no call returns, and that
+// nothing is visible, before the sync.
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		call := func(name string, f func() error) {
 			go func() {
 				if err := f(); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: got error %v, want none", name, err)
 				}
 				answered <- name
 			}()
@@ -107,7 +108,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		call("send again", sendOnce)
 		call("lose", func() error {
 			if _, err := j.Append(ctx, 0, []byte("too late")); !errors.Is(err, engine.ErrConflict) {
-				return fmt.Errorf("%w, want %w", err, engine.ErrConflict)
+				return fmt.Errorf("got error %w, want %w", err, engine.ErrConflict)
 			}
 			return nil
 		})
@@ -116,30 +117,31 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		})
 		synctest.Wait()
 		if name := <-answered; name != "conflict" || len(answered) != 0 {
-			t.Errorf("%s was answered before it was durable", name)
+			t.Errorf("calls that returned before the sync: got %s and %d more, want only conflict", name, len(answered))
 		}
 
 		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
 		must(err)
 		if len(records) != 1 || string(records[0].Payload) != "old" {
-			t.Errorf("read %d messages", len(records))
+			t.Errorf("read before the sync: got %d messages, want the old one", len(records))
 		}
 		ids, err := e.ListTopics(ctx, 0, 10)
 		must(err)
 		if len(ids) != 2 {
-			t.Errorf("listed %v", ids)
+			t.Errorf("list before the sync: got topics %v, want 2", ids)
 		}
 		if last, err := j.Last(ctx); err != nil || last != 0 {
-			t.Errorf("journal ends at %d, %v", last, err)
+			t.Errorf("end of the journal before the sync: got %d, %v; want 0", last, err)
 		}
 		if _, err := j.Replay(ctx, 0,
-			func(uint64, []byte) error { t.Error("a record is read"); return nil }); err != nil {
+			func(uint64, []byte) error { t.Error("replay before the sync: got a record, want none"); return nil },
+		); err != nil {
 			t.Error(err)
 		}
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: engine.AllPartitions})
 		must(err)
 		if len(got) != 0 {
-			t.Errorf("received %v", got)
+			t.Errorf("receive before the sync: got %v, want none", got)
 		}
 
 		release()
@@ -149,7 +151,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		stats, err := e.DescribeTopic(ctx, 1)
 		must(err)
 		if stats.Partitions[0].Next != 2 || len(stats.Subscriptions) != 2 || stats.Subscriptions[0].Backlog != 1 {
-			t.Errorf("%+v", stats)
+			t.Errorf("describe: got %+v, want 2 messages and 2 subscriptions, the first with a backlog of 1", stats)
 		}
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// barriers shares read barriers: at most one is in flight, and whoever comes
-// while it is waits for the next one, which starts after they came.
+// barriers shares read barriers between callers: at most one is in flight, and calls during it
+// wait for the next one, which starts after them. mu protects the other fields.
 type barriers struct {
 	mu      sync.Mutex
 	running bool
@@ -18,8 +18,8 @@ type barrierCall struct {
 	err  error
 }
 
-// Fresh returns a state that has every record that was durable when it was
-// called, whichever replica wrote it.
+// Fresh returns a state that includes every record that was durable when Fresh was called, from
+// any replica.
 func (m *Machine[S]) Fresh(ctx context.Context) (S, error) {
 	if err := m.await(ctx); err != nil {
 		var none S
@@ -32,8 +32,8 @@ func (m *Machine[S]) await(ctx context.Context) error {
 	b := &m.barrier
 	b.mu.Lock()
 	if !b.running {
-		// Alone: no goroutine, no channel. On an engine that has its last
-		// position in memory this costs next to nothing.
+		// No other barrier runs: no goroutine and no channel are needed. On an engine
+		// that has its last position in memory this is very cheap.
 		b.running = true
 		b.mu.Unlock()
 		err := m.runBarrier(ctx)
@@ -57,7 +57,7 @@ func (m *Machine[S]) await(ctx context.Context) error {
 	}
 }
 
-// serveBarriers runs barriers for those who wait until nobody does.
+// serveBarriers runs barriers until no call waits for one.
 func (m *Machine[S]) serveBarriers(call *barrierCall) {
 	for call != nil {
 		call.err = m.runBarrier(m.ctx)
@@ -68,8 +68,8 @@ func (m *Machine[S]) serveBarriers(call *barrierCall) {
 	}
 }
 
-// nextBarrierLocked takes the waiting call, or notes that no barrier runs. The
-// caller holds barriers.mu.
+// nextBarrierLocked returns the waiting call, or records that no barrier runs. The caller holds
+// barriers.mu.
 func (m *Machine[S]) nextBarrierLocked() *barrierCall {
 	next := m.barrier.next
 	m.barrier.next = nil
@@ -77,7 +77,7 @@ func (m *Machine[S]) nextBarrierLocked() *barrierCall {
 	return next
 }
 
-// runBarrier asks for the journal's last position and applies up to it.
+// runBarrier reads the journal's last position and applies the records up to it.
 func (m *Machine[S]) runBarrier(ctx context.Context) error {
 	if err := m.Health(); err != nil {
 		return err

@@ -23,7 +23,7 @@ func TestClosedMachine(t *testing.T) {
 	}
 }
 
-// slowJournal takes records only as long as its caller waits.
+// slowJournal blocks appends until their context ends.
 type slowJournal struct {
 	engine.Journal
 	begun chan struct{}
@@ -35,7 +35,8 @@ func (j *slowJournal) Append(ctx context.Context, after uint64, records ...[]byt
 	return 0, ctx.Err()
 }
 
-// Who waits while a machine is closed is told so, and not that it has left itself.
+// TestMachineClosedMeanwhile checks that an update during Close returns ErrClosed, and not the
+// error of the cancelled append.
 func TestMachineClosedMeanwhile(t *testing.T) {
 	t.Parallel()
 	j := &slowJournal{openJournal(t), make(chan struct{})}

@@ -12,44 +12,41 @@ import (
 )
 
 const (
-	maxBatch      = 1024            // updates in one append
-	maxBatchBytes = 4 << 20         // no further update joins an append past this
-	maxContention = 5 * time.Second // losing appends to other replicas for this long is giving up
+	maxBatch      = 1024            // maximum number of updates in one append
+	maxBatchBytes = 4 << 20         // size of the records after which no update joins an append
+	maxContention = 5 * time.Second // timeout for appends that conflict with other replicas
 )
 
-// update is one caller of Update.
+// update is one call of Update.
 type update[S any] struct {
-	ctx    context.Context // the caller's, to skip those who left
+	ctx    context.Context // the caller's; updates whose context has ended are skipped
 	decide func(S) ([][]byte, error)
 	done   chan struct{}
 
 	state S
 	err   error
-	// dependent says that the decision was taken on top of records of this batch
-	// that are not durable yet, so that it falls with them.
+	// dependent means that the decision was made after records of this batch that are not
+	// durable yet, so that it fails with them.
 	dependent bool
-	// frees says that its records make room: the journal takes them on a full disk.
+	// frees means that its records free space: the journal accepts them on a full disk.
 	frees bool
-	// wrote says that the decision has records of its own.
+	// wrote means that the decision has records of its own.
 	wrote bool
 }
 
-// Update lets decide look at the newest state and return the records to
-// append, none to write nothing. It returns the state after them, once they
-// are durable.
+// Update calls decide with the newest state and appends the records that it returns, which may
+// be none. It returns the state after these records, once they are durable.
 //
-// Concurrent updates are decided one after the other, each seeing the ones
-// before, and share one append. When another replica was faster, the state
-// catches up and everyone decides again; so decide must be free of side
-// effects but for variables of its caller, and those may be read only when
-// Update returned nil or decide's own error. An error of decide fails its own
-// caller only.
+// Concurrent updates are decided one after the other, each on the result of the ones before,
+// and share one append. When another replica was faster, the machine catches up and calls
+// decide again. So decide must have no side effects except on variables of its caller, and
+// those may be read only when Update returns nil or decide's own error. An error of decide
+// fails only its own caller.
 func (m *Machine[S]) Update(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
 	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{})})
 }
 
-// Free is Update for decisions that make room, such as to delete something. They
-// are taken when the disk is full.
+// Free is Update for decisions that free space, such as deletions. It works on a full disk.
 func (m *Machine[S]) Free(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
 	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{}), frees: true})
 }
@@ -109,8 +106,8 @@ func (m *Machine[S]) commitLoop() {
 	}
 }
 
-// commit decides and appends a prefix of batch and returns its length. Every
-// update of the prefix has its outcome afterwards.
+// commit decides and appends a prefix of batch and returns its length. Every update of the
+// prefix has its result afterwards.
 func (m *Machine[S]) commit(batch []*update[S]) int {
 	if err := m.lockWriting(m.ctx); err != nil {
 		return failAll(batch, err)
@@ -130,12 +127,12 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			continue
 		}
 		if err == nil && last != next.position {
-			err = errs.Newf(errs.Internal, "journal put the last of %d records behind position %d at %d, want %d",
+			err = errs.Newf(errs.Internal, "journal stored the last of %d records after position %d at %d, want %d",
 				len(records), base.position, last, next.position)
 		}
 		if err != nil {
-			// Nothing is known of these records: they are not published, and
-			// if they did become durable the tail will bring them.
+			// The outcome is unknown: the records are not published, and if they became
+			// durable the tail applies them.
 			err = fmt.Errorf("appending to the journal: %w", err)
 			if m.ctx.Err() != nil {
 				err = fmt.Errorf("%w: %w", ErrClosed, err)
@@ -154,10 +151,9 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 	return failAll(batch, ErrContended)
 }
 
-// append writes the records behind a position, or, when there are none, makes
-// sure that the journal ends there: refusals and decisions to write nothing are
-// answers, too, and must not rest on a state that another replica has left
-// behind.
+// append appends the records after a position. Without records it checks that the journal ends
+// there, because a rejected update and one that writes nothing must not be decided on an
+// outdated state either.
 func (m *Machine[S]) append(after uint64, records [][]byte, frees bool) (uint64, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.opts.AppendTimeout)
 	defer cancel()
@@ -174,10 +170,9 @@ func (m *Machine[S]) append(after uint64, records [][]byte, frees bool) (uint64,
 	return m.journal.Append(ctx, after, records...)
 }
 
-// decideAll lets a prefix of batch decide on a clone of base and applies the
-// records to it. An update whose own records cannot be applied gets that as
-// its error, and the rest starts over without it. Updates that free something do
-// not share an append with others.
+// decideAll decides a prefix of batch on a clone of base and applies the records to it. An
+// update whose own records cannot be applied gets that error, and the others are decided again
+// without it. Updates that free space do not share an append with others.
 func decideAll[S State[S]](base *published[S], batch []*update[S]) (n int, next *published[S], records [][]byte) {
 	var failed map[*update[S]]error
 again:
@@ -215,7 +210,8 @@ again:
 	return n, next, records
 }
 
-// decide keeps a panicking decision from taking the process down.
+// decide calls the update's decide function and converts a panic into an error, so that it does
+// not end the process.
 func decide[S any](u *update[S], state S) (records [][]byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -225,16 +221,15 @@ func decide[S any](u *update[S], state S) (records [][]byte, err error) {
 	return u.decide(state)
 }
 
-// finish gives the updates without an error of their own the new state.
+// finish sets the new state as the result of the updates.
 func finish[S any](batch []*update[S], state S) {
 	for _, u := range batch {
 		u.state = state
 	}
 }
 
-// failWriters ends a batch whose append failed: whoever wrote, or decided on top
-// of what was written, gets the failure; the others decided on a state that was
-// durable and the newest.
+// failWriters ends a batch whose append failed. Updates that wrote, or were decided after such
+// a write, get the error; the others were decided on the newest durable state and succeed.
 func failWriters[S any](batch []*update[S], base S, err error) {
 	for _, u := range batch {
 		if u.dependent || u.wrote {

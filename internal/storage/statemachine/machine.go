@@ -14,16 +14,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// State is one version of a state machine. A state that was published is never
-// changed again: Clone is a cheap copy-on-write copy, and Apply changes only
-// the private clone it is called on.
+// State is one version of a state machine. A published state is never changed: Clone returns a
+// cheap copy-on-write copy, and Apply changes only the clone on which it is called.
 type State[S any] interface {
-	// Clone returns a copy that may be changed without the original noticing.
-	// Only the machine calls it, never twice at the same time.
+	// Clone returns a copy that may be changed without changing the original. Only the
+	// machine calls it, never concurrently.
 	Clone() S
-	// Apply performs one record. It must be deterministic: every replica
-	// applies the same records in the same order and must end in the same
-	// state. A record of an unknown future version is engine.ErrNewerFormat.
+	// Apply applies one record. It must be deterministic: every replica applies the same
+	// records in the same order and must reach the same state. It returns
+	// engine.ErrNewerFormat for a record of an unknown later version.
 	Apply(position uint64, record []byte) error
 	// Snapshot writes the whole state in a form that Options.Restore reads.
 	Snapshot(w io.Writer) error
@@ -31,39 +30,39 @@ type State[S any] interface {
 
 // Options configures a machine. Empty and Restore are required.
 type Options[S any] struct {
-	// Empty makes the state before the first record.
+	// Empty returns the state before the first record.
 	Empty func() S
-	// Restore reads what Snapshot wrote.
+	// Restore reads a state that Snapshot wrote.
 	Restore func(io.Reader) (S, error)
-	// SnapshotBytes is how many bytes of records are applied before a snapshot
-	// is taken; when the last snapshot was larger, its size counts instead, so
-	// that snapshots never cost more than the records did. 0 means 16 MiB,
-	// negative means no snapshots.
+	// SnapshotBytes is the size of the records after which a snapshot is saved. If the last
+	// snapshot was larger, its size is used instead, so that snapshots never cost more than
+	// the records. 0 means 16 MiB; a negative value disables snapshots.
 	SnapshotBytes int64
-	// AppendTimeout bounds one append to the journal; 0 means 10 s.
+	// AppendTimeout is the timeout of one append to the journal; 0 means 10 s.
 	AppendTimeout time.Duration
 	// Name is the machine's name in logs and errors, for example "registry".
 	Name string
-	// Logger gets background failures; nil means slog.Default().
+	// Logger receives errors of the background work; nil means slog.Default().
 	Logger *slog.Logger
 }
 
 const (
 	defaultSnapshotBytes = 16 << 20
 	defaultAppendTimeout = 10 * time.Second
-	quietStart           = time.Minute // before the records replayed at the start are made a snapshot
+	quietStart           = time.Minute // delay of the snapshot of the records that Open replayed
 )
 
-// What a machine returns besides the journal's own errors.
+// The errors of a machine, in addition to those of the journal.
 var (
 	// ErrClosed is returned by calls after Close.
 	ErrClosed = errs.New(errs.Unavailable, "state machine is closed")
-	// ErrBroken means that a record could not be applied; the last state that
-	// was published is kept, and no more writes are taken.
+	// ErrBroken means that a record could not be applied. The machine keeps the last published
+	// state and rejects writes.
 	ErrBroken = errs.New(errs.Unavailable,
-		"state machine cannot apply a record of its journal and takes no more writes; see the server log")
-	// ErrContended means that other writers won the journal again and again.
-	ErrContended = errs.New(errs.Unavailable, "too many writers at the same time; try again shortly")
+		"state machine cannot apply a record of its journal and rejects writes; see the server log")
+	// ErrContended means that the appends of an update conflicted with other writers until the
+	// timeout.
+	ErrContended = errs.New(errs.Unavailable, "too many concurrent writers; try again shortly")
 )
 
 // Machine is a replica of a state machine.
@@ -75,8 +74,8 @@ type Machine[S State[S]] struct {
 	current atomic.Pointer[published[S]]
 	broken  atomic.Pointer[error]
 
-	// writing is the lock of whoever moves current forward; a channel, so that
-	// a waiting caller can give up with its context.
+	// writing is the lock for replacing current; a channel, so that a waiting caller can
+	// stop when its context ends.
 	writing chan struct{}
 	updates chan *update[S]
 	barrier barriers
@@ -84,9 +83,9 @@ type Machine[S State[S]] struct {
 	snapshotSize  atomic.Int64  // size of the last snapshot
 	grown         atomic.Int64  // bytes applied since the last snapshot
 	snapshotDue   chan struct{} // capacity 1
-	delayedGrowth *time.Timer   // counts what was replayed at the start
+	delayedGrowth *time.Timer   // counts the bytes that Open replayed
 
-	ctx    context.Context // the life of the background work, ended by Close
+	ctx    context.Context // context of the background work, cancelled by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -97,9 +96,9 @@ type published[S any] struct {
 	state    S
 }
 
-// Open restores the latest snapshot, replays what came after it and starts to
-// follow the journal. A record that cannot be applied is an error that names
-// its position: a replica must not serve half a state.
+// Open restores the latest snapshot, replays the records after it and starts to follow the
+// journal. When a record cannot be applied, Open returns an error with its position, because a
+// replica must not serve an incomplete state.
 func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[S]) (*Machine[S], error) {
 	if opts.SnapshotBytes == 0 {
 		opts.SnapshotBytes = defaultSnapshotBytes
@@ -128,22 +127,22 @@ func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[
 	m.wg.Go(m.tailLoop)
 	if opts.SnapshotBytes > 0 {
 		m.wg.Go(m.snapshotLoop)
-		// What was replayed now should not be replayed at the next start, but a
-		// server that has just come up has better things to do.
+		// Save a snapshot of the replayed records, so that the next start need not replay
+		// them, but not while the server is busy starting.
 		replayed := m.grown.Swap(0)
 		m.delayedGrowth = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
 	}
 	return m, nil
 }
 
-// View returns the state as this replica has it now. It never blocks and never
-// fails; another replica may be a moment ahead, see Fresh.
+// View returns the current state of this replica. It never blocks and never fails. Another
+// replica may be ahead; see Fresh.
 func (m *Machine[S]) View() S { return m.current.Load().state }
 
 // Position returns the position of the last record in View.
 func (m *Machine[S]) Position() uint64 { return m.current.Load().position }
 
-// Health returns nil, or why this replica takes no more writes.
+// Health returns nil, or why this replica rejects writes.
 func (m *Machine[S]) Health() error {
 	if err := m.broken.Load(); err != nil {
 		return *err
@@ -154,7 +153,7 @@ func (m *Machine[S]) Health() error {
 	return nil
 }
 
-// Close stops the background work. The journal stays open; it is not ours.
+// Close stops the background work. It does not close the journal, which belongs to the caller.
 func (m *Machine[S]) Close() error {
 	m.cancel()
 	if m.delayedGrowth != nil {
@@ -164,8 +163,7 @@ func (m *Machine[S]) Close() error {
 	return nil
 }
 
-// lockWriting waits for the right to move the state forward; the caller must
-// unlockWriting.
+// lockWriting locks writing. When it returns nil, the caller must call unlockWriting.
 func (m *Machine[S]) lockWriting(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:
@@ -179,8 +177,8 @@ func (m *Machine[S]) lockWriting(ctx context.Context) error {
 
 func (m *Machine[S]) unlockWriting() { <-m.writing }
 
-// reloadLocked makes the state anew from the latest snapshot and the records
-// after it. The caller has locked writing, or is Open.
+// reloadLocked rebuilds the state from the latest snapshot and the records after it. The caller
+// has locked writing, or is Open.
 func (m *Machine[S]) reloadLocked(ctx context.Context) error {
 	position, r, err := m.journal.LoadSnapshot(ctx)
 	if err != nil {
@@ -201,8 +199,8 @@ func (m *Machine[S]) reloadLocked(ctx context.Context) error {
 	return m.replayLocked(ctx)
 }
 
-// replayLocked applies the records behind the current state and publishes the
-// result. The caller has locked writing, or is Open.
+// replayLocked applies the records after the current state and publishes the result. The caller
+// has locked writing, or is Open.
 func (m *Machine[S]) replayLocked(ctx context.Context) error {
 	base := m.current.Load()
 	next := published[S]{position: base.position}
@@ -218,8 +216,8 @@ func (m *Machine[S]) replayLocked(ctx context.Context) error {
 		size += int64(len(record))
 		return nil
 	})
-	// What was applied before a failure is durable and whole, but a clone that
-	// failed half way through a record is not: publish only clean ends.
+	// Records that were applied before a read error are complete, so their state is published.
+	// A clone that failed within a record is not.
 	var bad *applyError
 	if errors.As(err, &bad) {
 		m.fail(bad)
@@ -230,12 +228,12 @@ func (m *Machine[S]) replayLocked(ctx context.Context) error {
 		m.noteGrowth(size)
 	}
 	if err != nil {
-		return fmt.Errorf("replaying behind position %d: %w", base.position, err)
+		return fmt.Errorf("replaying after position %d: %w", base.position, err)
 	}
 	return nil
 }
 
-// applyError is a record that the state machine refused.
+// applyError is the error of a record that could not be applied.
 type applyError struct {
 	position uint64
 	cause    error
@@ -252,13 +250,13 @@ func (m *Machine[S]) fail(cause error) {
 	err := error(errs.Newf(errs.Unavailable, "%w: %w", ErrBroken, cause))
 	if m.broken.CompareAndSwap(nil, &err) {
 		m.log.LogAttrs(m.ctx, slog.LevelError,
-			"state machine cannot apply a record of its journal and takes no more writes",
-			slog.String("error", cause.Error()))
+			"state machine cannot apply a record of its journal; further writes are rejected",
+			slog.Any("error", cause))
 	}
 }
 
-// apply calls Apply and turns a panic into an error: one bad record must not
-// take the process down.
+// apply calls Apply and converts a panic into an error, so that a bad record does not end the
+// process.
 func apply[S State[S]](state S, position uint64, record []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

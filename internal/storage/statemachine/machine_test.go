@@ -20,8 +20,8 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// counters is a state machine of named counters; a record is a name, and adds
-// one. It refuses the name "bad", and panics at "panic".
+// counters is a state machine of named counters; a record is a name and increments its counter.
+// Apply returns an error for the name "bad" and panics for "panic".
 type counters struct {
 	values *btree.Map[string, uint64]
 	total  uint64
@@ -43,7 +43,7 @@ func (c *counters) Apply(position uint64, record []byte) error {
 	c.values.Set(name, n+1)
 	c.total++
 	if c.total != position {
-		return fmt.Errorf("position %d holds record %d", position, c.total)
+		return fmt.Errorf("record %d was applied at position %d", c.total, position)
 	}
 	return nil
 }
@@ -153,8 +153,8 @@ func TestUpdateWithoutRecordsWritesNothing(t *testing.T) {
 	}
 }
 
-// Two replicas add to one counter, each only while it is below a limit. The
-// limit must hold however they race, and nobody may see a value twice.
+// TestConcurrentReplicasDecideOneAfterTheOther lets two replicas increment one counter while it
+// is below a limit. The limit must hold, and no value may be decided on twice.
 func TestConcurrentReplicasDecideOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	const limit, writers = 60, 8
@@ -288,7 +288,7 @@ func TestUnreadableRecordRefusesToStart(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "position 3") {
 				t.Fatalf("open: got error %v, want one that names position 3", err)
 			}
-			// A replica that is running stops writing and keeps what it had.
+			// A running replica rejects writes and keeps its last state.
 			if _, err := running.Fresh(t.Context()); err == nil {
 				t.Fatalf("fresh read on a broken replica: got no error, want %v", statemachine.ErrBroken)
 			}
@@ -302,8 +302,8 @@ func TestUnreadableRecordRefusesToStart(t *testing.T) {
 	}
 }
 
-// Snapshots are taken as the journal grows, and a machine opened later has the
-// same state, whether it came from a snapshot, from records or from both.
+// TestSnapshotAndReplayAgree checks that snapshots are saved as the journal grows, and that a
+// machine that is opened later has the same state, from a snapshot, from records or from both.
 func TestSnapshotAndReplayAgree(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -347,8 +347,8 @@ func TestSnapshotAndReplayAgree(t *testing.T) {
 	})
 }
 
-// A long journal is made a snapshot some time after the start, also when nobody
-// writes.
+// TestSnapshotOfWhatWasReplayed checks that a snapshot of a long journal is saved some time
+// after the start, also without further writes.
 func TestSnapshotOfWhatWasReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,14 +373,14 @@ func TestSnapshotOfWhatWasReplayed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(2 * time.Minute) // of the bubble's clock
+			time.Sleep(2 * time.Minute) // simulated time
 			synctest.Wait()
 		}
 	})
 }
 
-// A replica whose records were compacted away under it starts over from the
-// snapshot.
+// TestReplicaBehindACompaction checks that a replica whose missing records were compacted
+// reloads from the snapshot.
 func TestReplicaBehindACompaction(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
@@ -406,8 +406,9 @@ func TestReplicaBehindACompaction(t *testing.T) {
 	}
 }
 
-// A decision that writes nothing is an answer like any other: it must know what
-// another replica was told is durable, also when the tail is late.
+// TestDecisionWithoutRecordsKnowsTheNewestState checks that a decision that writes nothing is
+// also made on a state with every acknowledged record of other replicas, even if the tail is
+// late.
 func TestDecisionWithoutRecordsKnowsTheNewestState(t *testing.T) {
 	t.Parallel()
 	errThere := errors.New("there already")
@@ -438,7 +439,7 @@ func TestDecisionWithoutRecordsKnowsTheNewestState(t *testing.T) {
 	}
 }
 
-// gate holds a journal's followers back until it is opened.
+// gate blocks Wait of a journal until it is opened.
 type gate struct {
 	engine.Journal
 	open chan struct{}

@@ -14,12 +14,12 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
-	// ownPause is how long a replica that has just written does not look for what others
-	// append. As long as it goes on writing it hears of that anyway: its append conflicts.
+	// ownPause is how long a replica that has just written does not wait for records of
+	// others. While it continues to write, it detects them anyway: its append conflicts.
 	ownPause = 10 * time.Millisecond
 )
 
-// tailLoop follows what other replicas append.
+// tailLoop applies the records that other replicas append.
 func (m *Machine[S]) tailLoop() {
 	backoff := minBackoff
 	for m.ctx.Err() == nil && m.broken.Load() == nil {
@@ -31,8 +31,8 @@ func (m *Machine[S]) tailLoop() {
 		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; trying again",
-			slog.String("error", err.Error()))
+		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; retrying with backoff",
+			slog.Any("error", err))
 		select {
 		case <-time.After(backoff):
 			backoff = min(2*backoff, maxBackoff)
@@ -49,7 +49,8 @@ func (m *Machine[S]) follow() error {
 	if own, err := m.catchUpBehind(position); err != nil || !own {
 		return err
 	}
-	// Being woken by each of many appends costs a writer a fifth of its wake-ups.
+	// Waking the tail for each of many appends would cost a writer a fifth of its
+	// wake-ups.
 	select {
 	case <-time.After(ownPause):
 	case <-m.ctx.Done():
@@ -57,8 +58,8 @@ func (m *Machine[S]) follow() error {
 	return nil
 }
 
-// catchUpBehind applies what others appended behind a position. When it was our own append
-// that moved the journal on, which publishes its state by itself, it says so.
+// catchUpBehind applies the records that others appended after a position. It returns true when
+// the journal grew by an append of this replica, which publishes its state itself.
 func (m *Machine[S]) catchUpBehind(position uint64) (own bool, err error) {
 	if m.Position() > position {
 		return true, nil
@@ -73,9 +74,8 @@ func (m *Machine[S]) catchUpBehind(position uint64) (own bool, err error) {
 	return false, m.catchUpLocked(m.ctx)
 }
 
-// catchUpLocked applies what is missing. When the missing records were compacted
-// into a newer snapshot than ours, it starts over from that. The caller has
-// locked writing.
+// catchUpLocked applies the missing records. When they were compacted into a newer snapshot, it
+// reloads from that snapshot. The caller has locked writing.
 func (m *Machine[S]) catchUpLocked(ctx context.Context) error {
 	err := m.replayLocked(ctx)
 	if !errors.Is(err, engine.ErrCompacted) {
@@ -84,7 +84,7 @@ func (m *Machine[S]) catchUpLocked(ctx context.Context) error {
 	return m.reloadLocked(ctx)
 }
 
-// noteGrowth counts applied bytes and asks for a snapshot when it is time.
+// noteGrowth counts applied bytes and requests a snapshot when it is due.
 func (m *Machine[S]) noteGrowth(size int64) {
 	if m.opts.SnapshotBytes <= 0 {
 		return
@@ -97,8 +97,8 @@ func (m *Machine[S]) noteGrowth(size int64) {
 	}
 }
 
-// snapshotLoop saves snapshots in the background, so that the next start does
-// not replay a long journal.
+// snapshotLoop saves snapshots in the background, so that the next start does not replay a long
+// journal.
 func (m *Machine[S]) snapshotLoop() {
 	for {
 		select {
@@ -111,8 +111,8 @@ func (m *Machine[S]) snapshotLoop() {
 		}
 		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
 			m.log.LogAttrs(m.ctx, slog.LevelWarn,
-				"snapshot could not be saved; it is tried again when the journal has grown",
-				slog.String("error", err.Error()))
+				"snapshot could not be saved; retrying when the journal has grown",
+				slog.Any("error", err))
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
 		}
 	}
 	if saved >= at.position {
-		m.grown.Add(-grown) // another replica was ahead
+		m.grown.Add(-grown) // another replica has saved a snapshot
 		return nil
 	}
 	counted := &countingWriter{}
@@ -139,7 +139,7 @@ func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
 		return at.state.Snapshot(counted)
 	})
 	if err != nil {
-		return fmt.Errorf("at position %d: %w", at.position, err)
+		return fmt.Errorf("saving a snapshot at position %d: %w", at.position, err)
 	}
 	m.snapshotSize.Store(counted.n)
 	m.grown.Add(-grown)

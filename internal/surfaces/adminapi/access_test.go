@@ -56,16 +56,16 @@ func TestChangesAreAudited(t *testing.T) {
 	if got := w.Log.Last(); got.Decision != audit.Allowed || got.Resource != "topics" || got.Verb != "create" ||
 		got.By != string(access.ByAdmin) ||
 		got.Organization != brokertest.Organization || got.Principal != w.Principal("boss") || got.RequestID == "" {
-		t.Errorf("audit record %+v, want an allowed create of topics by the administrator", got)
+		t.Errorf("audit record: got %+v, want an allowed create of topics by the administrator", got)
 	}
 	before := len(w.Log.Records)
 	w.Call("GET", "/admin/v2/persistent/public/default", "").Want(200)
 	w.Call("POST", root+"public/default/t/message", "x").Want(201)
 	if len(w.Log.Records) != before {
-		t.Errorf("reading and producing left %d records, want none", len(w.Log.Records)-before)
+		t.Errorf("reading and producing wrote %d audit records, want none", len(w.Log.Records)-before)
 	}
 	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").Want(409)
 	if got := w.Log.Last(); got.Status != 409 || got.Decision != audit.Allowed {
-		t.Errorf("audit record of a failure %+v, want status 409, allowed", got)
+		t.Errorf("audit record of a failure: got %+v, want status 409, allowed", got)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// step is one line of an administrator's conversation.
+// step is one request and the expected response.
 type step struct {
 	method, path, body string
 	status             int
-	want               string // of the body; "" for any
+	want               string // the expected body; "" for any
 }
 
 func (w *world) play(steps []step) {
@@ -71,7 +71,9 @@ func TestNamespaces(t *testing.T) {
 		{"PUT", "namespaces/public/a%20b", "", 412, ""},
 		{
 			"PUT", "namespaces/public/y",
-			`{"replication_clusters":["prod"],"retention_policies":{"retentionTimeInMinutes":1,"retentionSizeInMB":2},"bundles":{"numBundles":4}}`, 204, "",
+			`{"replication_clusters":["prod"],"bundles":{"numBundles":4},` +
+				`"retention_policies":{"retentionTimeInMinutes":1,"retentionSizeInMB":2}}`,
+			204, "",
 		},
 		{"GET", "namespaces/public/y/retention", "", 200, `{"retentionTimeInMinutes":1,"retentionSizeInMB":2}`},
 		{
@@ -277,7 +279,7 @@ func TestSubscriptions(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	const topic = "persistent/public/default/t"
 	w.play([]step{
-		{"PUT", topic + "/subscription/s", "", 204, ""}, // and the topic with it
+		{"PUT", topic + "/subscription/s", "", 204, ""}, // this also creates the topic
 		{"PUT", topic + "/subscription/s", "", 409, ""},
 		{"PUT", topic + "/subscription/a%2Fb", "", 400, ""},
 		{"PUT", "non-persistent/public/default/t/subscription/s", "", 400, ""},
@@ -383,7 +385,7 @@ func TestLooking(t *testing.T) {
 	var id struct{ LedgerID, EntryID, PartitionIndex int64 }
 	w.Call("GET", topic+"/lastMessageId", "").Want(200).Into(&id)
 	if id.EntryID != 2 || id.PartitionIndex != -1 {
-		t.Errorf("last %+v, want %v, %v", id, 2, -1)
+		t.Errorf("last message id: got %+v, want entry 2 and partition -1", id)
 	}
 	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").Want(200).Is("1")
 	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").Want(404)
@@ -391,7 +393,7 @@ func TestLooking(t *testing.T) {
 	w.Call("GET", topic+"/ledger/x/entry/1", "").Want(400)
 	w.Call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").Want(200).Into(&id)
 	if id.EntryID != 0 {
-		t.Errorf("at the start %+v, want 0", id)
+		t.Errorf("message id at the start time: got %+v, want entry 0", id)
 	}
 	w.Call("GET", topic+"/messageid/99999999999999", "").Want(404)
 	var stats struct {
@@ -406,13 +408,13 @@ func TestLooking(t *testing.T) {
 	w.Call("GET", topic+"/stats", "").Want(200).Into(&stats)
 	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 ||
 		s.UnackedMessages != 1 || s.Type != "Shared" {
-		t.Errorf("stats %+v, want %v, %v, %v, %v", stats, 3, 3, 1, "Shared")
+		t.Errorf("statistics: got %+v, want 3 messages in, a backlog of 3, 1 unacknowledged, type Shared", stats)
 	}
 	w.Call("GET", topic+"/internalStats", "").Want(200)
 	w.Call("GET", topic+"/partitioned-stats", "").Want(404)
 	w.Call("POST", topic+"/terminate", "").Want(200).Into(&id)
 	if id.EntryID != 2 {
-		t.Errorf("terminated at %+v, want 2", id)
+		t.Errorf("terminated: got last message id %+v, want entry 2", id)
 	}
 	w.Call("POST", url+"/message", "x").Want(409)
 
@@ -425,7 +427,7 @@ func TestLooking(t *testing.T) {
 	w.Call("GET", parted+"/partitioned-stats", "").Want(200).Into(&sum)
 	if sum.Metadata.Partitions != 2 ||
 		len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
-		t.Errorf("partitioned stats %+v, want 2, 1", sum)
+		t.Errorf("partitioned statistics: got %+v, want 2 partitions with 1 subscription each", sum)
 	}
 	w.Call("GET", parted+"/stats", "").Want(404)
 	w.Call("GET", parted+"-partition-0/stats", "").Want(200)
@@ -437,9 +439,13 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	const base = "schemas/public/default/t/"
-	v0 := `{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}","properties":{}}`
-	v1 := `{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"},{\"name\":\"b\",\"type\":\"int\",\"default\":0}]}","properties":{}}`
-	no := `{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"c\",\"type\":\"string\"}]}","properties":{}}`
+	avro := func(fields string) string {
+		return `{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[` + fields + `]}",` +
+			`"properties":{}}`
+	}
+	v0 := avro(`{\"name\":\"a\",\"type\":\"string\"}`)
+	v1 := avro(`{\"name\":\"a\",\"type\":\"string\"},{\"name\":\"b\",\"type\":\"int\",\"default\":0}`)
+	no := avro(`{\"name\":\"c\",\"type\":\"string\"}`)
 	w.play([]step{
 		{"GET", base + "schema", "", 404, ""},
 		{"POST", base + "schema", v0, 200, `{"version":{"version":0}}`},
@@ -469,16 +475,16 @@ func TestSchemas(t *testing.T) {
 	}
 	w.Call("GET", "/admin/v2/"+base+"schema/0", "").Want(200).Into(&got)
 	if got.Version != 0 || got.Type != "AVRO" || got.Timestamp == 0 || !strings.Contains(got.Data, `"name":"a"`) {
-		t.Errorf("version 0: %+v", got)
+		t.Errorf("version 0: got %+v, want an AVRO schema with field a and a timestamp", got)
 	}
 	w.Call("GET", "/admin/v2/"+base+"schema", "").Want(200).Into(&got)
 	if got.Version != 1 {
-		t.Errorf("latest: %+v, want 1", got)
+		t.Errorf("latest version: got %+v, want version 1", got)
 	}
 	var all struct{ GetSchemaResponses []any }
 	w.Call("GET", "/admin/v2/"+base+"schemas", "").Want(200).Into(&all)
 	if len(all.GetSchemaResponses) != 2 {
-		t.Errorf("all: %+v, want 2", all)
+		t.Errorf("all versions: got %+v, want 2 of them", all)
 	}
 	w.play([]step{
 		{"DELETE", base + "schema", "", 200, `{"version":2}`},
@@ -499,7 +505,9 @@ func TestPayloadsAreValidatedOnRequest(t *testing.T) {
 	w.play([]step{
 		{
 			"POST", "schemas/public/default/t/schema",
-			`{"type":"JSON","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}"}`, 200, "",
+			`{"type":"JSON","schema":"{\"type\":\"record\",\"name\":\"R\",` +
+				`\"fields\":[{\"name\":\"a\",\"type\":\"string\"}]}"}`,
+			200, "",
 		},
 	})
 	topic := root + "public/default/t/message"

@@ -15,8 +15,8 @@ import (
 type Options struct {
 	pipeline.Options
 	Resolver brokerhttp.Resolver
-	// Accounts tells which roles name somebody; nil: those that do not are not
-	// warned of.
+	// Accounts looks up the service accounts that roles name. Without it, granting to an
+	// account that does not exist returns no warning.
 	Accounts Accounts
 }
 
@@ -27,14 +27,14 @@ type API struct {
 	serve  http.Handler
 }
 
-// The roots of the surface. Everything beneath them is ours, including what
-// does not exist.
+// The path prefixes of the surface. It also responds (404) to unknown paths with
+// these prefixes.
 const (
 	adminRoot  = "/admin/v2/"
 	streamRoot = "/rest-stream/admin/v1/"
 )
 
-// New makes the surface.
+// New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("adminapi")
 	if opts.Resolver == nil {
@@ -49,11 +49,10 @@ func New(opts Options) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
-// dispatch sends a request to its handler, and what went wrong to the table of
-// errors. Changes are recorded whether or not they succeeded, and whatever was
-// denied.
+// dispatch calls the handler of a request and maps its error to a response. It writes
+// an audit record for every change, successful or not, and for every denied request.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(access.WithBudget(r.Context())) // lists ask about every item
+	r = r.WithContext(access.WithBudget(r.Context())) // list calls authorize every item
 	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
 	defer c.Release()
 	var err error

@@ -14,7 +14,7 @@ import (
 
 // operation is an administrative call.
 type operation struct {
-	needs  []access.Permission // any one of them; none means the handler asks itself
+	needs  []access.Permission // any one of them is enough; if empty, the handler authorizes the call
 	handle func(*call) error
 }
 
@@ -36,7 +36,7 @@ func remove(pattern string, needs []access.Permission, handle func(*call) error)
 	return route{Method: http.MethodDelete, Pattern: pattern, Value: operation{needs, handle}}
 }
 
-// call is one request on its way through the surface.
+// call is the state of one request.
 type call struct {
 	brokerhttp.Call
 	api   *API
@@ -52,7 +52,7 @@ func (c *call) serve() error {
 	}
 	for _, name := range r.Params() {
 		if r.Param(&c.path, name) == "" {
-			return brokerhttp.ErrNoRoute // nothing has no name
+			return brokerhttp.ErrNoRoute // an empty path parameter matches no route
 		}
 	}
 	c.route = r
@@ -85,8 +85,10 @@ func (c *call) serve() error {
 	return r.Value.handle(c)
 }
 
-// forward sends a call on a topic to the member that owns it, whose statistics and
-// consumers it is about. Names that are not valid are refused here.
+// forward sends a call on a topic to the member that owns the topic, because only the
+// owner has its statistics and consumers, and a call on a consumer group to the group's
+// coordinator. It reports whether another member responded. A call with invalid names is
+// not forwarded; this member rejects it.
 func (c *call) forward() bool {
 	sent := false
 	switch {
@@ -97,7 +99,7 @@ func (c *call) forward() bool {
 		sent = c.Send(c.Cluster.Coordinator(c.R, c.groupKey()))
 	}
 	if sent {
-		c.route = nil // whoever answered has recorded it
+		c.route = nil // the other member writes the audit record
 	}
 	return sent
 }
@@ -112,10 +114,10 @@ func (c *call) notFound() error {
 	return brokerhttp.ErrNoRoute
 }
 
-// param returns what the path says for a parameter of the route.
+// param returns the value of a path parameter.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
 
-// bind takes what the path names out of it.
+// bind parses the names in the path into the call.
 func (c *call) bind() error {
 	if s := c.param("subscription"); s != "" {
 		if err := c.SetSubscription(s); err != nil {
@@ -135,18 +137,18 @@ func (c *call) bind() error {
 	return nil
 }
 
-var errPathNumber = errs.New(errs.Invalid, "the path is not valid")
+var errPathNumber = errs.New(errs.Invalid, "path is not valid")
 
-// number reads a parameter of the path as a number.
+// number parses a path parameter as an integer of at least 0.
 func (c *call) number(name string) (int64, error) {
 	n, err := strconv.ParseInt(c.param(name), 10, 64)
 	if err != nil || n < 0 {
-		return 0, errs.Newf(errs.Invalid, "%w: %s must be a number of at least 0", errPathNumber, name)
+		return 0, errs.Newf(errs.Invalid, "%w: %s must be an integer of at least 0", errPathNumber, name)
 	}
 	return n, nil
 }
 
-// done answers 204 to a call that succeeded.
+// done responds with 204 if err is nil.
 func (c *call) done(err error) error {
 	if err != nil {
 		return c.Refused(err)
@@ -155,7 +157,8 @@ func (c *call) done(err error) error {
 	return nil
 }
 
-// flag reads a boolean of the query: true in any case, anything else is false.
+// flag parses a boolean query parameter: "true" in upper or lower case is true, every
+// other value is false.
 func (c *call) flag(name string) bool {
 	return strings.EqualFold(c.R.URL.Query().Get(name), "true")
 }

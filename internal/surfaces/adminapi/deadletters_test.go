@@ -11,8 +11,8 @@ import (
 	"freshet/test/tally"
 )
 
-// Whoever may only consume must not be able to write to other topics by having
-// messages die there.
+// TestAttackDeadLetterTopic: a caller that may only consume cannot use a dead-letter
+// topic to write to other topics.
 func TestAttackDeadLetterTopic(t *testing.T) {
 	t.Parallel()
 	var attempts, successes atomic.Int64
@@ -26,7 +26,7 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 		topic  string
 		exists bool
 	}{
-		"named and there":    {"vault", "vault", true},
+		"named and existing": {"vault", "vault", true},
 		"named by full name": {"persistent://public/default/vault", "vault", true},
 		"named and new":      {"fresh", "fresh", false},
 		"the default":        {"", "mine-own-DLQ", false},
@@ -52,7 +52,7 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 	}
 	for place, choose := range places {
 		for name, target := range targets {
-			for _, roles := range []int{0, 1, 2} { // consume; and produce there; and create there
+			for _, roles := range []int{0, 1, 2} { // consume only; plus produce there; plus create there
 				want := 403
 				if roles == 2 || roles == 1 && target.exists {
 					want = 204
@@ -83,10 +83,10 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 						return
 					}
 					if r := w.Log.Last(); r.Decision != audit.Denied || r.Status != 403 {
-						t.Errorf("got the record %+v, want a denial with 403", r)
+						t.Errorf("audit record: got %+v, want a denial with 403", r)
 					}
 					if !target.exists {
-						w.Call("GET", path+target.topic+"/stats", "").Want(404) // nothing was made
+						w.Call("GET", path+target.topic+"/stats", "").Want(404) // the topic was not created
 					}
 				})
 			}

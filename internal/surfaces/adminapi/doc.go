@@ -3,9 +3,10 @@
 // the shapes of Pulsar's admin API (/admin/v2), and the topic list
 // (/rest-stream/admin/v1).
 //
-// It owns these paths, their bodies and which permission a call needs. What the
-// calls mean is in messaging; how a request finds its cluster and its caller,
-// and how errors leave, is in brokerhttp, which it shares with messageapi next
-// door, where the messages themselves go in and out. The OpenAPI document of
-// both is api/openapi/messages.yaml, which messageapi serves.
+// It owns these paths, their bodies and the permission that each call needs. It
+// does not implement the calls: messaging and groups do. brokerhttp resolves the
+// cluster, authenticates the caller and maps errors to responses; it is shared with
+// messageapi, which produces and consumes messages. The OpenAPI document of both
+// surfaces is api/openapi/messages.yaml; messageapi serves it. The package has no
+// locks.
 package adminapi

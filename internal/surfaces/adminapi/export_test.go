@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// RouteInfo describes a route, so that a test can hold the OpenAPI document
-// against it.
+// RouteInfo describes a route, so that a test can compare it with the OpenAPI
+// document.
 type RouteInfo struct {
 	Method      string
 	Pattern     string
-	Permissions string // any one of them is enough; "" when the call shows what the caller may see
+	Permissions string // any one of them is enough; "" if the handler authorizes the call
 	Extension   bool
 }
 

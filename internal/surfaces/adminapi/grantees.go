@@ -8,16 +8,17 @@ import (
 	"freshet/internal/identity"
 )
 
-// Accounts knows the service accounts of organizations. identity.Directory does.
+// Accounts looks up the service accounts of organizations. identity.Directory
+// implements it.
 type Accounts interface {
 	Account(organization, account string) (*identity.Account, bool)
 }
 
 const maxWarnings = 10
 
-// warnOf tells the caller about roles that give nobody anything. They are kept
-// all the same: the account may be made later, and tools of Pulsar bring roles
-// of their own.
+// warnOf adds a Warning header for each role that no account has. Such roles are
+// stored nevertheless: the account may be created later, and Pulsar's tools use role
+// names of their own.
 func (c *call) warnOf(roles ...string) {
 	shown := 0
 	for _, role := range roles {
@@ -33,7 +34,8 @@ func (c *call) warnOf(roles ...string) {
 	}
 }
 
-// doneGranting answers 204 to a call that gave roles something.
+// doneGranting responds with 204 to a call that granted permissions to roles, with
+// warnings about unknown roles.
 func (c *call) doneGranting(err error, roles ...string) error {
 	if err == nil {
 		c.warnOf(roles...)
@@ -41,23 +43,23 @@ func (c *call) doneGranting(err error, roles ...string) error {
 	return c.done(err)
 }
 
-// unknown says why nobody is called like the role, "" when somebody is.
+// unknown returns why a role matches no account, "" if it does.
 func (c *call) unknown(role string) string {
 	organization := c.Cluster.Scope.Organization
 	account, of, ok := messaging.Grantee(role)
 	switch {
 	case !ok:
-		return fmt.Sprintf("role %q names no account and gives nobody anything; write <account>@%s", role, organization)
+		return fmt.Sprintf("role %q names no account, so the grant has no effect; use <account>@%s", role, organization)
 	case of != organization:
-		return fmt.Sprintf("role %q is of organization %s and gives nobody anything; the cluster is of organization %s",
-			role, of, organization)
+		return fmt.Sprintf("role %q belongs to organization %s, so the grant has no effect; "+
+			"the cluster belongs to organization %s", role, of, organization)
 	}
 	if c.api.opts.Accounts == nil {
 		return ""
 	}
 	if _, ok := c.api.opts.Accounts.Account(organization, account); !ok {
-		return fmt.Sprintf("organization %s has no service account %s; what is granted to it holds once it is created",
-			organization, account)
+		return fmt.Sprintf("organization %s has no service account %s; "+
+			"the grant takes effect once the account is created", organization, account)
 	}
 	return ""
 }

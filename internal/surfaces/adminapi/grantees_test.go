@@ -7,8 +7,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// A grant is for an account of an organization, whatever the server's address
-// was when it was made.
+// TestGrantsDoNotDependOnTheAddress: a grant names an account of an organization. It
+// stays valid if the server's address in the role name changes.
 func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[string]int{
@@ -41,7 +41,7 @@ func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 				w.Call("POST", of+"/permissions/"+role, `["produce","consume"]`).Want(204)
 				app.Call("POST", topic+"/message", "x").Want(want)
 				if want == 201 {
-					// Another spelling of the same account replaces it, and takes it away.
+					// Another role name of the same account replaces the grant and revokes it.
 					w.Call("POST", of+"/permissions/app@acme.new.example", `["consume"]`).Want(204)
 					app.Call("POST", topic+"/message", "x").Want(401)
 					w.Call("DELETE", of+"/permissions/app@acme", "").Want(204)
@@ -71,7 +71,7 @@ func TestUnknownPrincipalsAreWarnedOf(t *testing.T) {
 		"app@acme":            "",
 		w.Principal("app"):    "",
 		"nobody@acme":         "no service account nobody",
-		"app@elsewhere":       "of organization elsewhere",
+		"app@elsewhere":       "to organization elsewhere",
 		"some-role-of-pulsar": "names no account",
 	} {
 		for _, call := range []struct{ method, path, body string }{
@@ -82,10 +82,10 @@ func TestUnknownPrincipalsAreWarnedOf(t *testing.T) {
 			r := w.Call(call.method, call.path, call.body).Want(204)
 			got := r.Header.Get("Warning")
 			if (want == "") != (got == "") || !strings.Contains(got, want) {
-				t.Errorf("%s: got the warning %q, want %q", r.What, got, want)
+				t.Errorf("%s: got warning %q, want %q", r.What, got, want)
 			}
 			if got != "" && !strings.HasPrefix(got, `299 - "`) {
-				t.Errorf("%s: got the warning %q, want a code and a quoted text", r.What, got)
+				t.Errorf("%s: got warning %q, want code 299 and a quoted text", r.What, got)
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Granting: whoever gives somebody something inside a cluster needs what the
-// gift conveys, and the permission to manage. These checks run inside the change
-// of the catalogue, so that what is added is decided against what is stored;
-// they may run more than once and never block.
+// To grant permissions inside a cluster, a caller needs the permissions that the grant
+// conveys and the permission to manage the resource. These checks run inside the
+// update of the catalog, so that they compare with the stored state. The update may be
+// retried, so a check may run more than once, and it must not block.
 
-// mayChangeAdmins asks about a change of a tenant's administrators. Taking one
-// away needs no more than to manage the tenant.
+// mayChangeAdmins checks that the caller may change a tenant's administrators. Removing
+// one only needs the permission to manage the tenant.
 func (c *call) mayChangeAdmins(before, after []string) error {
 	added := slices.ContainsFunc(after, func(role string) bool { return !slices.Contains(before, role) })
 	removed := slices.ContainsFunc(before, func(role string) bool { return !slices.Contains(after, role) })
@@ -26,7 +26,8 @@ func (c *call) mayChangeAdmins(before, after []string) error {
 	return c.MayGrant(messaging.TenantAdminPermissions()...)
 }
 
-// mayGrantActions asks about actions that a role gets on a namespace or topic.
+// mayGrantActions checks that the caller may grant a role these actions on a namespace
+// or topic.
 func (c *call) mayGrantActions(before, after []messaging.Action, manage access.Permission) error {
 	if err := c.MayGrant(manage); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (c *call) mayGrantActions(before, after []messaging.Action, manage access.P
 	return nil
 }
 
-// grant gives the role of the path actions on the namespace or topic of the path.
+// grant grants actions on the namespace or topic of the path to the role of the path.
 func (c *call) grant(p *messaging.Policies, granted []messaging.Action) error {
 	manage := access.Permission("messaging.namespaces.manage")
 	if c.Topic.Local != "" {

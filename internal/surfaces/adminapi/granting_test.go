@@ -15,9 +15,9 @@ import (
 	"freshet/test/tally"
 )
 
-// grants are the bodies with which somebody could be given something, by the
-// end of the route's pattern. Routes that read no body, or one in which nobody
-// can be named, have none; a new route has to say which it is.
+// grants are the bodies that can grant permissions, by the end of the route's pattern.
+// Routes that read no body, or a body without principals, are in harmless. A new route
+// must be in one of the two lists.
 var grants = map[string][]string{
 	"/tenants/{tenant}": {
 		`{"adminRoles":["ME"],"allowedClusters":["prod"]}`, `{"adminRoles":["EVE","ME"],"allowedClusters":["prod"]}`,
@@ -28,8 +28,8 @@ var grants = map[string][]string{
 	"/permissions/{role}": {`["consume"]`, `["produce"]`, `["produce","consume","functions"]`},
 }
 
-// harmless are the last parts of patterns whose calls name nobody: settings,
-// positions, schemas and the things themselves.
+// harmless are the last segments of patterns whose bodies name no principal: settings,
+// positions, schemas, topics and subscriptions.
 var harmless = []string{
 	"{group}", "offsets",
 	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}",
@@ -42,8 +42,9 @@ var harmless = []string{
 	"autoTopicCreation", "maxTopicsPerNamespace", "replication",
 }
 
-// bodies are what to send to a route: nothing, and every way of granting that
-// any route knows, so that one that reads more than it says is found out.
+// bodies returns the bodies to send to a route: an empty one, and every body that can
+// grant permissions on any route. So the test also finds a route that reads more than
+// it documents.
 func bodies(t *testing.T, r adminapi.RouteInfo) []string {
 	t.Helper()
 	list := []string{""}
@@ -53,21 +54,21 @@ func bodies(t *testing.T, r adminapi.RouteInfo) []string {
 		list = append(list, own...)
 	}
 	if !known {
-		t.Errorf("%s %s is in neither grants nor harmless: can a body of it name somebody who gets something?",
+		t.Errorf("%s %s is in neither grants nor harmless; add it to grants if its body can grant permissions",
 			r.Method, r.Pattern)
 	}
 	return list
 }
 
-// TestAttackGranting lets every predefined role make every changing call of the
-// surface, with a body that gives the caller and an accomplice something.
-// Afterwards neither has anything that the caller's role does not hold.
+// TestAttackGranting makes every changing call of the surface with every predefined
+// role, with bodies that grant permissions to the caller and to an accomplice.
+// Afterwards neither of them has a permission that the caller's role does not have.
 func TestAttackGranting(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
 	for _, role := range access.Roles() {
 		w := newWorld(t, messaging.Options{})
-		w.Checked = false // many of these are nonsense
+		w.Checked = false // many of these requests are invalid
 		w.Bind("mallory", role.Name, access.Restriction{})
 		mallory := w.as(w.Account("mallory"))
 		for _, r := range adminapi.Routes() {
@@ -82,14 +83,14 @@ func TestAttackGranting(t *testing.T) {
 						strings.NewReplacer("ME", w.Principal("mallory"), "EVE", w.Principal("eve")).Replace(body))
 					if gained := gains(w, role); gained != "" {
 						successes++
-						t.Errorf("%s: %s %s with %s gave away %s", role.Name, r.Method, path, body, gained)
+						t.Errorf("%s: %s %s with %s granted %s", role.Name, r.Method, path, body, gained)
 						revokeAll(t, w)
 					}
 				}
 			}
 		}
 	}
-	tally.Attack(t, "grant by the admin interface what one does not have", attempts, successes)
+	tally.Attack(t, "granting permissions that the caller does not have, over the admin interface", attempts, successes)
 }
 
 func attackPath(w *world, pattern, role string) string {
@@ -100,7 +101,7 @@ func attackPath(w *world, pattern, role string) string {
 	).Replace(pattern)
 }
 
-// restore makes again what an owner's call has deleted.
+// restore recreates the topic and its parents if a call has deleted them.
 func restore(w *world) {
 	topic := names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "default"}, Local: "t"}
 	if _, err := w.Broker.Topic(w.T.Context(), topic); err == nil {
@@ -114,7 +115,8 @@ func restore(w *world) {
 	}
 }
 
-// gains says what the cluster grants to the two that the role does not hold.
+// gains returns a permission that the cluster grants to mallory or eve but that the
+// role does not have, "" if there is none.
 func gains(w *world, role *access.Role) string {
 	held := role.Permissions()
 	topic := names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "default"}, Local: "t"}
@@ -160,19 +162,20 @@ func TestChangesOfTenantAdmins(t *testing.T) {
 	operator, admin := w.as(w.Account("op")), w.as(w.Account("admin"))
 
 	reply := operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(403)
-	if !strings.Contains(reply.Body, "messaging.tenants.manage") || !strings.Contains(reply.Body, "nobody can grant") {
-		t.Errorf("the refusal is %s, want the permission that is missing and why", reply.Body)
+	if !strings.Contains(reply.Body, "messaging.tenants.manage") ||
+		!strings.Contains(reply.Body, "can grant only permissions") {
+		t.Errorf("got the denial %s, want the missing permission and the reason", reply.Body)
 	}
 	if got := w.Log.Last(); got.Status != 403 || got.Verb != "manage" {
-		t.Errorf("audit record %+v, want a refused manage", got)
+		t.Errorf("audit record: got %+v, want a denied manage", got)
 	}
 	operator.Call("POST", "/admin/v2/tenants/public", with("")).Want(204)
 	admin.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(204)
-	// What is there already is no grant; taking it away is for those who manage.
+	// Repeating a stored administrator is not a grant; removing one needs manage.
 	operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(204)
 	operator.Call("POST", "/admin/v2/tenants/public", with("")).Want(403)
 	if !w.Broker.Administers(eve, "public") {
-		t.Error("eve is no administrator after a refused change, want one")
+		t.Error("eve is no longer an administrator after a denied change")
 	}
 	admin.Call("POST", "/admin/v2/tenants/public", with("")).Want(204)
 }

@@ -7,9 +7,9 @@ import (
 	"freshet/internal/broker/groups"
 )
 
-// addMembers shows the members of a group and what they are assigned.
+// addMembers adds the members of a group and their assigned partitions.
 func (c *call) addMembers(body *groupBody, d *groups.Description) {
-	whole := c.Authorize(seeingGroups...) == nil // in the tenant
+	whole := c.Authorize(seeingGroups...) == nil // the caller may see the groups of the tenant
 	for i := range d.Members {
 		m := &d.Members[i]
 		row := memberBody{MemberID: m.ID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
@@ -17,8 +17,8 @@ func (c *call) addMembers(body *groupBody, d *groups.Description) {
 		case m.Consumer != nil:
 			row.Assignment = c.assigned(m.Consumer.Assigned)
 		case whole && d.ProtocolType == "consumer" && len(m.Assignment) > 0:
-			// Names are those that the members say, of whatever namespace they are in:
-			// nobody can tell what one has to be allowed to know them.
+			// The members chose these topic names, and they can be of any namespace. So the
+			// server cannot authorize them one by one.
 			if topics, ok := groups.ConsumerAssignment(m.Assignment); ok {
 				row.Assignment = []assignedBody{}
 				for _, name := range slices.Sorted(maps.Keys(topics)) {
@@ -31,7 +31,7 @@ func (c *call) addMembers(body *groupBody, d *groups.Description) {
 	}
 }
 
-// assigned lists partitions, which are in order, of topics that the caller may see.
+// assigned lists those partitions whose topic the caller may see. parts are sorted.
 func (c *call) assigned(parts []groups.Partition) []assignedBody {
 	rows, shown := []assignedBody{}, false
 	for i, p := range parts {

@@ -11,11 +11,11 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// placeBody says where a group is to go on: at an offset, at the beginning or end
-// of what is kept, or at the first message of a time.
+// placeBody is the offset to commit for a topic: a number, the earliest or latest
+// stored offset, or that of the first message at or after a time.
 type placeBody struct {
 	TopicName   string `json:"topic_name"`
-	PartitionID *int32 `json:"partition_id"` // nil: each
+	PartitionID *int32 `json:"partition_id"` // nil: all partitions
 	Offset      *int64 `json:"offset"`
 	Position    string `json:"position"`
 	Timestamp   *int64 `json:"timestamp"`
@@ -56,9 +56,9 @@ func (c *call) setGroupOffsets() error {
 	return c.done(err)
 }
 
-// findTopic finds the topic of a place, if the caller may move the group there: as
-// it could a subscription of that name. What reads across tenants is the tenant's
-// business too.
+// findTopic looks up the topic of p, if the caller may change the group's offsets there.
+// That needs the same permissions as moving a subscription of the group's name. If the
+// topic belongs to another tenant than the group, the group's tenant must permit it too.
 func (c *call) findTopic(p *placeBody) error {
 	topic, err := names.ParseListName(p.TopicName)
 	if err != nil {
@@ -76,12 +76,12 @@ func (c *call) findTopic(p *placeBody) error {
 		return err
 	}
 	if p.topic, err = c.Broker().StreamTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
-		err = brokerhttp.BadBody("topic_name must be a topic, and partition_id one of its partitions")
+		err = brokerhttp.BadBody("topic_name must name a topic, not a partition; use partition_id for the partition")
 	}
 	return err
 }
 
-// addTo adds the offsets of a place to a commit.
+// addTo adds the offsets that p selects to a commit.
 func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]groups.Offset) error {
 	given := 0
 	for _, is := range []bool{p.Offset != nil, p.Position != "", p.Timestamp != nil} {
@@ -90,7 +90,7 @@ func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]grou
 		}
 	}
 	if given != 1 {
-		return brokerhttp.BadBody("%s: give one of offset, position and timestamp", p.TopicName)
+		return brokerhttp.BadBody("%s: set exactly one of offset, position and timestamp", p.TopicName)
 	}
 	extents, err := p.topic.Extents(ctx)
 	if err != nil {
@@ -108,19 +108,22 @@ func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]grou
 		if err != nil {
 			return err
 		}
-		offsets[groups.At(p.topic.ID(), index)] = groups.Offset{Offset: int64(at), LeaderEpoch: -1, Metadata: p.Metadata} //nolint:gosec // entries are far below
+		offsets[groups.At(p.topic.ID(), index)] = groups.Offset{
+			Offset:      int64(at), //nolint:gosec // entry numbers are far below the maximum
+			LeaderEpoch: -1, Metadata: p.Metadata,
+		}
 	}
 	return nil
 }
 
-// offset is the place in a partition that keeps the entries from first to before
-// next.
+// offset returns the offset that p selects in a partition whose stored entries are
+// first up to, not including, next.
 func (p *placeBody) offset(ctx context.Context, partition int32, first, next uint64) (uint64, error) {
 	switch {
 	case p.Offset != nil:
 		if *p.Offset < 0 || uint64(*p.Offset) < first || uint64(*p.Offset) > next {
-			return 0, brokerhttp.BadBody("%s: offset %d is not between %d and %d, which partition %d has", p.TopicName,
-				*p.Offset, first, next, partition)
+			return 0, brokerhttp.BadBody("%s: offset %d is not between %d and %d, the bounds of partition %d",
+				p.TopicName, *p.Offset, first, next, partition)
 		}
 		return uint64(*p.Offset), nil
 	case p.Timestamp != nil:

@@ -14,14 +14,16 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// Consumer groups of the stream protocol, as administrators see them
-// (docs/spec/stream.md#groups-over-http). They are no subscriptions, but who may
-// see and move subscriptions may do so with them.
+// Administration of Kafka consumer groups (docs/spec/stream.md#groups-over-http). A
+// consumer group is not a subscription, but the permissions on subscriptions also
+// apply to consumer groups.
 
 var errNoStream = errs.New(errs.NotFound,
-	"cluster does not speak the stream protocol, so it has no consumer groups; add spec.config.protocols.stream to it")
+	"cluster does not serve the Kafka protocol, so it has no consumer groups; "+
+		"to enable it, set spec.config.protocols.stream on the cluster")
 
-// groupBody is a group in a list; Members and Offsets are of one group alone.
+// groupBody is a consumer group. Only the response for a single group has Members and
+// Offsets.
 type groupBody struct {
 	Kind         string        `json:"kind"`
 	Tenant       string        `json:"tenant"`
@@ -42,8 +44,8 @@ type memberBody struct {
 	InstanceID string `json:"instance_id,omitempty"`
 	ClientID   string `json:"client_id"`
 	ClientHost string `json:"client_host"`
-	// Assignment is what the member has, of topics that the caller may know; nil
-	// where that cannot be told.
+	// Assignment lists the member's partitions of topics that the caller may see; nil if
+	// the server cannot determine them.
 	Assignment []assignedBody `json:"assignment,omitzero"`
 }
 
@@ -62,7 +64,7 @@ type offsetBody struct {
 	CommittedAt int64  `json:"committed_at"`
 }
 
-// groupsOf returns the coordinator, if the cluster has one.
+// groupsOf returns the coordinator of the cluster's consumer groups.
 func (c *call) groupsOf() (*groups.Coordinator, error) {
 	if c.Cluster.Groups == nil {
 		return nil, errNoStream
@@ -70,7 +72,7 @@ func (c *call) groupsOf() (*groups.Coordinator, error) {
 	return c.Cluster.Groups(c.R.Context())
 }
 
-// bindGroup takes the group out of the path, and its tenant out of the query.
+// bindGroup parses the group from the path and its tenant from the query.
 func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
 	coordinator, err := c.groupsOf()
 	if err != nil {
@@ -81,12 +83,12 @@ func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
 	return coordinator, key, nil
 }
 
-// groupKey is the group that the path and the query name.
+// groupKey returns the group that the path and the query name.
 func (c *call) groupKey() groups.Key {
 	return groups.Key{Tenant: cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant), Group: c.param("group")}
 }
 
-// seeingGroups are the permissions of which each lets a caller know a group.
+// seeingGroups are the permissions to see a group; any one of them is enough.
 var seeingGroups = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
 
 // listGroups is GET /rest-stream/admin/v1/groups.
@@ -111,9 +113,9 @@ func (c *call) listGroups() error {
 	}{"StreamGroupList", data})
 }
 
-// mayGroup asks for a permission on a group, any one of those wanted. Who has it in
-// the group's tenant has it; else it counts on the topics that the group reads, on
-// one of them or on each.
+// mayGroup checks that the caller has one of the wanted permissions on a group: in the
+// group's tenant or, without that, on the topics that the group reads. If each is set,
+// the caller needs it on all of these topics, otherwise on one of them.
 func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bool, wanted ...access.Permission) error {
 	denied := c.Authorize(wanted...)
 	if denied == nil || errs.KindOf(denied) != errs.Denied {
@@ -140,9 +142,9 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 	return denied
 }
 
-// committed returns what a group has committed, and the topics among it that still exist,
-// in the order in which they were created. A topic that cannot be looked up is an error:
-// the caller may have no permission on it.
+// committed returns the offsets that a group has committed, and those of their topics
+// that still exist, in the order in which they were created. A failed lookup is an error
+// and not skipped, because the caller may have no permission on that topic.
 func (c *call) committed(
 	coordinator *groups.Coordinator, key groups.Key,
 ) (offsets groups.Committed, topics []*messaging.StreamTopic, err error) {
@@ -195,15 +197,15 @@ func (c *call) getGroup() error {
 	return c.JSON(http.StatusOK, body)
 }
 
-// seesTopic says whether the caller may know of a topic that a group reads; others
-// are left out.
+// seesTopic reports whether the caller may see a topic that a group reads.
 func (c *call) seesTopic(topic names.Topic, group string) bool {
 	beneath := c.beneath(topic.Namespace.Tenant, topic.Namespace, topic)
 	beneath.Subscription = group
 	return beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) == nil
 }
 
-// addOffsets shows what a group committed for a topic that the caller may know of.
+// addOffsets adds the offsets that a group committed for a topic, if the caller may see
+// the topic.
 func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *messaging.StreamTopic) error {
 	if !c.seesTopic(topic.Name(), body.GroupID) {
 		return nil
@@ -240,8 +242,8 @@ func (c *call) deleteGroup() error {
 	return c.done(coordinator.Delete(c.R.Context(), key))
 }
 
-// addGroups adds the groups of the topic's tenant that read it; none when the cluster has
-// none at all.
+// addGroups adds the consumer groups of the topic's tenant that read the topic. It does
+// nothing if the cluster does not serve the Kafka protocol.
 func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 	if c.Cluster.Groups == nil {
 		return nil

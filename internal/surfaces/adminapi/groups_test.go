@@ -14,7 +14,7 @@ import (
 
 const groupsPath = "/rest-stream/admin/v1/groups"
 
-// groupReply is a group as the call shows it.
+// groupReply is a consumer group in a response.
 type groupReply struct {
 	GroupID, Tenant, State string
 	Lag                    uint64
@@ -35,7 +35,7 @@ type groupReply struct {
 	}
 }
 
-// commit stores the offsets of a group without members, as its consumers would.
+// commit commits offsets for a group without members.
 func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
 	w.T.Helper()
 	t, err := w.Broker.StreamTopic(w.T.Context(), topic)
@@ -52,7 +52,7 @@ func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
 	}
 }
 
-// join makes a group stable with one member, and returns what it leaves by.
+// join makes a group stable with one member. The returned function removes the member.
 func (w *world) join(group string) (leave func()) {
 	w.T.Helper()
 	key := groups.Key{Tenant: "public", Group: group}
@@ -76,8 +76,9 @@ func (w *world) join(group string) (leave func()) {
 	}
 }
 
-// assignment is both partitions of orders, as a Kafka consumer would have it.
-const assignment = "\x00\x01\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
+// assignment has both partitions of orders, encoded as by a Kafka consumer.
+const assignment = "\x00\x01\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00" +
+	"\xff\xff\xff\xff"
 
 func orders() names.Topic { return names.Topic{Namespace: names.PublicDefault, Local: "orders"} }
 
@@ -96,14 +97,15 @@ func TestGroups(t *testing.T) {
 	leave := w.join("billing")
 
 	w.Call("GET", groupsPath, "").Want(200).Is(
-		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing","state":"Stable","group_type":"classic","protocol_type":"consumer"}]}`)
+		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing",` +
+			`"state":"Stable","group_type":"classic","protocol_type":"consumer"}]}`)
 	w.Call("GET", groupsPath+"?tenant=none", "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
 	w.Call("GET", groupsPath+"/billing?tenant=none", "").Want(404)
 	var got groupReply
 	w.Call("GET", groupsPath+"/billing", "").Want(200).Into(&got)
 	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" ||
 		len(got.Offsets) != 2 {
-		t.Fatalf("got %+v, want a stable group with one member that is three behind", got)
+		t.Fatalf("got %+v, want a stable group with one member and a lag of 3", got)
 	}
 	if a := fmt.Sprint(got.Members[0].Assignment); a != "[{orders [0 1]}]" {
 		t.Errorf("assignment: got %s, want both partitions of orders", a)
@@ -129,7 +131,7 @@ func TestGroups(t *testing.T) {
 	stats.Groups = nil
 	w.Call("GET", "/admin/v2/persistent/public/default/orders-partition-1/stats", "").Want(200).Into(&stats)
 	if g := stats.Groups["billing"]; g.Lag != 0 || len(stats.Groups) != 1 {
-		t.Errorf("statistics of partition 1: got %+v, want the group with nothing behind", stats.Groups)
+		t.Errorf("statistics of partition 1: got %+v, want the group with no lag", stats.Groups)
 	}
 
 	move := `{"offsets":[{"topic_name":"orders","position":"earliest"}]}`
@@ -139,7 +141,8 @@ func TestGroups(t *testing.T) {
 	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(204)
 	w.wantLag("billing", 6)
 	w.Call("PUT", groupsPath+"/billing/offsets",
-		`{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
+		`{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},`+
+			`{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
 	w.wantLag("billing", 2)
 	w.Call("PUT", groupsPath+"/billing/offsets",
 		`{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).Want(204)
@@ -186,8 +189,8 @@ func TestGroupOffsetsThatCannotBe(t *testing.T) {
 	w.Call("GET", groupsPath, "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
 }
 
-// TestGroupPermissions: those of subscriptions, in the tenant or on the topics that
-// a group reads.
+// TestGroupPermissions: calls on consumer groups need the permissions of subscriptions,
+// in the tenant or on the topics that a group reads.
 func TestGroupPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -225,13 +228,13 @@ func TestGroupPermissions(t *testing.T) {
 		"administrator": {w, "billing both spies "},
 	} {
 		if got := listed(tc.w); got != tc.want {
-			t.Errorf("%s sees %q, want %q", who, got, tc.want)
+			t.Errorf("%s: listed groups %q, want %q", who, got, tc.want)
 		}
 	}
 	var got groupReply
 	reader.Call("GET", groupsPath+"/both", "").Want(200).Into(&got)
 	if len(got.Offsets) != 1 || got.Offsets[0].TopicName != "orders" {
-		t.Errorf("reader of orders sees offsets %+v, want those of orders only", got.Offsets)
+		t.Errorf("reader of orders: got offsets %+v, want those of orders only", got.Offsets)
 	}
 	reader.Call("GET", groupsPath+"/spies", "").Want(403)
 	reader.Call("GET", groupsPath+"/none", "").Want(403)
@@ -248,7 +251,7 @@ func TestGroupPermissions(t *testing.T) {
 	named.Call("PUT", groupsPath+"/both/offsets", body("orders")).Want(403)
 	nobody.Call("PUT", groupsPath+"/billing/offsets", body("orders")).Want(403)
 	reader.Call("DELETE", groupsPath+"/billing", "").Want(403)
-	owner.Call("DELETE", groupsPath+"/both", "").Want(403) // it also reads what is not the owner's
+	owner.Call("DELETE", groupsPath+"/both", "").Want(403) // the group also reads secrets
 	owner.Call("DELETE", groupsPath+"/none", "").Want(403)
 	owner.Call("DELETE", groupsPath+"/billing", "").Want(204)
 	if last := w.Log.Last(); last.Decision != audit.Allowed || last.Verb != "delete" ||
@@ -258,7 +261,8 @@ func TestGroupPermissions(t *testing.T) {
 	w.Call("DELETE", groupsPath+"/both", "").Want(204)
 }
 
-// TestTenantAdministratorsRuleGroups: those that the cluster itself knows.
+// TestTenantAdministratorsRuleGroups: a tenant's administrators may manage the consumer
+// groups of the tenant.
 func TestTenantAdministratorsRuleGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -272,7 +276,8 @@ func TestTenantAdministratorsRuleGroups(t *testing.T) {
 	chief.Call("DELETE", groupsPath+"/billing", "").Want(204)
 }
 
-// TestClusterWithoutGroups: it says so instead of an empty list.
+// TestClusterWithoutGroups: a cluster without the Kafka protocol responds with 404 and
+// not with an empty list.
 func TestClusterWithoutGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})

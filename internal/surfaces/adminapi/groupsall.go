@@ -17,24 +17,25 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// A member of a group lists the consumer groups that it coordinates. For all of them
-// the other coordinators are asked the same, by the caller's own request: what they
-// show is what the caller may see there. Each says which journals of groups it has
-// listed, so that a list is whole or refused, also while groups move.
+// A member of an ensemble lists the consumer groups that it coordinates. To list all
+// groups it forwards the caller's own request to the other coordinators, so that each
+// of them returns only the groups that the caller may see there. Each response names
+// the journals of consumer groups that it covers. The list is returned only if the
+// responses cover every journal, so it is complete even while groups move.
 
-// headerJournals says which journals an answer to another member has.
+// headerJournals names the journals that a response to another member covers.
 const headerJournals = "Freshet-Journals"
 
 const (
-	maxGroupList = 64 << 20 // bytes of one member's list
+	maxGroupList = 64 << 20 // maximum size of one member's list, in bytes
 	wholeWithin  = 5 * time.Second
 	wholeAgain   = 100 * time.Millisecond
 )
 
-var errListTooLong = errors.New("list of consumer groups is too long")
+var errListTooLong = errors.New("list of consumer groups from another member exceeds its size limit")
 
-// allGroups lists the consumer groups of tenants that the caller may see, on all
-// members.
+// allGroups lists the consumer groups of the tenants that the caller may see, from all
+// members. It retries until the list is complete, at most for wholeWithin.
 func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]groupBody, error) {
 	late := time.Now().Add(wholeWithin)
 	for {
@@ -61,11 +62,11 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 			return sortGroups(list), nil
 		}
 		if missing == nil {
-			missing = groups.ErrNotCoordinator // a member that has just begun to coordinate some
+			missing = groups.ErrNotCoordinator // a journal moved between members during the calls
 		}
 		if time.Now().After(late) {
-			return nil, errs.Newf(errs.Unavailable, "the list of consumer groups would not be whole, because "+
-				"members that coordinate some do not answer or have just begun to; try again: %w", missing)
+			return nil, errs.Newf(errs.Unavailable, "list of consumer groups would be incomplete, because "+
+				"coordinators of some groups do not respond or have just started; try again: %w", missing)
 		}
 		select {
 		case <-time.After(wholeAgain):
@@ -76,7 +77,7 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 }
 
 // groupsHere lists the groups that this member coordinates, and the journals that it
-// had all the time.
+// coordinated before and after the listing.
 func (c *call) groupsHere(coordinator *groups.Coordinator,
 	tenants []string,
 ) (list []groupBody, journals []int, err error) {
@@ -102,20 +103,23 @@ func (c *call) groupsHere(coordinator *groups.Coordinator,
 	return list, slices.DeleteFunc(before, func(i int) bool { return !slices.Contains(after, i) }), nil
 }
 
-// groupsAt asks another member.
+// groupsAt requests the list of another member.
 func (c *call) groupsAt(send brokerhttp.Sender) (list []groupBody, journals []int, err error) {
 	var answer kept
 	if err := send(&answer, c.R); err != nil {
 		return nil, nil, err
 	}
-	if answer.status != http.StatusOK || answer.full {
-		return nil, nil, fmt.Errorf("member answers %d", answer.status)
+	if answer.full {
+		return nil, nil, errListTooLong
+	}
+	if answer.status != http.StatusOK {
+		return nil, nil, fmt.Errorf("listing the consumer groups of another member: status %d", answer.status)
 	}
 	var body struct {
 		Data []groupBody `json:"data"`
 	}
 	if err := json.Unmarshal(answer.body.Bytes(), &body); err != nil {
-		return nil, nil, fmt.Errorf("answer of a member cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("decoding the consumer groups of another member: %w", err)
 	}
 	return body.Data, splitNumbers(answer.Header().Get(headerJournals)), nil
 }
@@ -137,12 +141,12 @@ func splitNumbers(text string) (numbers []int) {
 	return numbers
 }
 
-// kept is an answer that is not for the caller.
+// kept buffers the response of another member instead of sending it to the caller.
 type kept struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
-	full   bool // it was longer
+	full   bool // the response exceeded maxGroupList
 }
 
 // Header implements http.ResponseWriter.
@@ -170,8 +174,8 @@ func (k *kept) Write(b []byte) (int, error) {
 	return k.body.Write(b)
 }
 
-// sortGroups brings the lists of several members into one order, each group once: one
-// may have moved while they were asked.
+// sortGroups sorts the lists of several members by tenant and group and removes
+// duplicates: a group that moves during the calls can be in two lists.
 func sortGroups(list []groupBody) []groupBody {
 	order := func(a, b groupBody) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.GroupID, b.GroupID))

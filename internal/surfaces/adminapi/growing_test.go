@@ -16,8 +16,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// unreachable is an engine that gets no rules of topics any more, as when its owner cannot
-// be reached.
+// unreachable is an engine that can fail to configure topics, like an engine whose owner
+// cannot be reached.
 type unreachable struct {
 	engine.Engine
 	on bool
@@ -32,8 +32,8 @@ func (u *unreachable) ConfigureTopic(ctx context.Context, id engine.TopicID, con
 	return u.Engine.ConfigureTopic(ctx, id, config)
 }
 
-// TestStatsWhileATopicGrows: a partition that the engine does not have yet has empty
-// statistics, and not those of the whole topic.
+// TestStatsWhileATopicGrows: a partition that the engine has not created yet has empty
+// statistics, not those of the whole topic.
 func TestStatsWhileATopicGrows(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -85,12 +85,12 @@ func TestStatsWhileATopicGrows(t *testing.T) {
 	for _, got := range []stats{whole.Partitions["persistent://public/default/p-partition-1"], one} {
 		s, ok := got.Subscriptions["s"]
 		if !ok || got.StorageSize != 0 || s.MsgBacklog != 0 || s.BacklogSize != 0 {
-			t.Errorf("got %+v, want nothing in partition 1", got)
+			t.Errorf("partition 1: got %+v, want no messages", got)
 		}
 	}
 	s := whole.Partitions["persistent://public/default/p-partition-0"]
 	if s.StorageSize == 0 || s.Subscriptions["s"].MsgBacklog != 3 {
-		t.Errorf("got %+v, want 3 messages in partition 0", s)
+		t.Errorf("partition 0: got %+v, want 3 messages", s)
 	}
 	var internal struct {
 		NumberOfEntries int64

@@ -10,7 +10,7 @@ import (
 
 const root = brokertest.Root
 
-// world is both surfaces, with what only these tests ask of them.
+// world is brokertest.World with helpers for the tests of this package.
 type world struct{ *brokertest.World }
 
 func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *world {
@@ -18,5 +18,5 @@ func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Op
 	return &world{brokertest.New(t, opts, edits...)}
 }
 
-// as calls with another token.
+// as returns a world that calls with another token.
 func (w *world) as(token string) *world { return &world{w.As(token)} }

@@ -18,7 +18,7 @@ func (c *call) listNamespaces() error {
 	}
 	all, err := c.Broker().Namespaces(c.R.Context(), c.Tenant)
 	if err != nil && !seen.all {
-		err = seen.why // who may see nothing is not told what exists
+		err = seen.why // the response does not reveal which tenants exist
 	}
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func renderPermissions(lists ...map[string][]messaging.Action) map[string][]mess
 	return out
 }
 
-// grantBody reads the actions that a role is to have.
+// grantBody decodes the actions to grant to a role.
 func (c *call) grantBody() ([]messaging.Action, error) {
 	var granted []messaging.Action
 	ok, err := c.Decode(&granted, maxSmallBody)
@@ -95,7 +95,7 @@ func (c *call) grantBody() ([]messaging.Action, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, brokerhttp.BadBody("it must be an array of actions, such as [\"produce\", \"consume\"]")
+		return nil, brokerhttp.BadBody("expected an array of actions, such as [\"produce\", \"consume\"]")
 	}
 	slices.Sort(granted)
 	return slices.Compact(granted), nil
@@ -136,13 +136,13 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// propertiesBody reads a map of properties.
+// propertiesBody decodes a map of properties.
 func (c *call) propertiesBody() (map[string]string, error) {
 	var properties map[string]string
 	if ok, err := c.Decode(&properties, maxAdminBody); err != nil {
 		return nil, err
 	} else if !ok {
-		return nil, brokerhttp.BadBody("it must be an object of strings")
+		return nil, brokerhttp.BadBody("expected an object with string values")
 	}
 	return properties, nil
 }
@@ -168,7 +168,8 @@ func (c *call) clearNamespaceProperties() error {
 	}))
 }
 
-// listTopics lists the full names of topics, partitions one by one.
+// listTopics lists the full names of topics; of a partitioned topic it lists the
+// partitions.
 func (c *call) listTopics() error {
 	return c.list(func(t messaging.Topic, list []string) []string {
 		if t.Partitions == 0 {
@@ -181,7 +182,7 @@ func (c *call) listTopics() error {
 	})
 }
 
-// listPartitioned lists the full names of topics with partitions.
+// listPartitioned lists the full names of partitioned topics.
 func (c *call) listPartitioned() error {
 	return c.list(func(t messaging.Topic, list []string) []string {
 		if t.Partitions == 0 {
@@ -214,7 +215,7 @@ func (c *call) list(add func(messaging.Topic, []string) []string) error {
 		return err
 	}
 	if names.Domain(c.param("domain")) == names.NonPersistent {
-		list = []string{} // the namespace is there, and has none of these
+		list = []string{} // the namespace exists but cannot have non-persistent topics
 	}
 	return c.JSON(http.StatusOK, list)
 }

@@ -7,8 +7,8 @@ import (
 	"freshet/internal/surfaces/brokerhttp/brokertest"
 )
 
-// TestDocumentHasEveryRoute holds the document and the routes together, and
-// what it says of permissions.
+// TestDocumentHasEveryRoute checks that the OpenAPI document has the same routes and
+// permissions as the code.
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	described := brokertest.Operations(t, "/admin/v2/", "/rest-stream/")
@@ -16,11 +16,11 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 		key := route.Method + " " + route.Pattern
 		want := brokertest.Operation{Permission: route.Permissions, Extension: route.Extension}
 		if got, ok := described[key]; !ok || got != want {
-			t.Errorf("%s is described as %+v, %v, want %+v", key, got, ok, want)
+			t.Errorf("OpenAPI document of %s: got %+v, %v, want %+v", key, got, ok, want)
 		}
 		delete(described, key)
 	}
 	for key := range described {
-		t.Errorf("%s is in the document and nowhere else", key)
+		t.Errorf("%s is in the OpenAPI document but has no route", key)
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// policy is one leaf of a namespace's or topic's policies.
+// policy is one policy of namespaces, topics or both.
 type policy struct {
-	namespace string // its leaf under a namespace, "" when there is none
-	topic     string // its leaf under a topic
-	// get returns what is set, nil when nothing is.
+	namespace string // last path segment under a namespace, "" if namespaces do not have it
+	topic     string // last path segment under a topic, "" if topics do not have it
+	// get returns the value, nil if it is not set.
 	get func(*messaging.Policies) any
-	// standard is what is in force when nothing is set.
+	// standard returns the value that applies if none is set.
 	standard func(*call) any
-	// set reads a value; nil clears it.
+	// set decodes a value; nil clears it.
 	set func(p *messaging.Policies, value json.RawMessage) error
-	// query names a parameter that may stand for the body.
+	// query names a query parameter that may replace the body.
 	query string
 }
 
-// value makes the set of a policy that is a plain pointer.
+// value returns the set function of a policy that is a pointer field.
 func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies, json.RawMessage) error {
 	return func(p *messaging.Policies, raw json.RawMessage) error {
 		if raw == nil {
@@ -52,7 +52,7 @@ func shown[T any](field func(*messaging.Policies) **T) func(*messaging.Policies)
 
 func constant(v any) func(*call) any { return func(*call) any { return v } }
 
-// standard is what the broker does when nothing is set.
+// standard returns a function that returns the broker's default.
 func standard(get func(*messaging.Policies) any) func(*call) any {
 	return constant(get(messaging.DefaultPolicies()))
 }
@@ -71,7 +71,7 @@ func (c *call) unackedLimit() any                { return c.Broker().Limits().Ma
 func (c *call) messageLimit() any                { return c.Broker().Limits().MessageBytes }
 func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
 
-// policies is every leaf.
+// policies are all policies.
 var policies = []policy{
 	{"retention", "retention", getRetention, standard(getRetention), setRetention, ""},
 	{"messageTTL", "messageTTL", shown(ttlField), standard(shown(ttlField)), value(ttlField), "messageTTL"},
@@ -103,7 +103,7 @@ var policies = []policy{
 	{"replication", "", getClusters, (*call).ownCluster, setClusters, ""},
 }
 
-// policyRoutes has GET, POST or PUT, and DELETE for every leaf.
+// policyRoutes returns GET, POST, PUT and DELETE routes for every policy.
 func policyRoutes() []route {
 	var routes []route
 	for i := range policies {
@@ -135,11 +135,11 @@ func quotaPolicy() *policy {
 			return &policies[i]
 		}
 	}
-	panic("adminapi: the backlog quota is missing from the table of policies")
+	panic("adminapi: policy backlogQuota is missing from the table of policies")
 }
 
-// getPolicy shows a policy. Of a namespace it is what is in force; of a topic
-// what is set there, unless applied=true asks for what is in force.
+// getPolicy responds with a policy: for a namespace with the value that applies, for a
+// topic with the value set on the topic, or with applied=true with the value that applies.
 func (c *call) getPolicy(p *policy) error {
 	if c.Topic.Local != "" {
 		t, err := c.Broker().Topic(c.R.Context(), c.Topic)
@@ -173,7 +173,7 @@ func (c *call) setPolicy(p *policy) error {
 		}
 	}
 	if !ok {
-		return brokerhttp.BadBody("it must hold the new value")
+		return brokerhttp.BadBody("the new value is missing")
 	}
 	if kind := c.R.URL.Query().Get("backlogQuotaType"); kind != "" && kind != quotaBySize {
 		return errs.Newf(errs.Invalid, "%w: backlog quota %q is not supported, only %s", messaging.ErrPolicy,
@@ -217,7 +217,7 @@ func setRetention(p *messaging.Policies, raw json.RawMessage) error {
 	return nil
 }
 
-// unmarshal reads a value; nil leaves v as it is.
+// unmarshal decodes raw into v; nil leaves v unchanged.
 func unmarshal(raw json.RawMessage, v any) error {
 	if raw == nil {
 		return nil
@@ -340,7 +340,7 @@ func setAuto(p *messaging.Policies, raw json.RawMessage) error {
 	switch strings.ToLower(body.Type) {
 	case "", topicPlain:
 		if body.Partitions > 0 && body.Type != "" {
-			return errs.Newf(errs.Invalid, "%w: a topic that is not partitioned has no partitions", messaging.ErrPolicy)
+			return errs.Newf(errs.Invalid, "%w: defaultNumPartitions needs topicType partitioned", messaging.ErrPolicy)
 		}
 	case topicPartitioned:
 		if auto.Partitions = body.Partitions; auto.Partitions <= 0 {

@@ -6,7 +6,7 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// policiesBody is Pulsar's Policies, as far as it means something here. Other
+// policiesBody has the fields of Pulsar's Policies that this server supports. Other
 // fields are ignored.
 type policiesBody struct {
 	AuthPolicies *struct {
@@ -35,7 +35,7 @@ func (b *policiesBody) policies() (messaging.Policies, error) {
 		ValidatePayload: b.Validate, ParsePayload: b.Syntax, NameSchemaVersion: b.NameVersion,
 		AllowSchemaUpdates: b.Updates, Properties: b.Properties,
 	}
-	// Pulsar's clients send zeros where they mean nothing.
+	// Pulsar's clients send zero for values that are not set.
 	if b.TTL != nil && *b.TTL <= 0 {
 		p.TTLSeconds = nil
 	}
@@ -68,8 +68,8 @@ func (b *policiesBody) policies() (messaging.Policies, error) {
 	return p, nil
 }
 
-// renderPolicies shows a namespace's policies as Pulsar does: what is not set
-// is null, but for what every Pulsar client expects.
+// renderPolicies returns a namespace's policies in Pulsar's form: values that are not
+// set are null, except those that every Pulsar client expects.
 func (c *call) renderPolicies(p *messaging.Policies) map[string]any {
 	clusters := p.Clusters
 	if len(clusters) == 0 {
@@ -89,8 +89,10 @@ func (c *call) renderPolicies(p *messaging.Policies) map[string]any {
 			"destination_auth":        map[string]any{},
 			"subscription_auth_roles": map[string]any{},
 		},
-		"replication_clusters":                  clusters,
-		"bundles":                               map[string]any{"boundaries": []string{"0x00000000", "0xffffffff"}, "numBundles": 1},
+		"replication_clusters": clusters,
+		"bundles": map[string]any{
+			"boundaries": []string{"0x00000000", "0xffffffff"}, "numBundles": 1,
+		},
 		"backlog_quota_map":                     quotas,
 		"retention_policies":                    getRetention(p),
 		"message_ttl_in_seconds":                p.TTLSeconds,

@@ -20,7 +20,7 @@ const (
 	subPath       = topicPath + "/subscription/{subscription}"
 )
 
-// need makes the permissions of a route: a kind of thing and verbs.
+// need returns the permissions of a route: one for each verb on the resource.
 func need(resource string, verbs ...string) []access.Permission {
 	list := make([]access.Permission, len(verbs))
 	for i, v := range verbs {
@@ -29,7 +29,7 @@ func need(resource string, verbs ...string) []access.Permission {
 	return list
 }
 
-// routes are all calls of the surface.
+// routes returns every route of the surface.
 func routes() []route {
 	return slices.Concat(
 		tenantRoutes(), namespaceRoutes(), topicRoutes(), subscriptionRoutes(), schemaRoutes(),
@@ -94,7 +94,7 @@ func topicRoutes() []route {
 }
 
 func subscriptionRoutes() []route {
-	// Whoever may consume may have a subscription of its own, as in Pulsar.
+	// The consume permission includes creating and moving subscriptions, as in Pulsar.
 	move := append(need("subscriptions", "update"), brokerhttp.PermitConsume)
 	return []route{
 		put(subPath, append(need("subscriptions", "create"), brokerhttp.PermitConsume), (*call).subscribe),
@@ -116,7 +116,7 @@ func subscriptionRoutes() []route {
 }
 
 func schemaRoutes() []route {
-	// Whoever produces may bring a schema, as in Pulsar.
+	// The produce permission includes adding a schema, as in Pulsar.
 	read := need("schemas", "describe")
 	read = append(read, brokerhttp.PermitProduce, brokerhttp.PermitConsume)
 	return []route{

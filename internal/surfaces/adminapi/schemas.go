@@ -20,7 +20,7 @@ func (c *call) schemaOf() (messaging.Schema, error) {
 	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
 		return messaging.Schema{}, err
 	} else if !ok {
-		return messaging.Schema{}, brokerhttp.BadBody("it must be an object with type and schema")
+		return messaging.Schema{}, brokerhttp.BadBody("expected an object with type and schema")
 	}
 	return messaging.Schema{Type: messaging.SchemaType(body.Type), Text: body.Schema, Properties: body.Properties}, nil
 }
@@ -38,7 +38,8 @@ func (c *call) addSchema() error {
 	if err := c.mayAutoCreate(); err != nil {
 		return err
 	}
-	// Where only administrators may add versions, managing is what it takes.
+	// The policy isAllowAutoUpdateSchema=false restricts new versions to callers with this
+	// permission.
 	v, err := c.Broker().AddSchema(c.Working(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (c *call) findSchema() error {
 	return c.JSON(http.StatusOK, version{v})
 }
 
-// schemaMetadata lists versions without their texts.
+// schemaMetadata lists the versions without their schema texts.
 func (c *call) schemaMetadata() error {
 	all, err := c.Broker().Schemas(c.R.Context(), c.Topic)
 	if err != nil {

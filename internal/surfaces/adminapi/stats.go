@@ -9,7 +9,7 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// statsBody is Pulsar's TopicStats, as far as it means something here.
+// statsBody has the fields of Pulsar's TopicStats that apply to this server.
 type statsBody struct {
 	MsgRateIn        float64 `json:"msgRateIn"`
 	MsgThroughputIn  float64 `json:"msgThroughputIn"`
@@ -27,8 +27,8 @@ type statsBody struct {
 	Subscriptions map[string]subscriptionStatsBody `json:"subscriptions"`
 	Replication   map[string]struct{}              `json:"replication"`
 
-	// Extensions: consumer groups that read the topic, and whether some may be missing
-	// because a member that coordinates groups could not be asked.
+	// Extensions: the consumer groups that read the topic, and whether some may be missing
+	// because a coordinator did not respond.
 	Groups           map[string]*groups.Reading `json:"groups,omitempty"`
 	GroupsIncomplete bool                       `json:"groupsIncomplete,omitempty"`
 
@@ -129,14 +129,14 @@ func (c *call) partitionedStats() error {
 	if c.R.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
 			one := s.Of(i)
-			one.In, one.Out = messaging.Flow{}, messaging.Flow{} // known of the whole only
+			one.In, one.Out = messaging.Flow{}, messaging.Flow{} // counted for the whole topic only
 			out.Partitions[s.Topic.Name.WithPartition(i).String()] = renderStats(&one)
 		}
 	}
 	return c.JSON(http.StatusOK, out)
 }
 
-// internalStats shows partitions as the one ledger that each of them is.
+// internalStats shows a partition as one ledger.
 func (c *call) internalStats() error {
 	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
 	if err != nil {
@@ -196,6 +196,6 @@ type streamTopic struct {
 }
 
 func renderStreamTopic(name names.Topic, partitions int32) streamTopic {
-	// A topic that is not partitioned is, to a reader of streams, one partition.
+	// To Kafka clients, a topic that is not partitioned has one partition.
 	return streamTopic{"StreamTopic", name.ListName(), name.Internal(), max(partitions, 1)}
 }

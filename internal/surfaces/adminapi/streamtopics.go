@@ -9,8 +9,8 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// streamTopics is GET /rest-stream/admin/v1/topics: what the caller may see of
-// the cluster's topics, or of one namespace's.
+// streamTopics is GET /rest-stream/admin/v1/topics: the topics of the cluster, or of
+// one namespace, that the caller may see.
 func (c *call) streamTopics() error {
 	ns, err := c.namespaceFilter()
 	if err != nil {
@@ -34,15 +34,15 @@ func (c *call) streamTopics() error {
 		}
 		return true
 	})
-	// A filter that fits nothing finds nothing.
+	// A filter by a namespace that does not exist returns an empty list.
 	if err != nil && (ns == nil || brokerhttp.StatusOf(err, brokerhttp.AdminCalls) != http.StatusNotFound) {
 		return err
 	}
 	return c.JSON(http.StatusOK, list)
 }
 
-// namespaceFilter reads tenant/namespace, tenant.namespace, or the namespace of
-// the tenant public.
+// namespaceFilter parses the query parameter namespace: tenant/namespace,
+// tenant.namespace, or a namespace of the tenant public.
 func (c *call) namespaceFilter() (*names.Namespace, error) {
 	text := c.R.URL.Query().Get("namespace")
 	if text == "" {

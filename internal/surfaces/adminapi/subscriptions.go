@@ -17,9 +17,9 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// positionBody is the body of calls that place a subscription: none, "latest",
-// "earliest", or Pulsar's ResetCursorData. The last three fields are an
-// extension.
+// positionBody is the JSON object that a call that positions a subscription may send
+// (Pulsar's ResetCursorData). Such calls also accept an empty body, "latest",
+// "earliest" or a message id. The last three fields are an extension.
 type positionBody struct {
 	LedgerID       *int64            `json:"ledgerId"`
 	EntryID        *int64            `json:"entryId"`
@@ -33,13 +33,14 @@ type positionBody struct {
 	DeadLetterPolicy *deadLetterPolicy `json:"deadLetterPolicy"`
 }
 
-// deadLetterPolicy has the names of Pulsar's clients.
+// deadLetterPolicy uses the field names of Pulsar's clients.
 type deadLetterPolicy struct {
 	MaxRedeliverCount *uint32 `json:"maxRedeliverCount"`
 	DeadLetterTopic   string  `json:"deadLetterTopic"`
 }
 
-// position reads such a body. exclusive bodies may ask to begin behind the id.
+// position decodes the body of a call that positions a subscription. If exclusive is
+// set, the body may request to start after the id.
 func (c *call) position(exclusive bool) (messaging.Position, map[string]string, error) {
 	latest := messaging.Position{Kind: messaging.Latest}
 	b, err := c.Body(maxAdminBody)
@@ -93,15 +94,15 @@ func (b *positionBody) position(exclusive bool) (messaging.Position, error) {
 	if b.PartitionIndex != nil {
 		id.Partition = *b.PartitionIndex
 	}
-	// Quirk: the exclusion is not looked at when a subscription is created.
+	// Quirk: isExcluded is ignored when a subscription is created.
 	if exclusive && (b.IsExcluded || b.Excluded) {
 		return messaging.Position{Kind: messaging.AfterID, ID: id}, nil
 	}
 	return messaging.Position{Kind: messaging.AtID, ID: id}, nil
 }
 
-// properties adds what the extension's fields say to the properties, where the
-// broker looks for it.
+// properties returns the properties with the extension's fields added: the broker reads
+// these settings from the subscription's properties.
 func (b *positionBody) properties() map[string]string {
 	out := maps.Clone(b.Properties)
 	if out == nil {
@@ -135,33 +136,33 @@ func (c *call) subscribe() error {
 	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
 }
 
-// mayAutoCreate asks whether the caller may create the topic that the call would
-// otherwise create on the way (docs/spec/messages.md#m5).
+// mayAutoCreate checks that the caller may create the topic, if the topic does not exist
+// and this call would create it (docs/spec/messages.md#m5).
 func (c *call) mayAutoCreate() error {
 	exists, err := c.Broker().HasTopic(c.R.Context(), c.Topic)
 	if err != nil || exists {
 		return err
 	}
 	subscription := c.Subscription
-	c.Subscription = "" // it is about the topic
+	c.Subscription = "" // the scope is the topic
 	if err := c.Authorize(need("topics", "create")...); err != nil {
-		return fmt.Errorf("topic %s does not exist, and creating it by this call: %w", c.Topic, err)
+		return fmt.Errorf("topic %s does not exist; creating it with this call: %w", c.Topic, err)
 	}
 	c.Subscription = subscription
 	return nil
 }
 
-// mayDeadLetter asks whether the caller may send the subscription's dead letters
-// where these properties say: produce there, and create the topic when there is
-// none. Named or by default makes no difference, since either way the broker
-// writes there for the caller (docs/spec/messages.md#dead-letters).
+// mayDeadLetter checks that the caller may use the dead-letter topic that these
+// properties select: it needs the permission to produce there, and to create the topic
+// if it does not exist. This also holds for the default dead-letter topic, because the
+// broker writes to it on behalf of the caller (docs/spec/messages.md#dead-letters).
 func (c *call) mayDeadLetter(properties map[string]string) error {
 	to, err := c.Broker().DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
 	if err != nil || to == nil {
 		return err
 	}
 	topic, subscription := c.Topic, c.Subscription
-	c.Topic, c.Subscription = to.Topic, "" // what the audit record is about when it is refused
+	c.Topic, c.Subscription = to.Topic, "" // the audit record of a denial names this topic
 	err = c.Authorize(brokerhttp.PermitProduce)
 	if err == nil && !to.Exists {
 		err = c.Authorize(need("topics", "create")...)
@@ -215,7 +216,8 @@ func (c *call) skip() error {
 	return c.reset(messaging.Position{Kind: messaging.Skip, N: uint64(n)})
 }
 
-// before is the time that many seconds ago.
+// before returns the position that the path parameter seconds selects: messages older
+// than that are expired.
 func (c *call) before() (messaging.Position, error) {
 	seconds, err := c.number("seconds")
 	if err != nil {
@@ -283,10 +285,10 @@ func (c *call) peek() error {
 	return c.pulsarMessage(&m)
 }
 
-// pulsarHeaders are those of what a message has beside its payload.
+// pulsarHeaders are the headers of a message's metadata.
 var pulsarHeaders = brokerhttp.HeadersWith("X-Pulsar-")
 
-// pulsarMessage answers with a message as Pulsar's admin API shows one.
+// pulsarMessage responds with a message in the form of Pulsar's admin API.
 func (c *call) pulsarMessage(m *messaging.Received) error {
 	h := c.W.Header()
 	set := func(name, value string) { h["X-Pulsar-"+name] = []string{value} }

@@ -12,18 +12,18 @@ import (
 )
 
 var errForce = errs.New(errs.Precondition,
-	"deleting a tenant with all its namespaces is not allowed; delete these first")
+	"tenant cannot be deleted together with its namespaces; delete the namespaces first")
 
-// visible asks whether the caller may do something with a thing beneath what
-// the call is about, and remembers that the whole was allowed.
+// visible decides which items of a list the caller may see. all is set if the caller may
+// list everything; otherwise why is the denial.
 type visible struct {
 	c   *call
 	all bool
 	why error
 }
 
-// see prepares to show things of one kind: those who may list all of them see
-// all, others what they may describe.
+// see prepares a list of one kind of resource. A caller with the list permission sees
+// all items, other callers those that they may describe.
 func (c *call) see(resource string) (*visible, error) {
 	err := c.Authorize(access.Permission("messaging." + resource + ".list"))
 	if err != nil && errs.KindOf(err) != errs.Denied {
@@ -32,12 +32,12 @@ func (c *call) see(resource string) (*visible, error) {
 	return &visible{c: c, all: err == nil, why: err}, nil
 }
 
-// allows reports whether the thing that the fields of sub name may be seen.
+// allows reports whether the caller may see the item that the fields of sub name.
 func (v *visible) allows(sub brokerhttp.Call, wanted ...access.Permission) bool {
 	return v.all || sub.Authorize(wanted...) == nil
 }
 
-// none is the error of a list of which nothing may be seen.
+// none returns the denial if the caller may see no item of the list.
 func (v *visible) none(shown int) error {
 	if shown == 0 && !v.all {
 		return v.why
@@ -45,7 +45,7 @@ func (v *visible) none(shown int) error {
 	return nil
 }
 
-// beneath is the call on something smaller.
+// beneath returns a copy of the call whose scope is an item of a list.
 func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) brokerhttp.Call {
 	return brokerhttp.Call{
 		R: c.R, Options: c.Options, Cluster: c.Cluster, Principal: c.Principal,
@@ -53,8 +53,8 @@ func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) bro
 	}
 }
 
-// clusterNames are the names a tenant may give to this cluster. Pulsar calls a
-// cluster of one machine standalone, and so do many scripts.
+// clusterNames returns the names that a tenant may use for this cluster. Pulsar calls a
+// cluster of one machine standalone, and many scripts rely on that.
 func (c *call) clusterNames() []string {
 	list := []string{"standalone"}
 	if name := c.Cluster.Scope.Cluster; name != "" && name != "standalone" {
@@ -107,8 +107,8 @@ func (c *call) getTenant() error {
 	return c.JSON(http.StatusOK, body)
 }
 
-// tenantOf reads a tenant out of the body. No body at all means the defaults;
-// one without clusters, or with others than this, is refused as in Pulsar.
+// tenantOf decodes a tenant from the body. An empty body means the defaults. A body
+// without clusters, or with a cluster other than this one, is rejected as in Pulsar.
 func (c *call) tenantOf() (messaging.Tenant, error) {
 	var body tenantBody
 	ok, err := c.Decode(&body, maxAdminBody)

@@ -21,8 +21,8 @@ func (c *call) createTopic() error {
 	return c.done(c.Broker().CreateTopic(c.R.Context(), c.Topic, 0, properties))
 }
 
-// partitionsBody reads a number of partitions: a bare integer, or Pulsar's
-// object of application/vnd.partitioned-topic-metadata+json.
+// partitionsBody decodes a number of partitions: an integer, or Pulsar's object of
+// application/vnd.partitioned-topic-metadata+json.
 func (c *call) partitionsBody() (int32, map[string]string, error) {
 	b, err := c.Body(maxAdminBody)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *call) partitionsBody() (int32, map[string]string, error) {
 	} else if ok, err := brokerhttp.DecodeJSON(b, &body.Partitions); err != nil {
 		return 0, nil, err
 	} else if !ok {
-		return 0, nil, brokerhttp.BadBody("it must be the number of partitions")
+		return 0, nil, brokerhttp.BadBody("the number of partitions is missing")
 	}
 	n, err := strconv.ParseInt(body.Partitions.String(), 10, 32)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *call) createPartitioned() error {
 		return err
 	}
 	if n <= 0 {
-		// Quirk: 406 for a count that cannot be, as in Pulsar.
+		// Quirk: 406 for an invalid count, as in Pulsar.
 		return brokerhttp.WithStatus(http.StatusNotAcceptable,
 			errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
 	}
@@ -90,7 +90,7 @@ func (c *call) deleteTopic() error { return c.delete(false) }
 
 func (c *call) deletePartitioned() error { return c.delete(true) }
 
-// delete removes a topic when it is of the kind that the call is for.
+// delete deletes a topic, if it is partitioned or not as the route requires.
 func (c *call) delete(partitioned bool) error {
 	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *call) clearTopicProperty() error {
 	}))
 }
 
-// topicPermissions shows what the topic grants and what its namespace does.
+// topicPermissions responds with the permissions of the topic and its namespace.
 func (c *call) topicPermissions() error {
 	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package auditapi lets those who may read the audit trail: the last records of
+// Package auditapi is the HTTP surface that reads the audit trail: the latest records of
 // an organization, newest first, with filters.
 //
-// It owns the wire and nothing else. Records are made by the other surfaces and
-// kept by audit; who is calling comes from identity, what they may read from
-// access. Each replica answers with the records that it wrote itself.
+// It owns the paths, queries and response bodies. It does not write records: the other
+// surfaces do, and audit stores them. identity authenticates callers, access authorizes
+// them. A server returns only the records that it wrote itself. The package has no
+// locks.
 package auditapi
 
 import (
@@ -20,7 +21,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Root is where the surface is mounted; everything beneath it is its own.
+// Root is the path prefix of the surface. It also responds (404) to unknown paths below
+// it.
 const Root = "/audit"
 
 const (
@@ -30,7 +32,7 @@ const (
 	surfaceName = "audit" // in records and metrics
 )
 
-// Trail is where the records are; audit.Log is one.
+// Trail returns stored records; audit.Log implements it.
 type Trail interface {
 	Tail(ctx context.Context, q audit.Query) ([]audit.Record, error)
 }
@@ -41,8 +43,8 @@ type Options struct {
 	// Audiences are the names under which tokens are accepted: those of the
 	// resource API.
 	Audiences []string
-	// Trail is nil when the configuration has switched it off; then there is
-	// nothing to read.
+	// Trail is nil if the configuration disables the audit trail; then the surface
+	// responds with 404.
 	Trail Trail
 }
 
@@ -53,7 +55,7 @@ type API struct {
 	serve  http.Handler
 }
 
-// New makes the surface.
+// New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("auditapi")
 	a := &API{opts: opts}
@@ -69,9 +71,9 @@ func New(opts Options) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 var (
-	errNoPath   = errs.New(errs.NotFound, "there is nothing at this path")
-	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path; use GET")
-	errSwitched = errs.New(errs.NotFound, "this server keeps no audit trail: it is switched off in its configuration")
+	errNoPath   = errs.New(errs.NotFound, "path does not exist")
+	errMethod   = errs.New(errs.Invalid, "method is not allowed on this path; use GET")
+	errSwitched = errs.New(errs.NotFound, "audit trail is disabled in the configuration of this server")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
@@ -92,7 +94,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	return route.Value(w, r)
 }
 
-// document is open to everybody, as it holds no secret.
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
 func document(w http.ResponseWriter, _ *http.Request) error {
 	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("audit"))
 	return nil
@@ -113,7 +115,7 @@ func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, "application/json", newPage(records, query.Limit))
 }
 
-// admit finds out who is asking, for what, and whether they may know.
+// admit authenticates the caller, parses the query and authorizes it.
 func (a *API) admit(r *http.Request) (audit.Query, error) {
 	token, _ := web.BearerToken(r)
 	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
@@ -135,7 +137,7 @@ func (a *API) admit(r *http.Request) (audit.Query, error) {
 	return query, nil
 }
 
-// denied records that somebody asked who may not.
+// denied writes the audit record of a denied request. It returns err unchanged.
 func (a *API) denied(r *http.Request, caller *identity.Principal, organization string, err error) error {
 	if status := statusOf(err); pipeline.Denied(status) {
 		asked := pipeline.Asked{Permission: access.ReadAudit, Scope: access.Scope{Organization: organization}}
@@ -144,10 +146,11 @@ func (a *API) denied(r *http.Request, caller *identity.Principal, organization s
 	return err
 }
 
-// page is one answer.
+// page is the body of a response.
 type page struct {
 	Records []audit.Record `json:"records"`
-	// Until continues with older records, when there may be more.
+	// Until is the query parameter for the next page of older records, if there may be
+	// more.
 	Until *time.Time `json:"until,omitempty"`
 }
 

@@ -26,8 +26,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// fixture is the API over a real trail, with an administrator, a reader, somebody
-// without rights, and the system administrator.
+// fixture is the API over a real audit trail, with tokens of a system administrator, the
+// administrators of two organizations and a user without the permission.
 type fixture struct {
 	t      *testing.T
 	api    *auditapi.API
@@ -128,12 +128,12 @@ func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"all of all", "root", "", 200, "dcba"},
-		{"of one organization", "root", "organization=acme", 200, "ba"},
+		{"all organizations", "root", "", 200, "dcba"},
+		{"one organization", "root", "organization=acme", 200, "ba"},
 		{"own organization", "boss", "", 200, "ba"},
 		{"own organization by name", "boss", "organization=acme", 200, "ba"},
 		{"another organization", "boss", "organization=globex", 403, ""},
-		{"the other one's own", "other", "", 200, "c"},
+		{"own organization of the other administrator", "other", "", 200, "c"},
 		{"without the permission", "viewer", "", 403, ""},
 		{"without a token", "nobody", "", 401, ""},
 		{"denials", "root", "decision=deny&surface=resources", 200, "db"},
@@ -156,18 +156,19 @@ func TestEverybodySeesWhatIsTheirs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			status, a := h.get(c.who, c.query)
 			if status != c.status || ids(a.Records) != c.want {
-				t.Errorf("%d %q %s, want %d %q", status, ids(a.Records), a.Message, c.status, c.want)
+				t.Errorf("got %d %q %s, want %d %q", status, ids(a.Records), a.Message, c.status, c.want)
 			}
 		})
 	}
-	// The denials above left records of their own.
+	// The denials above wrote records of their own.
 	_, a := h.get("boss", "surface=audit")
 	if len(a.Records) != 1 || a.Records[0].Permission != string(access.ReadAudit) || a.Records[0].Status != 403 ||
 		!strings.HasPrefix(a.Records[0].Principal, "viewer@acme.") {
-		t.Errorf("records of denials in acme: %+v, want %v, %v, %v", a.Records, 1, string(access.ReadAudit), 403)
+		t.Errorf("denials in acme: got %+v, want one record of viewer with %s and status 403", a.Records,
+			access.ReadAudit)
 	}
 	if _, a := h.get("root", "surface=audit"); len(a.Records) != 3 {
-		t.Errorf("records of all denials: %+v, want 3", a.Records)
+		t.Errorf("all denials: got %+v, want 3 records", a.Records)
 	}
 }
 
@@ -185,7 +186,7 @@ func TestPagesFollowEachOther(t *testing.T) {
 		query.Set("until", a.Until.Format(time.RFC3339Nano))
 	}
 	if got != "dcba" {
-		t.Errorf("pages hold %q, want %v", got, "dcba")
+		t.Errorf("got pages %q, want %q", got, "dcba")
 	}
 }
 
@@ -200,13 +201,13 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(target, " ")
 		if status, a := h.do(method, path, "root"); status != want || a.Reason == "" {
-			t.Errorf("%s: %d %+v, want %d", target, status, a, want)
+			t.Errorf("%s: got %d %+v, want %d with a reason", target, status, a, want)
 		}
 	}
 	w := httptest.NewRecorder()
 	h.api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/openapi.yaml", http.NoBody))
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), "openapi: 3.1") {
-		t.Errorf("the document: %d %.40q, want 200", w.Code, w.Body)
+		t.Errorf("OpenAPI document: got %d %.40q, want 200", w.Code, w.Body)
 	}
 	off := auditapi.New(
 		auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
@@ -215,11 +216,11 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer root")
 	off.ServeHTTP(w, r)
 	if w.Code != http.StatusNotFound {
-		t.Errorf("without a trail: %d %s, want %v", w.Code, w.Body, http.StatusNotFound)
+		t.Errorf("without a trail: got %d %s, want %d", w.Code, w.Body, http.StatusNotFound)
 	}
 }
 
-// anybody takes every token for the system administrator's.
+// anybody accepts every token as that of the system administrator.
 type anybody struct{}
 
 func (anybody) Authenticate(context.Context, string, ...string) (*identity.Principal, error) {
@@ -241,7 +242,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// validate checks a reply against the document.
+// validate checks a response against the OpenAPI document.
 func validate(t *testing.T, req *http.Request, res *http.Response, body []byte) {
 	t.Helper()
 	doc, err := document()
@@ -266,7 +267,7 @@ func validate(t *testing.T, req *http.Request, res *http.Response, body []byte) 
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s does not follow the document: %v", req.Method, req.URL, err)
+		t.Errorf("%s %s: response does not match the OpenAPI document: %v", req.Method, req.URL, err)
 	}
 }
 
@@ -286,10 +287,11 @@ func FuzzQuery(f *testing.F) {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest && w.Code != http.StatusNotFound {
-			t.Errorf("%q: %d %s, want %v, %v", query, w.Code, w.Body, http.StatusBadRequest, http.StatusNotFound)
+			t.Errorf("%q: got %d %s, want %d or %d", query, w.Code, w.Body, http.StatusBadRequest,
+				http.StatusNotFound)
 		}
 		if !json.Valid(w.Body.Bytes()) {
-			t.Errorf("%q: %s", query, w.Body)
+			t.Errorf("%q: response is not valid JSON: %s", query, w.Body)
 		}
 	})
 }

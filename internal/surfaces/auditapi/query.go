@@ -9,10 +9,10 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-var errQuery = errs.New(errs.Invalid, "the query is not valid")
+var errQuery = errs.New(errs.Invalid, "query is not valid")
 
-// parseQuery reads the filters. A parameter that is unknown, or given twice, is
-// refused: whoever misspells a filter must not take the answer for filtered.
+// parseQuery parses the filters. It rejects an unknown or repeated parameter: a caller
+// that misspells a filter must not mistake the response for a filtered one.
 func parseQuery(raw string) (audit.Query, error) {
 	q := audit.Query{Limit: audit.DefaultLimit}
 	values, err := url.ParseQuery(raw)
@@ -21,7 +21,7 @@ func parseQuery(raw string) (audit.Query, error) {
 	}
 	for name, given := range values {
 		if len(given) != 1 {
-			return q, errs.Newf(errs.Invalid, "%w: %s is given %d times", errQuery, name, len(given))
+			return q, errs.Newf(errs.Invalid, "%w: parameter %s occurs %d times", errQuery, name, len(given))
 		}
 		if err := set(&q, name, given[0]); err != nil {
 			return q, err
@@ -57,7 +57,7 @@ func set(q *audit.Query, name, value string) error {
 	case "limit":
 		q.Limit, err = strconv.Atoi(value)
 		if err != nil || q.Limit < 1 || q.Limit > audit.MaxLimit {
-			return errs.Newf(errs.Invalid, "%w: limit must be a number from 1 to %d", errQuery, audit.MaxLimit)
+			return errs.Newf(errs.Invalid, "%w: limit must be an integer from 1 to %d", errQuery, audit.MaxLimit)
 		}
 	default:
 		return errs.Newf(errs.Invalid, "%w: unknown parameter %s", errQuery, strconv.Quote(name))
@@ -71,7 +71,7 @@ func instant(name, value string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return time.Time{}, errs.Newf(errs.Invalid, "%w: %s must be a time such as 2026-01-02T15:04:05Z",
+		return time.Time{}, errs.Newf(errs.Invalid, "%w: %s must be an RFC 3339 time such as 2026-01-02T15:04:05Z",
 			errQuery, name)
 	}
 	return t, nil

@@ -11,16 +11,16 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// The permissions of those who move messages.
+// The permissions to produce and to consume messages.
 const (
 	PermitProduce = access.Permission("messaging.topics.produce")
 	PermitConsume = access.Permission("messaging.topics.consume")
 )
 
-// byCluster is what decides when the cluster's own permissions do.
+// byCluster is the decision's source if the cluster's own permissions allowed a call.
 const byCluster access.By = "cluster permission"
 
-// Scope is what the path names, for access.
+// Scope returns the scope of the resource that the path names, for the authorizer.
 func (c *Call) Scope() access.Scope {
 	s := c.Cluster.Scope
 	switch {
@@ -30,14 +30,15 @@ func (c *Call) Scope() access.Scope {
 	case c.Namespace.Name != "":
 		s.Tenant, s.Namespace = c.Namespace.Tenant, c.Namespace.Name
 	default:
-		// A group reads any topic of its tenant, and its name is asked for like
+		// A consumer group can read any topic of its tenant. Its name is checked like
 		// that of a subscription.
 		s.Tenant, s.Subscription = c.Tenant, c.Group
 	}
 	return s
 }
 
-// Authorize asks for permissions; any one of them will do.
+// Authorize checks that the caller has one of the wanted permissions. It returns the
+// denial of the first one if it has none of them.
 func (c *Call) Authorize(wanted ...access.Permission) error {
 	scope := c.Scope()
 	var denial error
@@ -63,15 +64,16 @@ func (c *Call) Authorize(wanted ...access.Permission) error {
 	return denial
 }
 
-// Has says whether the caller has one more permission, without making it the
-// one that the call is recorded with.
+// Has reports whether the caller has a permission. Unlike Authorize, it does not change
+// the permission in the audit record.
 func (c *Call) Has(p access.Permission) bool {
 	_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
 	return err == nil || c.granted(p)
 }
 
-// granted asks the permissions that the cluster itself keeps, as Pulsar's admin
-// API sets them. They are for callers of the cluster's own organization only.
+// granted reports whether the permissions that the cluster itself stores, which
+// Pulsar's admin API sets, include p. They apply only to callers of the cluster's own
+// organization.
 func (c *Call) granted(p access.Permission) bool {
 	who, scope := c.Principal, &c.Cluster.Scope
 	if who.Organization != scope.Organization || who.Instance != "" && who.Instance != scope.Instance {
@@ -79,7 +81,7 @@ func (c *Call) granted(p access.Permission) bool {
 	}
 	role := who.Name
 	if who.ServiceAccount != "" {
-		role = messaging.RoleOf(who.ServiceAccount, who.Organization) // whatever the server's address is
+		role = messaging.RoleOf(who.ServiceAccount, who.Organization) // without the server's address
 	}
 	switch {
 	case p == PermitProduce && c.Topic.Local != "":
@@ -87,7 +89,7 @@ func (c *Call) granted(p access.Permission) bool {
 	case p == PermitConsume && c.Topic.Local != "":
 		return c.Broker().Grants(role, c.Topic, messaging.ActionConsume)
 	}
-	// A tenant's administrators rule what is in it, but not the tenant itself.
+	// A tenant's administrators manage the resources in it, but not the tenant itself.
 	tenant := c.Topic.Namespace.Tenant
 	if tenant == "" {
 		tenant = c.Namespace.Tenant
@@ -99,9 +101,9 @@ func (c *Call) granted(p access.Permission) bool {
 		c.Broker().Administers(role, tenant)
 }
 
-// MayGrant reports whether the caller has all of what a grant conveys, on what
-// the path names: nobody can grant what they do not have. It changes nothing, so
-// that it can be asked inside a change of the catalogue.
+// MayGrant checks that the caller has all permissions that a grant conveys, on the
+// resource that the path names. Otherwise granting would be privilege escalation. It
+// does not change the call, so that it can run inside a catalog update.
 func (c *Call) MayGrant(conveyed ...access.Permission) error {
 	for _, p := range conveyed {
 		_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
@@ -113,8 +115,8 @@ func (c *Call) MayGrant(conveyed ...access.Permission) error {
 	return nil
 }
 
-// Refused makes the permission that a call was refused for the one that it is
-// recorded with.
+// Refused puts the permission of a denial into the call's audit record, and returns
+// err unchanged.
 func (c *Call) Refused(err error) error {
 	var denied *access.Denial
 	if errors.As(err, &denied) {
@@ -123,7 +125,7 @@ func (c *Call) Refused(err error) error {
 	return err
 }
 
-// Audit records the call with the status of its response.
+// Audit writes the audit record of the call with the status of its response.
 func (c *Call) Audit(status int) {
 	asked := pipeline.Asked{Permission: c.permission, Decision: c.decision}
 	if c.Cluster.Broker != nil {

@@ -15,25 +15,25 @@ import (
 )
 
 var (
-	errBody  = errs.New(errs.Invalid, "the request body is not valid")
-	errQuery = errs.New(errs.Invalid, "the query is not valid")
+	errBody  = errs.New(errs.Invalid, "request body is not valid")
+	errQuery = errs.New(errs.Invalid, "query is not valid")
 )
 
-// BadBody says what is wrong with a body.
+// BadBody returns an error about a request body.
 func BadBody(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", errBody, fmt.Errorf(format, args...))
 }
 
-// BadJSON says what a decoder found wrong with a body.
+// BadJSON returns an error about a request body for an error of the JSON decoder.
 func BadJSON(err error) error { return BadBody("%s", web.DecodeText(err.Error())) }
 
-// BadQuery says what is wrong with a query.
+// BadQuery returns an error about a query parameter.
 func BadQuery(format string, args ...any) error {
 	return errs.Newf(errs.Invalid, "%w: %w", errQuery, fmt.Errorf(format, args...))
 }
 
-// Body reads the whole body, at most limit bytes of it, and takes off what
-// Content-Encoding says was put around it.
+// Body reads the whole body and decompresses it if it has a Content-Encoding. A body of
+// more than limit bytes, compressed or not, is an error.
 func (c *Call) Body(limit int64) ([]byte, error) {
 	if c.R.ContentLength == 0 {
 		return nil, nil
@@ -47,8 +47,8 @@ func (c *Call) Body(limit int64) ([]byte, error) {
 	return b, err
 }
 
-// Decode reads a JSON body into v. It reports false when there is none: empty,
-// blank or null, as some clients send where they mean nothing.
+// Decode decodes a JSON body into v. It returns false if the body is empty, white space
+// or null: some clients send these instead of no body.
 func (c *Call) Decode(v any, limit int64) (bool, error) {
 	b, err := c.Body(limit)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Call) Decode(v any, limit int64) (bool, error) {
 	return DecodeJSON(b, v)
 }
 
-// DecodeJSON does so with a body that was read before.
+// DecodeJSON is Decode for a body that was already read.
 func DecodeJSON(b []byte, v any) (bool, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 || string(b) == "null" {
@@ -70,18 +70,18 @@ func DecodeJSON(b []byte, v any) (bool, error) {
 		}
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return false, BadBody("it is not JSON: %w", err)
+			return false, BadBody("not valid JSON: %w", err)
 		}
 		return false, BadJSON(err)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return false, BadBody("there is more than one JSON value")
+		return false, BadBody("more than one JSON value")
 	}
 	return true, nil
 }
 
-// ParseID reads one message id: base64 or string form, bare or as a JSON
-// string. Clients send all of these (docs/spec/messages.md#acknowledge).
+// ParseID parses one message id: in base64 or string form, bare or as a JSON string.
+// Clients send all of these (docs/spec/messages.md#acknowledge).
 func ParseID(b []byte) (names.MessageID, error) {
 	text := strings.TrimSpace(string(b))
 	if strings.HasPrefix(text, `"`) {

@@ -16,46 +16,47 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Surface is the name of both surfaces in records and metrics: to their callers
-// they are one.
+// Surface is the name of both surfaces in records and metrics. Their callers use them
+// as one interface.
 const Surface = "messages"
 
-// Cluster is what a request is for.
+// Cluster is the target of a request.
 type Cluster struct {
 	Broker *messaging.Broker
-	// Groups returns the coordinator of consumer groups of the stream protocol; nil
-	// when the cluster does not have that. Calls on messages do not need it.
+	// Groups returns the coordinator of the Kafka consumer groups. It is nil if the
+	// cluster does not serve the Kafka protocol. Calls on messages do not need it.
 	Groups func(context.Context) (*groups.Coordinator, error)
-	// Scope has the organization, instance and cluster; calls add the rest.
+	// Scope has the organization, instance and cluster; calls add the names in the path.
 	Scope access.Scope
 	// Audiences are the names under which the cluster accepts tokens.
 	Audiences []string
-	// Quota is what the cluster may take; nil: everything.
+	// Quota limits the cluster; nil: no limit.
 	Quota *quota.Cluster
-	// Owner returns what sends a request on to the member of a group that owns a
-	// topic; nil when that is this one, or nobody at the moment. It is nil itself where
-	// there is no group, and for requests that were sent on already.
+	// Owner returns the sender to the ensemble member that owns a topic. The sender is nil
+	// if this member is the owner or if the topic has no owner at the moment. Owner itself
+	// is nil on a single server and for requests that were already forwarded.
 	Owner func(r *http.Request, topic names.Topic) Sender
-	// Coordinator does the same for the member that coordinates a consumer group.
+	// Coordinator returns the sender to the member that coordinates a consumer group, like
+	// Owner.
 	Coordinator func(r *http.Request, group groups.Key) Sender
-	// Coordinators returns what sends a request to each other member that coordinates
-	// consumer groups, or that it was sent on already. It fails while nobody
-	// coordinates some of them, and is nil where there is no group.
+	// Coordinators returns a sender to each other member that coordinates consumer groups,
+	// or that the request was already forwarded. It fails while some groups have no
+	// coordinator. It is nil on a single server.
 	Coordinators func(r *http.Request) (others []Sender, sentOn bool, err error)
-	// Reading finds the consumer groups that read a topic on all members, and says
-	// whether all of them could be asked. It is nil where there is no group.
+	// Reading returns the consumer groups that read a topic, from all members, and whether
+	// all of them responded. It is nil on a single server.
 	Reading func(ctx context.Context, q *groups.ReadingQuery) (list map[string]*groups.Reading, whole bool, err error)
 }
 
-// Sender sends a request to another member, and its answer to the client. It returns
-// an error when the member was not reached, and then nothing of the request is used
-// up and nothing was answered.
+// Sender forwards a request to another member and copies the response to the client.
+// It returns an error if the member was not reached; then the request body is still
+// unread and no response was written.
 type Sender func(w http.ResponseWriter, r *http.Request) error
 
 // Resolver finds the cluster of a request.
 type Resolver = pipeline.Resolver[Cluster]
 
-// Call is one request on its way through a surface.
+// Call is the state of one request.
 type Call struct {
 	W       http.ResponseWriter
 	R       *http.Request
@@ -64,32 +65,33 @@ type Call struct {
 	Cluster   Cluster
 	Principal *identity.Principal
 
-	// What the path names, as far as it does.
+	// The names in the path; those that it does not have are empty.
 	Tenant       string
 	Namespace    names.Namespace
 	Topic        names.Topic
 	Subscription string
 	Group        string // a consumer group of the tenant
 
-	Allow string // the methods that exist, when the one asked for does not
-	Began bool   // the response has begun
+	Allow string // the allowed methods, if the request's method is not allowed
+	Began bool   // the response has been started
 
-	permission access.Permission // what was asked for last, for the audit
-	decision   access.Decision   // what allowed it
-	held       int64             // room at the limiter for the body
+	permission access.Permission // the last permission that was checked, for the audit record
+	decision   access.Decision   // the decision that allowed it
+	held       int64             // bytes that the body has reserved at the limiter
 }
 
-// Broker is the cluster's.
+// Broker returns the cluster's broker.
 func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
-// Working is the context for calls that can cost much: it says who has to wait.
+// Working returns the context for expensive calls. It names the organization and the
+// principal, so that the work pool can share its capacity fairly.
 func (c *Call) Working() context.Context {
 	return workpool.WithShare(c.R.Context(),
 		workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
 }
 
-// Resolve finds the cluster. Callers who do not belong to its organization are not
-// told whether there is one.
+// Resolve finds the cluster. A caller that does not belong to the cluster's organization
+// cannot find out whether the cluster exists.
 func (c *Call) Resolve(resolver Resolver) (err error) {
 	if c.Cluster, err = resolver.Resolve(c.R); err == nil {
 		return nil
@@ -101,7 +103,7 @@ func (c *Call) Resolve(resolver Resolver) (err error) {
 	return pipeline.Disclose(c.R.Context(), c.Options.Authenticator, token, err)
 }
 
-// Authenticate finds the caller by its token; Meter counts the call.
+// Authenticate identifies the caller by its token.
 func (c *Call) Authenticate() error {
 	token, err := credentials(c.R)
 	if err != nil {
@@ -111,9 +113,9 @@ func (c *Call) Authenticate() error {
 	return err
 }
 
-// Forward sends the call to the member that owns its topic, if that is another one,
-// and says whether it did. It comes before the body is read. The owner asks all that
-// is asked here once more; only there is the call counted.
+// Forward sends the call to the member that owns its topic, if that is another member,
+// and reports whether that member responded. It must run before the body is read. The
+// owner repeats all checks. Only the owner counts the call against the quota.
 func (c *Call) Forward() bool {
 	if c.Cluster.Owner == nil || c.Topic.Local == "" {
 		return false
@@ -121,18 +123,18 @@ func (c *Call) Forward() bool {
 	return c.Send(c.Cluster.Owner(c.R, c.Topic))
 }
 
-// Send has another member answer the call, and says whether it did.
+// Send forwards the call to another member and reports whether that member responded.
 func (c *Call) Send(send Sender) bool {
 	if send == nil {
 		return false
 	}
 	err := send(c.W, c.R)
 	c.Began = c.Began || err == nil
-	return err == nil // else it is tried from here, which waits for a new owner
+	return err == nil // otherwise this member handles the call, which waits for a new owner
 }
 
-// Meter counts the call for the cluster and its organization, and refuses it when
-// there are too many. System administrators always come in.
+// Meter counts the call against the quotas of the cluster and its organization, and
+// rejects it if they are exceeded. System administrators are exempt.
 func (c *Call) Meter() error {
 	if c.Principal.System || c.Cluster.Quota == nil {
 		return nil
@@ -141,7 +143,7 @@ func (c *Call) Meter() error {
 	return c.Cluster.Quota.Admit()
 }
 
-// Who is the caller to the limiter; nobody in particular before Authenticate.
+// Who returns the caller for the limiter. It is the zero Caller before Authenticate.
 func (c *Call) Who() web.Caller {
 	if c.Principal == nil {
 		return web.Caller{}
@@ -149,13 +151,13 @@ func (c *Call) Who() web.Caller {
 	return web.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name}
 }
 
-// Release gives back what the body held.
+// Release returns the bytes that the body has reserved to the limiter.
 func (c *Call) Release() {
 	c.Options.Limiter.Release(c.Who(), c.held)
 	c.held = 0
 }
 
-// SetTopic takes the three parts of a topic's name.
+// SetTopic sets the topic from the three parts of its name.
 func (c *Call) SetTopic(tenant, namespace, local string) error {
 	var err error
 	c.Topic, err = names.NewTopic(tenant, namespace, local)
@@ -166,7 +168,7 @@ func (c *Call) SetTopic(tenant, namespace, local string) error {
 	return nil
 }
 
-// SetNamespace takes the two parts of a namespace's name.
+// SetNamespace sets the namespace from the two parts of its name.
 func (c *Call) SetNamespace(tenant, namespace string) error {
 	var err error
 	c.Namespace, err = names.NewNamespace(tenant, namespace)
@@ -177,13 +179,13 @@ func (c *Call) SetNamespace(tenant, namespace string) error {
 	return nil
 }
 
-// NameError is what is wrong with a malformed name.
+// NameError wraps an error about a malformed name.
 func NameError(err error) error {
 	return errs.Newf(errs.Invalid, "%w: %w", messaging.ErrName, err)
 }
 
-// SetSubscription takes the name of a subscription. Quirk: a malformed one is
-// 400 where other malformed names are 412, as in Pulsar.
+// SetSubscription sets the subscription. Quirk: a malformed name of a subscription is
+// 400 while other malformed names are 412, as in Pulsar.
 func (c *Call) SetSubscription(name string) error {
 	if err := names.CheckSubscription(name); err != nil {
 		return WithStatus(http.StatusBadRequest, NameError(err))
@@ -192,7 +194,7 @@ func (c *Call) SetSubscription(name string) error {
 	return nil
 }
 
-// CheckDomain refuses topics that are not persistent.
+// CheckDomain rejects topics that are not persistent.
 func CheckDomain(domain names.Domain) error {
 	if domain == names.NonPersistent {
 		return WithStatus(http.StatusBadRequest, errNonPersistent)
@@ -200,9 +202,9 @@ func CheckDomain(domain names.Domain) error {
 	return nil
 }
 
-var errNonPersistent = errs.New(errs.Invalid, "non-persistent topics are not supported")
+var errNonPersistent = errs.New(errs.Invalid, "non-persistent topics are not supported; use the domain persistent")
 
-// JSON answers with a JSON value.
+// JSON responds with a JSON value.
 func (c *Call) JSON(code int, v any) error {
 	c.Began = true
 	return web.WriteJSON(c.W, code, contentJSON, v)
@@ -210,7 +212,7 @@ func (c *Call) JSON(code int, v any) error {
 
 const contentJSON = "application/json"
 
-// NoContent answers 204.
+// NoContent responds with 204.
 func (c *Call) NoContent() {
 	c.Began = true
 	c.W.WriteHeader(http.StatusNoContent)

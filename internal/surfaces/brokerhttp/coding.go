@@ -10,15 +10,15 @@ import (
 	"freshet/internal/base/web"
 )
 
-// codings are the content codings that bodies may come in; identity is none.
+// codings are the content codings that request bodies may have; identity means none.
 const codings = "gzip, identity"
 
 var errCoding = errs.New(errs.Invalid,
-	"the Content-Encoding of the request is not supported; send the body as it is, or with gzip")
+	"content encoding of the request is not supported; send the body uncompressed or with gzip")
 
-// decoded returns the request with its body as it was before the client
-// compressed it. What comes out of it is bounded by the limit of whoever reads
-// it, since its length is not known; what goes in is bounded here.
+// decoded returns the request with a decompressed body. It limits the compressed size.
+// The length of the decompressed body is not known in advance, so its reader must limit
+// that.
 func decoded(r *http.Request, limit int64) (*http.Request, error) {
 	values := r.Header["Content-Encoding"]
 	if len(values) == 0 {
@@ -32,19 +32,19 @@ func decoded(r *http.Request, limit int64) (*http.Request, error) {
 		return nil, WithStatus(http.StatusUnsupportedMediaType, errCoding)
 	}
 	if r.ContentLength > limit {
-		return nil, errs.Newf(errs.TooLarge, "%w: it has %d bytes, the limit is %d", web.ErrBodyTooLarge,
+		return nil, errs.Newf(errs.TooLarge, "%w: %d bytes, the limit is %d", web.ErrBodyTooLarge,
 			r.ContentLength, limit)
 	}
 	plain, err := gzip.NewReader(&boundedReader{r: r.Body, left: limit})
 	if err != nil {
-		return nil, BadBody("it is not gzip, as its Content-Encoding says: %w", err)
+		return nil, BadBody("the Content-Encoding is gzip, but the body is not: %w", err)
 	}
 	out := *r // a clone would copy the headers too
 	out.Body, out.ContentLength = plain, -1
 	return &out, nil
 }
 
-// boundedReader fails with web.ErrBodyTooLarge past its bound.
+// boundedReader fails with web.ErrBodyTooLarge after left bytes.
 type boundedReader struct {
 	r    io.Reader
 	left int64

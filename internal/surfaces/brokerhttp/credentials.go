@@ -10,12 +10,12 @@ import (
 	"freshet/internal/identity"
 )
 
-var errScheme = errs.New(errs.Unauthenticated, "the scheme of the Authorization header is not understood; send "+
+var errScheme = errs.New(errs.Unauthenticated, "scheme of the Authorization header is not supported; send "+
 	"Bearer with a token, or Basic with the token as password")
 
-// credentials takes the token out of the Authorization header: a bearer token,
-// or the password of basic credentials, whose user name is a placeholder, as the
-// schema registry takes them.
+// credentials returns the token of the Authorization header: a bearer token, or the
+// password of basic credentials, whose user name is ignored. The schema registry
+// accepts the same forms.
 func credentials(r *http.Request) (string, error) {
 	scheme, value, ok := web.Authorization(r)
 	switch {
@@ -28,7 +28,7 @@ func credentials(r *http.Request) (string, error) {
 	}
 	decoded, err := base64.StdEncoding.DecodeString(value)
 	if err != nil {
-		return "", errs.Newf(errs.Unauthenticated, "the Basic credentials of the request are not base64")
+		return "", errs.Newf(errs.Unauthenticated, "basic credentials of the request are not valid base64")
 	}
 	_, password, _ := strings.Cut(string(decoded), ":")
 	return strings.TrimPrefix(password, "token:"), nil

@@ -1,10 +1,12 @@
-// Package brokerhttp is what the two surfaces of docs/spec/messages.md share:
-// messageapi, which moves messages, and adminapi, which administers what they
-// are in. Both take requests to one cluster's broker.
+// Package brokerhttp is shared by the two surfaces of docs/spec/messages.md:
+// messageapi, which produces and consumes messages, and adminapi, which administers
+// tenants, namespaces, topics and subscriptions. Both serve requests to one cluster's
+// broker.
 //
-// It owns a request on its way: the cluster it is for, the caller, what the path
-// names, the permissions, among them those that the cluster keeps itself, JSON
-// bodies, and the one table from errors to a status and {"reason": "..."}. It
-// has no paths and no calls; those are the surfaces'. The roles that it asks are
-// declared in surface.
+// It owns the state of a request: its cluster, its caller, the names in its path, the
+// authorization (including the permissions that the cluster itself stores) and its JSON
+// body. It also owns the one table from errors to a status and {"reason": "..."}. It
+// has no routes and no handlers; messageapi and adminapi have them. Resolver,
+// Authenticator, Authorizer and Auditor are declared in pipeline. The package has no
+// locks.
 package brokerhttp

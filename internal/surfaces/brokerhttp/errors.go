@@ -14,8 +14,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Column says whose status an error leaves with: message calls know one status
-// for all that is wrong with the caller (docs/spec/messages.md#m11).
+// Column selects the status column of an error: message calls respond with 401 to a
+// denied caller, administrative calls with 403 (docs/spec/messages.md#m11).
 type Column uint8
 
 // The columns of the table.
@@ -24,17 +24,16 @@ const (
 	AdminCalls
 )
 
-// wire is how an error leaves: as a status of message calls and one of
-// administrative calls.
+// wire is the status of an error for message calls and for administrative calls.
 type wire struct {
 	err     error
 	message int
 	admin   int
 }
 
-// wires is the one table from errors to statuses, with a column for each of the
-// two surfaces. Earlier rows win, so an error that wraps two of them is found
-// under the first.
+// wires is the one table from errors to statuses, with a column for each of the two
+// surfaces. The first matching row wins, which matters for an error that wraps two of
+// them.
 var wires = []wire{
 	{messaging.ErrNoTenant, 404, 404},
 	{messaging.ErrTenantExists, 409, 409},
@@ -110,7 +109,7 @@ var wires = []wire{
 	{errNonPersistent, 400, 400},
 }
 
-// kinds is the table for errors without a row of their own.
+// kinds has the statuses of errors that are not in wires.
 var kinds = map[errs.Kind]wire{
 	errs.Internal:        {message: 500, admin: 500},
 	errs.Invalid:         {message: 400, admin: 400},
@@ -125,14 +124,13 @@ var kinds = map[errs.Kind]wire{
 	errs.Throttled:       {message: 429, admin: 429},
 }
 
-// What a surface answers to a path or a method that it does not have.
+// Errors for an unknown path and for a method that a path does not have.
 var (
-	ErrNoRoute = errs.New(errs.NotFound, "there is nothing at this path")
-	ErrMethod  = errs.New(errs.Invalid, "the method is not allowed on this path; the header Allow lists those that are")
+	ErrNoRoute = errs.New(errs.NotFound, "path does not exist")
+	ErrMethod  = errs.New(errs.Invalid, "method is not allowed on this path; the Allow header lists allowed methods")
 )
 
-// statusError is an error whose status depends on the call and not only on
-// what went wrong.
+// statusError is an error whose status depends on the call, not only on the error.
 type statusError struct {
 	status int
 	err    error
@@ -149,7 +147,7 @@ func WithStatus(code int, err error) error {
 	return &statusError{status: code, err: err}
 }
 
-// WithStatusIf does so when the error is a certain one.
+// WithStatusIf gives an error a status of its own if it matches target.
 func WithStatusIf(err, target error, code int) error {
 	if errors.Is(err, target) {
 		return WithStatus(code, err)
@@ -157,7 +155,7 @@ func WithStatusIf(err, target error, code int) error {
 	return err
 }
 
-// StatusOf looks an error up.
+// StatusOf returns the status of an error.
 func StatusOf(err error, column Column) int {
 	var own *statusError
 	if errors.As(err, &own) {
@@ -181,7 +179,7 @@ func StatusOf(err error, column Column) int {
 	return pick(kinds[errs.KindOf(err)])
 }
 
-// Fail answers with an error, unless the response has begun.
+// Fail responds with an error, unless the response has been started.
 func (c *Call) Fail(err error, code int) {
 	rec := web.RecordOf(c.R.Context())
 	rec.Fail(err)
@@ -210,13 +208,13 @@ func (c *Call) Fail(err error, code int) {
 	web.WriteBody(c.W, code, contentJSON, append(body, '}'))
 }
 
-// Refuse answers a request that the surface cannot serve yet.
+// Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	(&Call{W: w, R: r}).Fail(err, StatusOf(err, MessageCalls))
 }
 
-// PublicReason is an error's text, unless it is a fault of ours. Of damage a
-// caller hears that there is some, and not in which file.
+// PublicReason returns the text of an error for the caller. The text of an internal
+// error is fixed. An error about damaged data does not name the file.
 func PublicReason(err error, code int) string {
 	if code == http.StatusInternalServerError {
 		return "internal error"
@@ -227,7 +225,7 @@ func PublicReason(err error, code int) string {
 	return err.Error()
 }
 
-// Quote writes a JSON string without escaping <, > and &.
+// Quote encodes a JSON string without escaping <, > and &.
 func Quote(s string) []byte {
 	b, err := web.MarshalJSON(s)
 	if err != nil {

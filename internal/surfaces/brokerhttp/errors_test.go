@@ -13,8 +13,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestEverySentinelIsMapped asserts that no error of the domain leaves as a
-// fault of ours unless it is one.
+// TestEverySentinelIsMapped checks that no error of the domain is an internal error
+// unless it is listed as one.
 func TestEverySentinelIsMapped(t *testing.T) {
 	t.Parallel()
 	faults := []error{engine.ErrCompacted}
@@ -32,10 +32,10 @@ func TestEverySentinelIsMapped(t *testing.T) {
 				isFault = isFault || errors.Is(err, f)
 			}
 			if (got == http.StatusInternalServerError) != isFault {
-				t.Errorf("%v leaves with status %d, want a fault: %v", err, got, isFault)
+				t.Errorf("%v: got status %d, want an internal error: %v", err, got, isFault)
 			}
 			if got < 400 || got > 599 {
-				t.Errorf("%v leaves with status %d, want one of an error", err, got)
+				t.Errorf("%v: got status %d, want 400 to 599", err, got)
 			}
 		}
 	}
@@ -45,16 +45,16 @@ func TestEverySentinelIsMapped(t *testing.T) {
 		}
 	}
 	if got := StatusOf(errors.New("surprise"), MessageCalls); got != http.StatusInternalServerError {
-		t.Errorf("an unknown error leaves with status %d, want 500", got)
+		t.Errorf("unknown error: got status %d, want 500", got)
 	}
 }
 
 func TestDenialDependsOnTheColumn(t *testing.T) {
 	t.Parallel()
 	if got := StatusOf(access.ErrDenied, MessageCalls); got != http.StatusUnauthorized {
-		t.Errorf("message calls answer %d, want 401", got)
+		t.Errorf("message calls: got status %d, want 401", got)
 	}
 	if got := StatusOf(access.ErrDenied, AdminCalls); got != http.StatusForbidden {
-		t.Errorf("administrative calls answer %d, want 403", got)
+		t.Errorf("administrative calls: got status %d, want 403", got)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// headerName reports whether a property's key can be part of a header's name,
-// and whether nothing of it is lost there.
+// headerName reports whether a property's key can be part of a header's name, and
+// whether it survives unchanged. Upper case does not: header names are not
+// case-sensitive.
 func headerName(key string) (ok, exact bool) {
 	exact = true
 	if key == "" {
@@ -27,9 +28,9 @@ func headerName(key string) (ok, exact bool) {
 	return true, exact
 }
 
-// headerValue reports whether a value can be sent in a header, and whether
-// every client reads it the same: bytes past ASCII are taken for Latin-1 by
-// some, and blanks at the ends are dropped.
+// headerValue reports whether a value can be sent in a header, and whether every client
+// decodes it unchanged: some clients decode bytes above ASCII as Latin-1, and spaces at
+// the start and end are dropped.
 func headerValue(s string) (ok, exact bool) {
 	exact = s == "" || s[0] != ' ' && s[len(s)-1] != ' '
 	for i := range len(s) {
@@ -46,8 +47,7 @@ func headerValue(s string) (ok, exact bool) {
 	return true, exact
 }
 
-// Printable reports whether a key can be shown as text: UTF-8 without control
-// characters.
+// Printable reports whether s is text: valid UTF-8 without control characters.
 func Printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }

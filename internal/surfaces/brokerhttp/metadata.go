@@ -10,25 +10,24 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// Bounds of the metadata that a response has in its headers
-// (docs/spec/messages.md#metadata).
+// Limits of the metadata in response headers (docs/spec/messages.md#metadata).
 const (
-	maxHeaderMetadata   = 16 << 10 // bytes of key and properties; clients refuse much larger heads
-	maxHeaderProperties = 256      // properties with a header of their own
+	maxHeaderMetadata   = 16 << 10 // bytes of key and properties; many clients reject larger headers
+	maxHeaderProperties = 256      // number of properties that get a header each
 )
 
-// EncodingBase64 is how keys that are no text stand in headers and in JSON.
+// EncodingBase64 is the encoding of keys that are not text, in headers and in JSON.
 const EncodingBase64 = "base64"
 
-// Values of headers. They are shared, so nothing may append to them.
+// Header values. They are shared between responses, so they must not be appended to.
 var (
 	valueTrue   = []string{"true"}
 	valueBase64 = []string{EncodingBase64}
 )
 
-// MetadataHeaders are the names of the headers that carry what a message has
-// beside its payload. Records of the stream protocol may have keys and properties
-// that no header can carry; nothing of them ever becomes a header by itself.
+// MetadataHeaders are the names of the headers for a message's metadata. Kafka records
+// can have keys and properties that are not valid in a header; those are sent in base64
+// or omitted, never as plain headers.
 type MetadataHeaders struct {
 	Key, KeyEncoding, NullValue, SchemaID string
 
@@ -36,10 +35,10 @@ type MetadataHeaders struct {
 	RecordHeaders string // base64 of RecordHeaders
 	Omitted       string
 
-	property string // the name of a property follows
+	property string // prefix of the headers of single properties
 }
 
-// HeadersWith returns the names that begin with a prefix.
+// HeadersWith returns the header names with a prefix.
 func HeadersWith(prefix string) *MetadataHeaders {
 	return &MetadataHeaders{
 		Key: prefix + "Partition-Key", KeyEncoding: prefix + "Partition-Key-Encoding",
@@ -49,7 +48,7 @@ func HeadersWith(prefix string) *MetadataHeaders {
 	}
 }
 
-// Write puts a message's metadata into a response.
+// Write adds a message's metadata to the response headers.
 func (n *MetadataHeaders) Write(h http.Header, m *messaging.Received) {
 	if m.NullPayload {
 		h[n.NullValue] = valueTrue
@@ -69,7 +68,7 @@ func (n *MetadataHeaders) Write(h http.Header, m *messaging.Received) {
 	}
 }
 
-// MetadataBytes is the size of a message's key and properties.
+// MetadataBytes returns the size of a message's key and properties.
 func MetadataBytes(m *messaging.Received) int {
 	size := len(m.Key)
 	for i := range m.Properties {
@@ -78,9 +77,8 @@ func MetadataBytes(m *messaging.Received) int {
 	return size
 }
 
-// writeKey sends a key as it is when it is text that arrives unchanged. A key that
-// is there and empty says that it is in base64, since an empty header alone means
-// none to a producer.
+// writeKey sends a key as plain text if it is text that arrives unchanged. An empty
+// key is sent in base64: without the encoding, an empty header means no key.
 func (n *MetadataHeaders) writeKey(h http.Header, key string) {
 	if key != "" && Printable(key) && strings.Trim(key, " ") == key {
 		h[n.Key] = []string{key}
@@ -90,9 +88,9 @@ func (n *MetadataHeaders) writeKey(h http.Header, key string) {
 	h[n.KeyEncoding] = valueBase64
 }
 
-// writeProperties sends each property in a header of its own as far as HTTP can
-// carry it. What else it takes to have them all exactly comes in Properties, when
-// they are a map of texts, and in any case in RecordHeaders.
+// writeProperties sends each property in a header of its own, if its name and value are
+// valid there. If these headers do not reproduce the properties exactly, it adds the
+// header RecordHeaders and, if the properties are a map of texts, the header Properties.
 func (n *MetadataHeaders) writeProperties(h http.Header, properties []messaging.Property) {
 	exact := len(properties) <= maxHeaderProperties
 	for i := range properties {

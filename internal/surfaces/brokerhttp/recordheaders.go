@@ -12,12 +12,12 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// RecordHeaders are the properties of a message in order and byte for byte. In
-// JSON they are an array of arrays: the name, and the value in base64 or null. A
-// name that is not UTF-8 is in base64 too, and a third element "base64" says so.
+// RecordHeaders are the properties of a message in order and byte for byte. In JSON
+// they are an array of arrays: the name, and the value in base64 or null. A name that
+// is not UTF-8 is also in base64, and then the third element is "base64".
 type RecordHeaders []messaging.Property
 
-// MaxRecordHeaders bounds those that a producer may send over HTTP.
+// MaxRecordHeaders is the number of record headers that a producer may send over HTTP.
 const MaxRecordHeaders = 256
 
 // MarshalJSON implements json.Marshaler.
@@ -55,10 +55,11 @@ func appendBase64(b []byte, s string) []byte {
 }
 
 var errRecordHeaders = errors.New(
-	`headers must be an array of [name, base64 value or null], with "base64" as third element when the name is in base64 too`)
+	`headers must be an array of [name, base64 value or null], ` +
+		`with "base64" as third element if the name is also in base64`)
 
-// UnmarshalJSON implements json.Unmarshaler. It reads one header after the other,
-// so that a body full of nothing does not become much larger in memory.
+// UnmarshalJSON implements json.Unmarshaler. It decodes one header at a time, so that
+// a large array of empty elements does not need much more memory than its text.
 func (l *RecordHeaders) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
@@ -72,7 +73,7 @@ func (l *RecordHeaders) UnmarshalJSON(b []byte) error {
 		if len(*l) == MaxRecordHeaders {
 			return fmt.Errorf("more than %d headers", MaxRecordHeaders)
 		}
-		var item [4]json.RawMessage // what is behind the third is nobody's
+		var item [4]json.RawMessage // the fourth element is only read to reject it
 		if err := in.Decode(&item); err != nil {
 			return errRecordHeaders
 		}
@@ -114,7 +115,7 @@ func recordHeader(item *[4]json.RawMessage) (p messaging.Property, err error) {
 	return p, nil
 }
 
-// jsonString is the string that JSON has, nil when it is none.
+// jsonString decodes a JSON string; nil if raw is not a string.
 func jsonString(raw json.RawMessage) (s *string) {
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return nil
@@ -122,8 +123,8 @@ func jsonString(raw json.RawMessage) (s *string) {
 	return s
 }
 
-// DecodeBase64 reads base64 in the standard alphabet or that for addresses, with
-// or without padding.
+// DecodeBase64 decodes base64 in the standard or the URL-safe alphabet, with or without
+// padding.
 func DecodeBase64(s string) ([]byte, error) {
 	if raw, err := base64.StdEncoding.DecodeString(s); err == nil {
 		return raw, nil
@@ -135,13 +136,13 @@ func DecodeBase64(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(s)
 }
 
-// propertyObject is what a JSON object can hold of properties.
+// propertyObject has the properties that a JSON object can hold.
 type propertyObject struct {
 	values map[string]string
-	whole  bool // it has all of them: texts, each name once
+	whole  bool // values has all properties: all are text, and no name is repeated
 }
 
-// asObject puts properties into a map; the last of several with one name counts.
+// asObject converts properties to a map; the last of several with the same name wins.
 func asObject(properties []messaging.Property) propertyObject {
 	o := propertyObject{values: make(map[string]string, len(properties)), whole: true}
 	for i := range properties {
@@ -156,8 +157,8 @@ func asObject(properties []messaging.Property) propertyObject {
 	return o
 }
 
-// ordered says whether properties are in the order of their names, each once:
-// neither headers nor objects keep another.
+// ordered reports whether properties are sorted by name without duplicates. HTTP
+// headers and JSON objects do not preserve any other order.
 func ordered(properties []messaging.Property) bool {
 	for i := 1; i < len(properties); i++ {
 		if properties[i-1].Key >= properties[i].Key {
@@ -167,8 +168,8 @@ func ordered(properties []messaging.Property) bool {
 	return true
 }
 
-// PropertiesJSON returns properties as JSON has them: an object with those that are
-// text, and the exact list when that leaves something out.
+// PropertiesJSON returns properties for a JSON response: an object with those that are
+// text, and the exact list if the object does not reproduce them.
 func PropertiesJSON(properties []messaging.Property) (map[string]string, RecordHeaders) {
 	if len(properties) == 0 {
 		return nil, nil

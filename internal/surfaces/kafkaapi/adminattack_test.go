@@ -11,9 +11,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackAdministration has callers without the permission try every
-// administrative call: none is answered with success, each is refused with the
-// code of a denial, existing or not, and nothing changes.
+// TestAttackAdministration checks that every administrative call without the permission is denied,
+// for existing and missing topics, and changes nothing.
 func TestAttackAdministration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +44,9 @@ func TestAttackAdministration(t *testing.T) {
 			r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{
 				ResourceType: kmsg.ConfigResourceTypeTopic,
 				ResourceName: topic,
-				Configs:      []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "retention.ms", Value: str("1")}},
+				Configs: []kmsg.IncrementalAlterConfigsRequestResourceConfig{
+					{Name: "retention.ms", Value: str("1")},
+				},
 			}}
 			response, err := r.RequestWith(ctx, b)
 			if err != nil {
@@ -141,16 +142,16 @@ func TestAttackAdministration(t *testing.T) {
 	}
 	try("writer", writer, "DescribeProducers", reads["DescribeProducers"])
 	if got := w.values("orders"); got != "" {
-		t.Errorf("configuration: got %q, want nothing changed", got)
+		t.Errorf("configuration: got %q, want it unchanged", got)
 	}
 	topic, err := w.cluster.Broker.StreamTopic(ctx, publicTopic("orders"))
 	w.ok(err)
 	if extent, err := topic.Read(ctx, 0, 0, nil); err != nil || topic.Partitions() != 1 || extent.First != 0 ||
 		extent.Next != 10 {
-		t.Errorf("topic: got %d partitions, %+v, %v; want nothing changed", topic.Partitions(), extent, err)
+		t.Errorf("topic: got %d partitions, %+v, %v; want it unchanged", topic.Partitions(), extent, err)
 	}
 	if got := w.trail.count("topics", "update", audit.Denied); got < 27 {
 		t.Errorf("got %d audit records of denied updates, want one for each", got)
 	}
-	tally.Attack(t, "administration over the stream protocol without permission", attempts, successes)
+	tally.Attack(t, "administration over the Kafka protocol without permission", attempts, successes)
 }

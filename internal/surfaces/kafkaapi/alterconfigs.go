@@ -10,26 +10,26 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// errReadOnly is the answer to a change of what has no configuration to change.
-var errReadOnly = errors.New("configuration of the broker and of groups cannot be changed over this protocol; it is " +
-	"in the server's configuration file and in the policies of namespaces")
+// errReadOnly means that the configurations of a resource cannot be changed.
+var errReadOnly = errors.New("configuration of brokers and groups cannot be changed over the Kafka protocol; " +
+	"change the server's configuration file or the policies of namespaces")
 
-// resource names something that has configuration.
+// resource is a resource with configurations.
 type resource struct {
 	kind kmsg.ConfigResourceType
 	name string
 }
 
-// repeated says which of the resources of a request are named twice: which of the
-// two should count cannot be known.
+// repeated returns an error for a resource that occurs twice in a request, because the intended
+// change would be ambiguous.
 func repeated(seen map[resource]int, at resource) error {
 	if seen[at] > 1 {
-		return fmt.Errorf("%w: %s is named twice", errInvalid, at.name)
+		return fmt.Errorf("%w: %s occurs twice", errInvalid, at.name)
 	}
 	return nil
 }
 
-// changeConfig changes the configuration of a topic, if the caller may.
+// changeConfig changes the configurations of a topic if the caller has the permission.
 func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	change func(*messaging.StreamTopic) error,
 ) error {
@@ -51,7 +51,7 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	return err
 }
 
-// alterConfigs replaces the whole configuration of topics.
+// alterConfigs replaces all configurations of topics.
 func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsRequest,
 	response *kmsg.AlterConfigsResponse,
 ) error {
@@ -71,7 +71,7 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 				config := make(map[string]string, len(asked.Configs))
 				for _, entry := range asked.Configs {
 					if _, twice := config[entry.Name]; twice || entry.Value == nil {
-						return fmt.Errorf("%w: %s needs one value", errInvalid, entry.Name)
+						return fmt.Errorf("%w: %s needs exactly one value", errInvalid, entry.Name)
 					}
 					config[entry.Name] = *entry.Value
 				}
@@ -86,7 +86,7 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 	return nil
 }
 
-// incrementalAlterConfigs changes single entries of the configuration of topics.
+// incrementalAlterConfigs changes single configurations of topics.
 func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest,
 	response *kmsg.IncrementalAlterConfigsResponse,
 ) error {
@@ -123,17 +123,18 @@ func configChanges(asked []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([
 	seen := make(map[string]bool, len(asked))
 	for _, entry := range asked {
 		if seen[entry.Name] {
-			return nil, fmt.Errorf("%w: %s is named twice", errInvalid, entry.Name)
+			return nil, fmt.Errorf("%w: %s occurs twice", errInvalid, entry.Name)
 		}
 		seen[entry.Name] = true
 		if entry.Op < kmsg.IncrementalAlterConfigOpSet || entry.Op > kmsg.IncrementalAlterConfigOpSubtract {
-			return nil, fmt.Errorf("%w: %s: operation %d is none of set, delete, append and subtract", errInvalid,
+			return nil, fmt.Errorf("%w: %s: operation %d is not set, delete, append or subtract", errInvalid,
 				entry.Name, entry.Op)
 		}
 		if entry.Value == nil && entry.Op != kmsg.IncrementalAlterConfigOpDelete {
 			return nil, fmt.Errorf("%w: %s needs a value", errInvalid, entry.Name)
 		}
-		changes = append(changes, messaging.ConfigChange{Name: entry.Name, Op: messaging.ConfigOp(entry.Op), Value: deref(entry.Value)}) //nolint:gosec // checked above
+		op := messaging.ConfigOp(entry.Op) //nolint:gosec // checked above
+		changes = append(changes, messaging.ConfigChange{Name: entry.Name, Op: op, Value: deref(entry.Value)})
 	}
 	return changes, nil
 }

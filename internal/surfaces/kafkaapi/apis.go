@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Keys of the APIs that have a part in the conversation itself.
+// Keys of the APIs that are allowed before authentication.
 const (
 	keySASLHandshake    int16 = 17
 	keyAPIVersions      int16 = 18
@@ -17,24 +17,24 @@ const (
 type api struct {
 	name     string
 	min, max int16 // advertised
-	served   int16 // smallest version that is really served; older clients look for min
-	soon     bool  // the answer waits for nobody, but the disk
+	served   int16 // smallest version that is supported; librdkafka needs the lower min
+	soon     bool  // building the response waits for nothing but the disk
 	take     func(ctx context.Context, c *call) answer
 }
 
-// call is a request that was taken.
+// call is a request in progress.
 type call struct {
 	header
 	conn     *conn
 	session  *session
 	request  kmsg.Request
-	reserved holding // memory that the answer took while it was made
-	// unaudited says that being refused is no denial: something is left out of a
+	reserved holding // memory of the response
+	// unaudited means that a denied permission is not audited, because it only omits an entry of a
 	// list.
 	unaudited bool
 }
 
-// allAPIs is everything that is served. What is not here is not advertised.
+// allAPIs returns all supported APIs. ApiVersions advertises exactly these.
 func allAPIs() map[int16]api {
 	return map[int16]api{
 		0:  {name: "Produce", max: 13, served: 3, take: takeProduce},
@@ -76,10 +76,10 @@ func allAPIs() map[int16]api {
 	}
 }
 
-// name is what the call's API is called.
+// name returns the name of the call's API.
 func (c *call) name() string { return c.conn.server.apis[c.key].name }
 
-// now is an answer that is made at its turn.
+// now returns a queued response that make builds when it is due.
 func now(make func(ctx context.Context) (encodable, error)) answer {
 	return answer{make: make}
 }

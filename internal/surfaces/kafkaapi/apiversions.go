@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// software is what a client may say it is.
+// software matches the valid names and versions of client software.
 var software = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
 
 func takeAPIVersions(_ context.Context, c *call) answer {
@@ -30,8 +30,7 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 	return now(func(context.Context) (encodable, error) { return response, nil })
 }
 
-// setFeatures says that the consumer protocol of groups is there, which cannot be
-// turned off.
+// setFeatures reports the feature group.version: the consumer protocol is always enabled.
 func setFeatures(response *kmsg.ApiVersionsResponse) {
 	const name, level = "group.version", 1
 	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{
@@ -47,7 +46,7 @@ func setFeatures(response *kmsg.ApiVersionsResponse) {
 
 func cut(s string, n int) string { return s[:min(len(s), n)] }
 
-// versions lists everything that is served.
+// versions lists all supported APIs.
 func (s *Server) versions() []kmsg.ApiVersionsResponseApiKey {
 	var list []kmsg.ApiVersionsResponseApiKey
 	for _, key := range slices.Sorted(maps.Keys(s.apis)) {
@@ -59,8 +58,8 @@ func (s *Server) versions() []kmsg.ApiVersionsResponseApiKey {
 	return list
 }
 
-// newerVersion answers a client that asks for a version of this API above ours,
-// in the form that every client can read.
+// newerVersion returns the response to an ApiVersions request of an unsupported version, in version
+// 0, which every client can read.
 func newerVersion(own api) kmsg.Response {
 	return &kmsg.ApiVersionsResponse{
 		Version: 0, ErrorCode: codeVersion,

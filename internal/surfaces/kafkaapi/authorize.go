@@ -10,14 +10,14 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// What a caller was denied.
+// Errors for denied permissions.
 var (
 	errTopicDenied   = errors.New("not allowed on this topic")
 	errGroupDenied   = errors.New("not allowed on this consumer group")
 	errClusterDenied = errors.New("not allowed on this cluster")
 )
 
-// The permissions that are asked for (docs/spec/stream.md#permissions).
+// The permissions that this surface checks (docs/spec/stream.md#permissions).
 const (
 	permitProduce  = access.Permission("messaging.topics.produce")
 	permitConsume  = access.Permission("messaging.topics.consume")
@@ -33,10 +33,10 @@ const (
 	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")
 )
 
-// describing are the permissions of which each lets a caller know a topic.
+// describing are the permissions of which any one allows a caller to describe a topic.
 var describing = []access.Permission{permitDescribe, permitProduce, permitConsume}
 
-// role is how the cluster's own permissions call the caller.
+// role returns the caller's role in the cluster's own permissions.
 func (s *session) role() string {
 	if s.who.ServiceAccount != "" {
 		return messaging.RoleOf(s.who.ServiceAccount, s.who.Organization)
@@ -44,13 +44,13 @@ func (s *session) role() string {
 	return s.who.Name
 }
 
-// insider says whether the cluster's own permissions are for the caller.
+// insider reports whether the cluster's own permissions apply to the caller.
 func (s *session) insider() bool {
 	scope := &s.cluster.Scope
 	return s.who.Organization == scope.Organization && (s.who.Instance == "" || s.who.Instance == scope.Instance)
 }
 
-// mayTopic asks for permissions on a topic; any one will do.
+// mayTopic returns an error unless the caller has any one of the permissions on a topic.
 func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
 	ok, err := c.decide(decision{topic: topic}, wanted, func(p access.Permission) (bool, error) {
 		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, c.topicScope(topic))
@@ -73,8 +73,8 @@ func (c *call) topicScope(topic names.Topic) access.Scope {
 	return scope
 }
 
-// mayGroup asks for a permission on something of the tenant that a group with
-// this name could read.
+// mayGroup returns an error unless the caller has any one of the permissions on something in the
+// tenant that a group with this name could read.
 func (c *call) mayGroup(group string, wanted ...access.Permission) error {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
@@ -91,9 +91,9 @@ func (c *call) mayGroup(group string, wanted ...access.Permission) error {
 	return errGroupDenied
 }
 
-// mayDropGroup asks whether the caller may delete a group, or what it has committed
-// of topics: who may delete subscriptions in the tenant may, and who may do so on
-// each of the topics. Permissions on something of the tenant are not enough here.
+// mayDropGroup returns an error unless the caller may delete a group, or its committed offsets for
+// topics: the caller needs the permission to delete subscriptions in the whole tenant, or on each
+// of the topics. A permission on something in the tenant is not enough.
 func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.Topic) error {
 	may := func(scope access.Scope, topic names.Topic) (bool, error) {
 		scope.Subscription = group
@@ -123,8 +123,8 @@ func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.To
 	return errGroupDenied
 }
 
-// committed returns the topics that a group has committed offsets of and that exist. A
-// topic that cannot be looked up is an error: the caller may have no permission on it.
+// committed returns the existing topics for which a group has committed offsets. A topic that
+// cannot be looked up is an error, because the caller may lack the permission on it.
 func (c *call) committed(ctx context.Context, group string) (topics []names.Topic, err error) {
 	committed, err := c.coordinator().Committed(c.group(group))
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *call) committed(ctx context.Context, group string) (topics []names.Topi
 	return topics, nil
 }
 
-// mayCluster asks for a permission on something of the cluster.
+// mayCluster returns an error unless the caller has a permission on something in the cluster.
 func (c *call) mayCluster(p access.Permission) error {
 	scope := c.session.cluster.Scope
 	if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {

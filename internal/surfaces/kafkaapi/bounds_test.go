@@ -10,7 +10,7 @@ import (
 	"freshet/test/tally"
 )
 
-// errorCodes collects the codes of a response: its own, and those of its rows.
+// errorCodes collects the error codes of a response and of its rows.
 func errorCodes(v reflect.Value, into map[int16]int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -32,8 +32,8 @@ func errorCodes(v reflect.Value, into map[int16]int) {
 	}
 }
 
-// TestAttackLongLists: a list that is too long is refused with 42, in every version
-// of every API that takes one, and the connection goes on.
+// TestAttackLongLists checks that a list over the limit is rejected with code 42 in every version
+// of every API that has one, and that the connection stays usable.
 func TestAttackLongLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,7 +62,7 @@ func TestAttackLongLists(t *testing.T) {
 			request.SetVersion(version)
 			list := reflect.ValueOf(request).Elem().FieldByName(listOf(api.ApiKey, version, name))
 			if !list.IsValid() {
-				continue // this version has one thing only
+				continue // this version has no list
 			}
 			list.Set(reflect.MakeSlice(list.Type(), tooMany, tooMany))
 			for i := range tooMany {
@@ -75,17 +75,17 @@ func TestAttackLongLists(t *testing.T) {
 			response, err := r.exchange(request, nil)
 			if err != nil {
 				successes++
-				t.Errorf("%s version %d: got %v, want an answer", kmsg.NameForKey(api.ApiKey), version, err)
+				t.Errorf("%s version %d: got %v, want a response", kmsg.NameForKey(api.ApiKey), version, err)
 				r.close()
 				r.open()
 				continue
 			}
 			codes := make(map[int16]int)
 			errorCodes(reflect.ValueOf(response), codes)
-			delete(codes, 0) // of the whole, where each row has its own
+			delete(codes, 0) // code of the whole response, where each row has its own
 			if len(codes) != 1 || codes[42] == 0 {
 				successes++
-				t.Errorf("%s version %d: got codes %v, want 42 alone", kmsg.NameForKey(api.ApiKey), version, codes)
+				t.Errorf("%s version %d: got codes %v, want only 42", kmsg.NameForKey(api.ApiKey), version, codes)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func b2i(b bool) int16 {
 	return 0
 }
 
-// listOf is the name of the list in a version.
+// listOf returns the name of the list field in a version.
 func listOf(key, version int16, name string) string {
 	switch {
 	case key == 9 && version >= 8:
@@ -115,7 +115,7 @@ func listOf(key, version int16, name string) string {
 	return name
 }
 
-// fillRow gives a row of a list a name and a partition, where it has such.
+// fillRow sets the name and the partition of a row, where it has such fields.
 func fillRow(row reflect.Value, i int) {
 	text := fmt.Sprint("n", i)
 	if row.Kind() == reflect.String {
@@ -139,7 +139,7 @@ func fillRow(row reflect.Value, i int) {
 	}
 }
 
-// TestOldProducersHaveNoZstd: versions of Produce that do not know zstd are told so.
+// TestOldProducersHaveNoZstd checks that Produce versions without zstd reject zstd batches.
 func TestOldProducersHaveNoZstd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestOldProducersHaveNoZstd(t *testing.T) {
 	r := w.wire(w.token)
 	batch := make([]byte, 61)
 	batch[16], batch[22], batch[11] = 2, 4, 49
-	for version, want := range map[int16]int16{3: 76, 6: 76, 7: 2} { // 2: nothing else of it is right
+	for version, want := range map[int16]int16{3: 76, 6: 76, 7: 2} { // 2: the rest of the batch is corrupt
 		request := kmsg.NewPtrProduceRequest()
 		request.Version, request.Acks = version, -1
 		request.Topics = []kmsg.ProduceRequestTopic{{

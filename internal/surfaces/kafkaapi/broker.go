@@ -11,11 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// notAsked is the value of authorized operations that nobody asked for.
+// notAsked is the value of authorized operations that the client did not request.
 const notAsked = -1 << 31
 
-// advertised is the address that the client of a connection is sent to: what is
-// configured, else the name it used, else the address it came to.
+// advertised returns the address that the client should connect to: the configured one, else the
+// name of the TLS handshake, else the address that the client is connected to.
 func (c *conn) advertised() (host string, port int32) {
 	local, localPort, _ := net.SplitHostPort(c.socket.LocalAddr().String())
 	number, _ := strconv.ParseInt(localPort, 10, 32)
@@ -35,7 +35,7 @@ func (c *conn) advertised() (host string, port int32) {
 	return host, port
 }
 
-// clusterID is the cluster's UID in 22 characters.
+// clusterID returns the cluster's UID in 22 characters (base64url).
 func (c *Cluster) clusterID() string {
 	raw, err := hex.DecodeString(strings.ReplaceAll(c.UID, "-", ""))
 	if err != nil || len(raw) != 16 {
@@ -51,7 +51,7 @@ func (c *call) rack() *string {
 	return text(c.session.cluster.Location)
 }
 
-// handle makes an answer out of a function that fills the response at its turn.
+// handle returns a function that starts a call: fill completes the response when it is due.
 func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
 	response Response) error,
 ) func(context.Context, *call) answer {
@@ -64,7 +64,7 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 	}
 }
 
-// describe is handle for answers that may be large: a few are made at a time.
+// describe is handle for responses that may be large. It bounds how many are built at a time.
 func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
 	response Response) error,
 ) func(context.Context, *call) answer {

@@ -28,7 +28,7 @@ func publicTopic(local string) names.Topic {
 	return names.Topic{Namespace: names.PublicDefault, Local: local}
 }
 
-// poll collects records until there are n.
+// poll collects n records.
 func poll(t *testing.T, client *kgo.Client, n int) []*kgo.Record {
 	t.Helper()
 	ctx := short(t)
@@ -43,8 +43,7 @@ func poll(t *testing.T, client *kgo.Client, n int) []*kgo.Record {
 	return got
 }
 
-// TestProduceAndConsume sends records of every kind with every codec and reads
-// them back in a group.
+// TestProduceAndConsume produces records with every codec and consumes them in a group.
 func TestProduceAndConsume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +101,7 @@ func TestProduceAndConsume(t *testing.T) {
 	}
 }
 
-// TestBothInterfaces: what one writes the other reads.
+// TestBothInterfaces checks that HTTP and Kafka clients read each other's messages.
 func TestBothInterfaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +125,7 @@ func TestBothInterfaces(t *testing.T) {
 	got := poll(t, w.client(kgo.ConsumeTopics("shared")), 2)
 	if string(got[0].Value) != "by http" || string(got[0].Key) != "k" || len(got[0].Headers) != 1 ||
 		string(got[1].Value) != "by stream" {
-		t.Errorf("the client reads %v and %v, want both", got[0], got[1])
+		t.Errorf("client reads %v and %v, want both messages", got[0], got[1])
 	}
 	first, err := broker.Message(ctx, publicTopic("shared"),
 		names.MessageID{Ledger: topicNumber(t, w, "shared"), Entry: 1, Partition: -1, BatchSize: 1})
@@ -145,8 +144,8 @@ func topicNumber(t *testing.T, w *world, local string) int64 {
 	return int64(topic.ID)
 }
 
-// TestGroupRebalances: members share partitions, and take over those of one that
-// leaves from where it had committed.
+// TestGroupRebalances checks that members share partitions, and that the remaining member continues
+// the partitions of a leaving member at the committed offsets.
 func TestGroupRebalances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,7 +197,7 @@ func TestGroupRebalances(t *testing.T) {
 	send("second")
 	got := append(<-done, <-done...)
 	if len(got) == 0 {
-		t.Error("got nothing from either member, want what was sent to its partitions")
+		t.Error("got no records, want the records of the partitions")
 	}
 	for _, r := range got {
 		if string(r.Value) != "second" {
@@ -235,7 +234,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for _, name := range []string{"orders", "unknown"} {
 		if _, err := nobody.ListTopics(ctx, name); !errors.Is(err, kerr.TopicAuthorizationFailed) {
-			t.Errorf("%s without a role: got %v, want that it is not told whether it exists", name, err)
+			t.Errorf("%s without a role: got %v, want an error that does not reveal whether it exists", name, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kafkaapi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/broker/groups"
@@ -12,7 +13,7 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// code is an error code of the protocol.
+// code is a Kafka error code.
 type code = int16
 
 // The codes that are used.
@@ -78,8 +79,8 @@ const (
 	codePattern           code = 128
 )
 
-// table says which code an error of the layers below has
-// (docs/spec/stream.md#errors). The first that fits counts.
+// table maps the errors of the layers below to error codes (docs/spec/stream.md#errors). The first
+// match counts.
 var table = []struct {
 	err  error
 	code code
@@ -190,16 +191,16 @@ var table = []struct {
 	{errSubscribed, codeSubscribed},
 }
 
-// errInvalid is a request that contradicts itself.
+// errInvalid means that a request is inconsistent or exceeds a limit.
 var errInvalid = errors.New("request is not valid")
 
-// What one request may ask for (docs/spec/stream.md#limits).
+// Limits of one request (docs/spec/stream.md#limits).
 const (
 	maxTopics     = 10_000
 	maxPartitions = 100_000
 )
 
-// partitionsIn adds up the partitions of a request's topics.
+// partitionsIn returns the number of partitions of a request's topics.
 func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
 	for i := range topics {
 		n += of(&topics[i])
@@ -207,16 +208,16 @@ func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
 	return n
 }
 
-// within says whether a request asks for no more than it may.
+// within returns an error unless a request is within the limits.
 func within(topics, partitions int) error {
 	if topics > maxTopics || partitions > maxPartitions {
-		return fmt.Errorf("%w: at most %d topics and %d partitions can be asked for at once", errInvalid, maxTopics,
+		return fmt.Errorf("%w: at most %d topics and %d partitions are allowed per request", errInvalid, maxTopics,
 			maxPartitions)
 	}
 	return nil
 }
 
-// codeOf returns the code of an error, and whether the table knows it.
+// codeOf returns the code of an error, and whether the error is known.
 func codeOf(err error) (code, bool) {
 	if err == nil {
 		return codeOK, true
@@ -237,22 +238,23 @@ func codeOf(err error) (code, bool) {
 	return codeUnknown, false
 }
 
-// fail returns the code of an error and the text that a client may see.
+// fail returns the code of an error and the text that a client may see. It logs unknown errors and
+// errors about unusable data.
 func (c *call) fail(err error) (code, *string) {
 	found, known := codeOf(err)
 	if public := engine.PublicError(err); public != nil {
-		c.conn.server.opts.Logger.Error("stream request met data that cannot be used", "api", c.name(),
-			"error", err.Error())
+		c.conn.server.opts.Logger.Error("Kafka request failed because of unusable data", slog.String("api", c.name()),
+			slog.Any("error", err))
 		return found, text(public.Error())
 	}
 	if known {
 		return found, text(err.Error())
 	}
-	c.conn.server.opts.Logger.Error("stream request failed", "api", c.name(), "error", err.Error())
-	return codeUnknown, text("internal error; the server's log has the cause")
+	c.conn.server.opts.Logger.Error("Kafka request failed", slog.String("api", c.name()), slog.Any("error", err))
+	return codeUnknown, text("internal error; see the server's log for the cause")
 }
 
-// codeOf is fail without the text.
+// codeOf is errorResponse without the text.
 func (c *call) codeOf(err error) code {
 	if err == nil {
 		return codeOK

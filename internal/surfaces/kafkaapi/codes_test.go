@@ -13,7 +13,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// declared returns the names in a file that match.
+// declared returns the names in a Go file for which match returns a name.
 func declared(t *testing.T, path string, match func(ast.Node) string) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -30,8 +30,8 @@ func declared(t *testing.T, path string, match func(ast.Node) string) map[string
 	return found
 }
 
-// TestEverySentinelHasACode: an error that a layer below declares and the table
-// does not know would leave as an internal error.
+// TestEverySentinelHasACode checks that the table has a row for every error that the layers below
+// declare. Others would reach clients as internal errors.
 func TestEverySentinelHasACode(t *testing.T) {
 	t.Parallel()
 	inTable := declared(t, "codes.go", func(n ast.Node) string {
@@ -42,7 +42,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 		}
 		return ""
 	})
-	faults := map[string]bool{"engine.ErrCompacted": true} // nobody but a journal's reader meets it
+	faults := map[string]bool{"engine.ErrCompacted": true} // only readers of a journal get it
 	for pkg, path := range map[string]string{
 		"messaging": "../../broker/messaging/errors.go", "engine": "../../storage/engine/errors.go",
 		"groups":  "../../broker/groups/errors.go",
@@ -60,14 +60,14 @@ func TestEverySentinelHasACode(t *testing.T) {
 		for name := range sentinels {
 			own := pkg + "." + name
 			if !inTable[own] && !inTable["messaging."+name] && !faults[own] {
-				t.Errorf("%s has no row in the table of codes", own)
+				t.Errorf("%s has no row in the table of error codes", own)
 			}
 		}
 	}
 }
 
-// TestCodesOfSentinels: the table's rows are found through wrapping, and none of
-// them is the code for what is not known.
+// TestCodesOfSentinels checks that wrapped errors are found in the table, and that no row has the
+// code for unknown errors.
 func TestCodesOfSentinels(t *testing.T) {
 	t.Parallel()
 	for _, err := range messagingtest.Sentinels() {
@@ -82,6 +82,6 @@ func TestCodesOfSentinels(t *testing.T) {
 		}
 	}
 	if found, known := codeOf(errors.New("surprise")); known || found != codeUnknown {
-		t.Errorf("an unknown error: got code %d, known %v; want %d, not known", found, known, codeUnknown)
+		t.Errorf("unknown error: got code %d, known %v; want %d, unknown", found, known, codeUnknown)
 	}
 }

@@ -21,7 +21,7 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 		asked := &request.Resources[i]
 		at := resource{asked.ResourceType, asked.ResourceName}
 		if seen[at] {
-			continue // once is enough
+			continue // describe a repeated resource once
 		}
 		seen[at] = true
 		row := kmsg.NewDescribeConfigsResponseResource()
@@ -44,7 +44,7 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 	return nil
 }
 
-// configsOf returns the configuration of a topic, of the broker or of a group.
+// configsOf returns the configurations of a topic, the broker or a group.
 func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamConfig, error) {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -55,7 +55,7 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 		return topic.StreamConfigs(), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if at.name != "" && at.name != strconv.Itoa(int(c.self())) {
-			return nil, fmt.Errorf("%w: there is no broker %q here; the one that answers has the id %d", errInvalid,
+			return nil, fmt.Errorf("%w: broker %q does not exist; this broker has id %d", errInvalid,
 				cut(at.name, 64), c.self())
 		}
 		return c.brokerConfigs(), nil
@@ -66,12 +66,12 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamCo
 }
 
 func unknownResource(kind kmsg.ConfigResourceType) error {
-	return fmt.Errorf("%w: configuration is of topics, the broker and groups; resource type %d is none of these",
+	return fmt.Errorf("%w: resource type %d has no configurations; only topics, brokers and groups have",
 		errInvalid, kind)
 }
 
-// brokerConfigs is what clients look for in a broker. None of it can be changed
-// over this protocol.
+// brokerConfigs returns the broker configurations that clients read. They cannot be changed over
+// the Kafka protocol.
 func (c *call) brokerConfigs() []messaging.StreamConfig {
 	host, port := c.conn.advertised()
 	protocol := "SASL_PLAINTEXT"
@@ -81,13 +81,13 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 	all := []messaging.StreamConfig{
 		{
 			Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))),
-			Kind: messaging.ConfigString, Doc: "Where clients of this listener are sent.",
+			Kind: messaging.ConfigString, Doc: "Address that clients of this listener connect to.",
 		},
 		{
 			Name:  "auto.create.topics.enable",
 			Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)),
 			Kind:  messaging.ConfigBoolean,
-			Doc:   "Whether topics of the connection's namespace come into being when a client asks for them.",
+			Doc:   "Whether requests for missing topics of the connection's namespace create them.",
 		},
 		{
 			Name: "broker.id", Value: strconv.Itoa(int(c.self())), Kind: messaging.ConfigInt,
@@ -104,32 +104,32 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 		{Name: "delete.topic.enable", Value: "true", Kind: messaging.ConfigBoolean, Doc: "Topics can be deleted."},
 		{
 			Name: "fetch.max.bytes", Value: strconv.Itoa(maxFetchBytes), Kind: messaging.ConfigInt,
-			Doc: "Bytes of records in one answer to a fetch.",
+			Doc: "Maximum bytes of records in one fetch response.",
 		},
 		{
 			Name: "group.max.session.timeout.ms", Value: "1800000", Kind: messaging.ConfigInt,
-			Doc: "Longest session of a member of a consumer group.",
+			Doc: "Maximum session timeout of a consumer group member.",
 		},
 		{
 			Name: "group.min.session.timeout.ms", Value: "6000", Kind: messaging.ConfigInt,
-			Doc: "Shortest session of a member of a consumer group.",
+			Doc: "Minimum session timeout of a consumer group member.",
 		},
 		{
 			Name: "log.cleanup.policy", Value: "delete", Kind: messaging.ConfigList,
-			Doc: "Cleanup policy of topics that set none.",
+			Doc: "Default cleanup policy of topics.",
 		},
 		{Name: "min.insync.replicas", Value: "1", Kind: messaging.ConfigInt, Doc: "A partition has one replica."},
 		{
 			Name: "num.partitions", Value: "1", Kind: messaging.ConfigInt,
-			Doc: "Partitions of topics that are made without a number, unless their namespace has another.",
+			Doc: "Default number of partitions of new topics, unless their namespace sets another.",
 		},
 		{
 			Name: "offsets.retention.minutes", Value: "10080", Kind: messaging.ConfigInt,
-			Doc: "Minutes for which the offsets of a consumer group without members are kept.",
+			Doc: "Minutes to keep the offsets of a consumer group without members.",
 		},
 		{
 			Name: "socket.request.max.bytes", Value: strconv.Itoa(c.conn.server.opts.Limits.Frame),
-			Kind: messaging.ConfigInt, Doc: "Bytes of the largest request.",
+			Kind: messaging.ConfigInt, Doc: "Maximum size of a request in bytes.",
 		},
 	}
 	for i := range all {
@@ -158,7 +158,7 @@ func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResou
 	return row
 }
 
-// synonyms lists where a value can come from, the one in force first.
+// synonyms lists the possible sources of a value, the effective one first.
 func synonyms(source kmsg.ConfigSource,
 	config *messaging.StreamConfig,
 ) (all []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym) {
@@ -176,8 +176,8 @@ func synonyms(source kmsg.ConfigSource,
 	return all
 }
 
-// configSource says where a value comes from. What policies say is shown as a
-// default that can be changed while the broker runs.
+// configSource returns the source of a value. A value from policies is reported as a dynamic
+// default.
 func configSource(config *messaging.StreamConfig) kmsg.ConfigSource {
 	switch {
 	case config.Set:
@@ -188,8 +188,8 @@ func configSource(config *messaging.StreamConfig) kmsg.ConfigSource {
 	return kmsg.ConfigSourceDefaultConfig
 }
 
-// listConfigResources names what has configuration that can be asked for.
-// Version 0 asks for one type only, of which there is none.
+// listConfigResources lists the resources with configurations. Version 0 requests only client
+// metrics, which do not exist.
 func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigResourcesRequest,
 	response *kmsg.ListConfigResourcesResponse,
 ) error {

@@ -15,10 +15,10 @@ import (
 
 func str(s string) *string { return &s }
 
-// code is the protocol's number of an error.
+// code returns the number of a Kafka error.
 func code(err *kerr.Error) int16 { return err.Code }
 
-// described asks for the configuration of one thing.
+// described returns the configurations of one resource.
 func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name string,
 	only ...string,
 ) (kmsg.DescribeConfigsResponseResource, map[string]kmsg.DescribeConfigsResponseResourceConfig) {
@@ -29,7 +29,7 @@ func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name
 		ResourceType: kind, ResourceName: name,
 		ConfigNames: only,
 	}}
-	response, err := request.RequestWith(short(w.T), client.SeedBrokers()[0]) // whatever broker it is about
+	response, err := request.RequestWith(short(w.T), client.SeedBrokers()[0]) // regardless of the broker that it names
 	w.ok(err)
 	if len(response.Resources) != 1 {
 		w.Fatalf("got %d resources, want 1", len(response.Resources))
@@ -74,7 +74,7 @@ func TestDescribeConfigs(t *testing.T) {
 	for name, c := range got {
 		if c.Documentation == nil || *c.Documentation == "" || len(c.ConfigSynonyms) == 0 ||
 			*c.ConfigSynonyms[0].Value != *c.Value {
-			t.Errorf("%s: got %+v, want documentation, and the value in force as the first synonym", name, c)
+			t.Errorf("%s: got %+v, want documentation, and the effective value as the first synonym", name, c)
 		}
 	}
 	if s := got["retention.ms"].ConfigSynonyms; len(s) != 2 || *s[1].Value != "604800000" ||
@@ -83,22 +83,22 @@ func TestDescribeConfigs(t *testing.T) {
 	}
 	if _, some := w.described(client, kmsg.ConfigResourceTypeTopic, "orders", "cleanup.policy",
 		"no.such"); len(some) != 1 {
-		t.Errorf("one name that there is: got %v, want it alone", some)
+		t.Errorf("one existing name: got %v, want only it", some)
 	}
 	if _, http := w.described(client, kmsg.ConfigResourceTypeTopic,
 		"by-http"); *http["freshet.routing"].Value != "murmur3" {
-		t.Errorf("routing of a topic made over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
+		t.Errorf("routing of a topic created over HTTP: got %s, want murmur3", *http["freshet.routing"].Value)
 	}
 	for _, name := range []string{"", "1"} {
 		if _, broker := w.described(client, kmsg.ConfigResourceTypeBroker, name); broker["broker.id"].Value == nil ||
 			!broker["broker.id"].ReadOnly || *broker["advertised.listeners"].Value != "SASL_PLAINTEXT://"+w.address {
-			t.Errorf("broker %q: got %v, want a list to read, with the listener", name, broker)
+			t.Errorf("broker %q: got %v, want a read-only list with the listener", name, broker)
 		}
 	}
 	if row, group := w.described(client, kmsg.ConfigResourceTypeGroupConfig, "not there yet"); row.ErrorCode != 0 ||
 		*group["consumer.session.timeout.ms"].Value != "45000" ||
 		*group["consumer.heartbeat.interval.ms"].Value != "50" || !group["consumer.session.timeout.ms"].ReadOnly {
-		t.Errorf("configuration of a group: got %+v, want the times of the consumer protocol", row)
+		t.Errorf("configuration of a group: got %+v, want the timeouts of the consumer protocol", row)
 	}
 	nobody := w.clientAs(as(w.account("nobody")))
 	if row, _ := w.described(nobody, kmsg.ConfigResourceTypeGroupConfig,
@@ -123,7 +123,7 @@ func TestDescribeConfigs(t *testing.T) {
 	}
 }
 
-// values returns the configuration of a topic that it sets itself.
+// values returns the configurations that a topic sets itself.
 func (w *world) values(topic string) string {
 	w.Helper()
 	row, _ := w.described(w.client(), kmsg.ConfigResourceTypeTopic, topic)
@@ -290,7 +290,7 @@ func TestAlterConfigs(t *testing.T) {
 		}
 	}
 	if got := w.trail.count("topics", "update", audit.Allowed); got < 10 {
-		t.Errorf("got %d audit records of changes, want one for each that was not only tried", got)
+		t.Errorf("got %d audit records of changes, want one for each without a dry run", got)
 	}
 	for name, alter := range map[string]func() (kadm.AlterConfigsResponses, error){
 		"one by one": func() (kadm.AlterConfigsResponses, error) {
@@ -346,7 +346,7 @@ func TestListConfigResources(t *testing.T) {
 	}
 }
 
-// TestCreateTopicWithoutValue: a configuration without a value makes no topic.
+// TestCreateTopicWithoutValue checks that a configuration without a value creates no topic.
 func TestCreateTopicWithoutValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

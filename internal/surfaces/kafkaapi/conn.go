@@ -18,62 +18,63 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// conn is one connection of a client.
+// conn is one client connection.
 type conn struct {
 	server   *Server
 	listener Listener
-	accepted net.Conn // below TLS; for any goroutine
-	socket   net.Conn // the connection's own goroutines'; TLS, once it is spoken
+	accepted net.Conn // without TLS; any goroutine may use it
+	socket   net.Conn // with TLS after the handshake; only for the connection's goroutines
 	in       *bufio.Reader
-	address  string // of the client, without the port
-	sni      string // the name that the client sent with TLS
+	address  string // the client's address without the port
+	sni      string // server name of the TLS handshake
 	room     *semaphore.Weighted
-	client   atomic.Pointer[Client] // what the client says it is; nil before
+	client   atomic.Pointer[Client] // software of the client; nil until it is known
 
 	answers chan *answer
-	queued  atomic.Int32 // answers that are not sent yet; the reader alone adds some
+	queued  atomic.Int32 // responses that are not sent yet; only the reader adds
 	cancel  context.CancelFunc
 	closing atomic.Bool
 
-	auth auth // the reader's
+	auth auth // belongs to the reader
 
-	// Among the server's strangers, and those of its address, and since when;
-	// Server.mu guards it.
+	// Elements of the server's lists of connections that have not authenticated, and the time of
+	// the accept. Server.mu protects them.
 	waiting, beside *list.Element
 	since           time.Time
 
-	fetches *fetchSession // the writer's; nil for none
-	muted   atomic.Int64  // until when nothing is read, nanoseconds since the epoch
+	fetches *fetchSession // belongs to the writer; nil for none
+	muted   atomic.Int64  // end of the throttling, epoch nanoseconds; nothing is read before
 
-	// The deadlines that the socket has: the reader's, and that of who sends.
+	// Deadlines of the socket: readEnds belongs to the reader, writeEnds to the goroutine that
+	// sends.
 	readEnds, writeEnds time.Time
 }
 
-// answer is a response that is due. It is made when those before it are sent.
+// answer is a queued response. It is built after the responses before it are sent.
 type answer struct {
 	header
-	flexible bool // the response's header has tags
-	size     int  // of the request
+	flexible bool // the header of the response has tagged fields
+	size     int  // bytes of the request
 	taken    time.Time
-	held     holding  // of it
-	decoded  holding  // of what it was decoded into
-	session  *session // that the request was taken in; nil before there is one
+	held     holding  // memory of the request's frame
+	decoded  holding  // memory of the decoded request
+	session  *session // session of the request; nil before authentication
 	make     func(ctx context.Context) (encodable, error)
-	reserved *holding      // memory that making it took, to go back when it is sent; may be nil
-	free     func()        // gives back the buffers of the response when it is sent; may be nil
-	raw      func() []byte // instead of make: a bare frame
-	last     bool          // the connection ends behind it
-	soon     bool          // nobody else is waited for, but the disk
+	reserved *holding      // memory of the response, released after it is sent; may be nil
+	free     func()        // frees the buffers of the response after it is sent; may be nil
+	raw      func() []byte // used instead of make for a frame without a header
+	last     bool          // the connection closes after it
+	soon     bool          // building it waits for nothing but the disk
 }
 
-// done gives back what the request held.
+// done releases the memory of the request.
 func (a *answer) done() {
 	a.held.release()
 	a.decoded.release()
 }
 
-// errSilent is what an answer's make returns when nothing is to be sent.
-var errSilent = errors.New("no answer is wanted")
+// errSilent is returned by the function that builds a response when none is to be sent.
+var errSilent = errors.New("client expects no response")
 
 func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	address, _, err := net.SplitHostPort(socket.RemoteAddr().String())
@@ -82,7 +83,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	}
 	return &conn{
 		server: s, listener: l, accepted: socket, socket: socket, address: address,
-		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // of requests
+		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // frames of this connection
 		answers: make(chan *answer, pendingAnswers),
 	}
 }
@@ -95,7 +96,7 @@ func (c *conn) serve() {
 	log := c.server.opts.Logger.With(slog.String("client", c.socket.RemoteAddr().String()))
 	if err := c.handshake(ctx); err != nil {
 		_ = c.socket.Close()
-		log.Debug("TLS handshake of a stream connection failed", slog.String("error", err.Error()))
+		log.Debug("TLS handshake of a Kafka connection failed", slog.Any("error", err))
 		return
 	}
 	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
@@ -103,17 +104,17 @@ func (c *conn) serve() {
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
 	if err != nil && !c.closing.Load() {
-		cancel() // the client is gone: nobody waits for what is not sent yet
+		cancel() // the client is gone, so the queued responses are not needed
 	}
 	close(c.answers)
 	err = errors.Join(err, <-written)
 	_ = c.socket.Close()
 	if !quiet(err) {
-		log.Info("stream connection ended", slog.String("reason", err.Error()), slog.String("software", c.software()))
+		log.Info("Kafka connection ended", slog.String("reason", err.Error()), slog.String("software", c.software()))
 	}
 }
 
-// software is what the client says it is.
+// software returns the name and version of the client's software, as the client reports them.
 func (c *conn) software() string {
 	if known := c.client.Load(); known != nil {
 		return known.Name + " " + known.Version
@@ -121,12 +122,12 @@ func (c *conn) software() string {
 	return ""
 }
 
-// quiet says that an end of a connection needs no words.
+// quiet reports whether the end of a connection is normal and needs no log line.
 func quiet(err error) bool {
 	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled)
 }
 
-// handshake speaks TLS where the listener does.
+// handshake performs the TLS handshake if the listener uses TLS.
 func (c *conn) handshake(ctx context.Context) error {
 	if c.listener.TLS == nil {
 		return nil
@@ -141,14 +142,13 @@ func (c *conn) handshake(ctx context.Context) error {
 	return nil
 }
 
-// drain makes the connection take no more requests; those that were taken are
-// answered.
+// drain stops the connection from reading requests. Requests that were read are completed.
 func (c *conn) drain() {
 	c.closing.Store(true)
 	_ = c.accepted.SetReadDeadline(time.Unix(1, 0))
 }
 
-// read takes requests until the connection ends.
+// read reads requests until the connection ends.
 func (c *conn) read(ctx context.Context) error {
 	started := time.Now()
 	for {
@@ -182,8 +182,8 @@ func (c *conn) read(ctx context.Context) error {
 	}
 }
 
-// pass has an answer sent behind those before it: by the writer, or at once when there
-// are none and making it takes no more than a moment, which saves waking the writer.
+// pass hands a response to the writer. If none is queued and the response takes only a moment, pass
+// sends it directly, which saves waking the writer.
 func (c *conn) pass(ctx context.Context, a *answer) error {
 	if a.soon && c.queued.Load() == 0 {
 		defer a.done()
@@ -199,7 +199,7 @@ func (c *conn) pass(ctx context.Context, a *answer) error {
 	}
 }
 
-// take decodes a request and begins it.
+// take decodes a request and starts it.
 func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	if c.auth.raw {
 		return c.auth.takeRaw(ctx, c, frame)
@@ -211,12 +211,12 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	api, known := c.server.apis[h.key]
 	switch {
 	case !known:
-		return answer{}, fmt.Errorf("client asks for API %d, which is not served", h.key)
+		return answer{}, fmt.Errorf("client requests API %d, which is not supported", h.key)
 	case h.key == keyAPIVersions && h.version > api.max:
 		return answer{header: h, make: func(context.Context) (encodable, error) { return newerVersion(api), nil }}, nil
 	case h.version < api.served || h.version > api.max:
-		return answer{}, fmt.Errorf("client asks for version %d of %s; %d to %d are served", h.version, api.name,
-			api.served, api.max)
+		return answer{}, fmt.Errorf("client requests version %d of %s; versions %d to %d are supported", h.version,
+			api.name, api.served, api.max)
 	}
 	request := kmsg.RequestForKey(h.key)
 	request.SetVersion(h.version)
@@ -230,7 +230,7 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	}
 	decoded, err := c.decode(ctx, request, body)
 	if err != nil {
-		return answer{}, fmt.Errorf("request %s version %d: %w", api.name, h.version, err)
+		return answer{}, fmt.Errorf("decoding request %s version %d: %w", api.name, h.version, err)
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.take(ctx, call)
@@ -241,9 +241,9 @@ func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
 	return a, nil
 }
 
-var errLeftOver = errors.New("bytes follow its last field")
+var errLeftOver = errors.New("bytes follow the last field")
 
-// decode reads a body, all of it, once there is room for what it stands for.
+// decode decodes a whole body after it has reserved memory for the decoded form.
 func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
 	body, memory, err := weigh(request, body)
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 	var held holding
 	if memory > smallFrame {
 		if c.auth.session == nil {
-			return holding{}, errDecoded // what strangers send has no arrays
+			return holding{}, errDecoded // requests before authentication have no arrays
 		}
 		if held, err = c.hold(ctx, c.server.decoded, int64(memory)); err != nil {
 			return holding{}, err
@@ -265,7 +265,7 @@ func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (h
 	return held, nil
 }
 
-// weigh returns a body as the codec has to see it, and what it takes in memory.
+// weigh returns a body in the form that the codec expects, and the memory of its decoded form.
 func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
 	shape := shapeOf(request.Key(), request.GetVersion())
 	memory, err = skim(shape, body)
@@ -277,15 +277,15 @@ func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err err
 	return body, memory, err
 }
 
-// read has the codec read a body that was looked at.
+// read decodes a body that measureBody has checked.
 func read(request kmsg.Request, body []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("body cannot be read: %v", p)
+			err = fmt.Errorf("decoding the body: %v", p)
 		}
 	}()
 	if err := request.ReadFrom(body); err != nil {
-		return fmt.Errorf("body cannot be read: %w", err)
+		return fmt.Errorf("decoding the body: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// memberUsesConsumer is the type of a member of the consumer protocol.
+// memberUsesConsumer is the type of a member with the consumer protocol.
 const memberUsesConsumer = 1
 
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
@@ -53,13 +53,13 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 	return nil
 }
 
-// fillConsumers describes a group. Who may not know one of its topics is not told
-// of any member.
+// fillConsumers describes a group. It returns an error without any member if the caller may not
+// describe one of the group's topics.
 func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescribeResponseGroup,
 	d *groups.Description,
 ) error {
 	row.State, row.Epoch, row.AssignmentEpoch, row.AssignorName = d.State, d.Generation, d.AssignmentEpoch, d.Protocol
-	known := make(map[engine.TopicID]string) // how they are called; "" for those that are gone
+	known := make(map[engine.TopicID]string) // topic names; "" for deleted topics
 	for i := range d.Members {
 		m := &d.Members[i]
 		for _, topic := range m.Consumer.Topics {
@@ -85,13 +85,12 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 	return nil
 }
 
-// described returns partitions as an assignment with names. Topics that are gone
-// are left out.
+// described returns partitions as an assignment with topic names. It omits deleted topics.
 func (c *call) described(ctx context.Context, parts []groups.Partition,
 	known map[engine.TopicID]string,
 ) (kmsg.Assignment, error) {
 	assignment := kmsg.NewAssignment()
-	last := -1 // row of the topic at hand
+	last := -1 // index of the current topic
 	for i, p := range parts {
 		if i == 0 || p.Topic != parts[i-1].Topic {
 			name, err := c.describedName(ctx, p.Topic, known)
@@ -114,7 +113,8 @@ func (c *call) described(ctx context.Context, parts []groups.Partition,
 	return assignment, nil
 }
 
-// describedName returns the name of a topic that the caller may know.
+// describedName returns the name of a topic, "" if it was deleted, or an error if the caller may
+// not describe it.
 func (c *call) describedName(ctx context.Context, id engine.TopicID, known map[engine.TopicID]string) (string, error) {
 	if name, ok := known[id]; ok {
 		return name, nil
@@ -123,7 +123,7 @@ func (c *call) describedName(ctx context.Context, id engine.TopicID, known map[e
 	switch topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(id)); {
 	case err == nil:
 		if err := c.mayTopic(ctx, topic.Name(), describing...); err != nil {
-			return "", fmt.Errorf("a topic of the group: %w", err)
+			return "", fmt.Errorf("describing a topic of the group: %w", err)
 		}
 		name = c.printed(topic.Name())
 	case c.codeOf(err) != codeUnknownTopic:
@@ -133,7 +133,7 @@ func (c *call) describedName(ctx context.Context, id engine.TopicID, known map[e
 	return name, nil
 }
 
-// optional returns a text, or nil for none.
+// optional returns a pointer to s, or nil for "".
 func optional(s string) *string {
 	if s == "" {
 		return nil

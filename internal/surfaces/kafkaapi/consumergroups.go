@@ -49,16 +49,16 @@ func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.Consumer
 	return nil
 }
 
-// maySubscribe asks whether the caller may know all topics that it names.
+// maySubscribe returns an error unless the caller may describe all topics that it names.
 func (c *call) maySubscribe(ctx context.Context, said []string) error {
 	if len(said) > maxTopics {
-		return fmt.Errorf("%w: %d topics are named, at most %d are allowed", errInvalid, len(said), maxTopics)
+		return fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", errInvalid, len(said), maxTopics)
 	}
 	for _, name := range said {
 		topic, err := c.topicName(ctx, name)
 		if err != nil {
 			if errors.Is(err, messaging.ErrName) {
-				continue // there is no such topic
+				continue // such a topic cannot exist
 			}
 			return err
 		}
@@ -74,7 +74,7 @@ func (c *call) consumerRequest(ctx context.Context,
 ) (*groups.ConsumerRequest, error) {
 	for name, value := range map[string]*string{"instance id": request.InstanceID, "rack": request.RackID} {
 		if value != nil && *value == "" {
-			return nil, fmt.Errorf("%w: the %s is empty; leave it out", errInvalid, name)
+			return nil, fmt.Errorf("%w: %s is empty; omit it", errInvalid, name)
 		}
 	}
 	heartbeat := &groups.ConsumerRequest{
@@ -86,7 +86,7 @@ func (c *call) consumerRequest(ctx context.Context,
 		Topics:   &callTopics{ctx: ctx, call: c},
 	}
 	if c.version == 0 && heartbeat.MemberID == "" && heartbeat.Epoch == 0 {
-		heartbeat.MemberID = rand.Text() // from version 1 on clients choose it
+		heartbeat.MemberID = rand.Text() // from version 1 on clients generate it
 	}
 	if request.Topics != nil {
 		heartbeat.Owned = []groups.Partition{}
@@ -94,7 +94,7 @@ func (c *call) consumerRequest(ctx context.Context,
 	for i := range request.Topics {
 		number, ok := c.session.cluster.topicNumber(request.Topics[i].TopicID)
 		if !ok {
-			continue // it was never assigned
+			continue // topic of another cluster, so never assigned
 		}
 		for _, p := range request.Topics[i].Partitions {
 			heartbeat.Owned = append(heartbeat.Owned, groups.Partition{Topic: engine.TopicID(number), Partition: p})
@@ -104,7 +104,9 @@ func (c *call) consumerRequest(ctx context.Context,
 }
 
 func (c *call) assignment(parts []groups.Partition) *kmsg.ConsumerGroupHeartbeatResponseAssignment {
-	assignment := &kmsg.ConsumerGroupHeartbeatResponseAssignment{Topics: []kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic{}}
+	assignment := &kmsg.ConsumerGroupHeartbeatResponseAssignment{
+		Topics: []kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic{},
+	}
 	for i, p := range parts {
 		if i == 0 || p.Topic != parts[i-1].Topic {
 			row := kmsg.NewConsumerGroupHeartbeatResponseAssignmentTopic()
@@ -117,9 +119,9 @@ func (c *call) assignment(parts []groups.Partition) *kmsg.ConsumerGroupHeartbeat
 	return assignment
 }
 
-// callTopics is the topics that a caller may know, for the coordinator.
+// callTopics implements groups.Topics with the topics that a caller may describe.
 type callTopics struct {
-	ctx  context.Context //nolint:containedctx // of the call that it serves
+	ctx  context.Context //nolint:containedctx // context of the call
 	call *call
 }
 
@@ -131,8 +133,7 @@ func (t *callTopics) Partitions(topic engine.TopicID) int32 {
 	return t.call.session.cluster.Broker.PartitionsOf(topic)
 }
 
-// Resolve implements groups.Topics. A pattern is for the names that a list of all
-// topics has.
+// Resolve implements groups.Topics. A pattern is matched against the names in a list of all topics.
 func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
 	c := t.call
 	var found []engine.TopicID

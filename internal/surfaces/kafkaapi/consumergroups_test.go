@@ -19,7 +19,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// holding is what a client was assigned, as its callbacks tell.
+// holding records the partitions that a client was assigned, from its callbacks.
 type holding struct {
 	mu      sync.Mutex
 	parts   map[string]bool
@@ -54,7 +54,7 @@ func (h *holding) all() []string {
 	return slices.Sorted(maps.Keys(h.parts))
 }
 
-// wait returns when there are n partitions.
+// wait returns when the client has n partitions.
 func (h *holding) wait(t *testing.T, n int) {
 	t.Helper()
 	ctx := short(t)
@@ -67,7 +67,7 @@ func (h *holding) wait(t *testing.T, n int) {
 	}
 }
 
-// consumer opens a client of the consumer protocol.
+// consumer opens a client with the consumer protocol.
 func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) {
 	w.Helper()
 	h := newHolding()
@@ -90,8 +90,8 @@ func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) 
 	return client, h
 }
 
-// TestConsumerProtocol: a real client shares partitions with another, gets those of
-// new topics and of one that leaves, and goes on where that had committed.
+// TestConsumerProtocol checks with franz-go that members share partitions, get those of new topics
+// and of a member that leaves, and continue at the committed offsets.
 func TestConsumerProtocol(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestConsumerProtocol(t *testing.T) {
 		group.Members[0].MemberEpoch != group.Epoch ||
 		len(group.Members[0].Assignment.TopicPartitions) != 1 ||
 		len(group.Members[0].Assignment.TopicPartitions[0].Partitions) != 4 {
-		t.Errorf("group is %+v, want it stable with one member that has 4 partitions of its epoch", group)
+		t.Errorf("group is %+v, want it stable with one member and 4 partitions in its epoch", group)
 	}
 	two, second := w.consumer("team", kgo.ConsumeTopics("shared"))
 	first.wait(t, 2)
@@ -158,7 +158,7 @@ func (w *world) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseG
 	return response.Groups[0]
 }
 
-// TestConsumerProtocolByPattern: topics that come later are consumed too.
+// TestConsumerProtocolByPattern checks that topics created later are consumed too.
 func TestConsumerProtocolByPattern(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +192,7 @@ func TestConsumerProtocolByPattern(t *testing.T) {
 	<-polling
 }
 
-// TestTypesOfGroups: lists and descriptions tell them apart.
+// TestTypesOfGroups checks the type of groups in lists and descriptions.
 func TestTypesOfGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,7 +221,7 @@ func TestTypesOfGroups(t *testing.T) {
 	list.TypesFilter = []string{"Consumer"}
 	if response, err = list.RequestWith(ctx, w.client()); err != nil || len(response.Groups) != 1 ||
 		response.Groups[0].Group != "modern" {
-		t.Errorf("filtered list is %+v (error %v), want modern alone", response, err)
+		t.Errorf("filtered list is %+v (error %v), want only modern", response, err)
 	}
 	describe := kmsg.NewPtrDescribeGroupsRequest()
 	describe.Groups = []string{"modern"}
@@ -246,12 +246,12 @@ func TestTypesOfGroups(t *testing.T) {
 	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
 	if joined, err := join.RequestWith(ctx, w.client()); err != nil ||
 		!errors.Is(kerr.ErrorForCode(joined.ErrorCode), kerr.InconsistentGroupProtocol) {
-		t.Errorf("classic member in a group of consumers: got %+v, %v; want %v", joined, err,
+		t.Errorf("classic member in a consumer-protocol group: got %+v, %v; want %v", joined, err,
 			kerr.InconsistentGroupProtocol)
 	}
 }
 
-// heartbeat sends one that joins unless it is changed.
+// heartbeat sends a heartbeat that joins, unless change modifies it.
 func (w *world) heartbeat(client *kgo.Client, change func(*kmsg.ConsumerGroupHeartbeatRequest)) error {
 	w.Helper()
 	request := kmsg.NewPtrConsumerGroupHeartbeatRequest()
@@ -265,8 +265,8 @@ func (w *world) heartbeat(client *kgo.Client, change func(*kmsg.ConsumerGroupHea
 	return kerr.ErrorForCode(response.ErrorCode)
 }
 
-// TestConsumerHeartbeatErrors: each refusal has its code, and who may not know a
-// topic does not learn of it.
+// TestConsumerHeartbeatErrors checks the error code of each rejection, and that a caller without
+// permission learns nothing about a topic.
 func TestConsumerHeartbeatErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -337,7 +337,7 @@ func TestConsumerHeartbeatErrors(t *testing.T) {
 	}
 }
 
-// bindTopic gives an account a role for one topic of the public namespace.
+// bindTopic grants an account a role on one topic of the public namespace.
 func (w *world) bindTopic(account, role, topic string) {
 	w.Helper()
 	w.ok(w.policy.SetBinding(access.Binding{
@@ -347,14 +347,14 @@ func (w *world) bindTopic(account, role, topic string) {
 	}))
 }
 
-// pinned lets a client use one version of an API at most.
+// pinned limits a client to one version of an API.
 func pinned(key, version int16) *kversion.Versions {
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(key, version)
 	return versions
 }
 
-// TestOffsetsOfMembers: commits and fetches carry the member's epoch.
+// TestOffsetsOfMembers checks commits and fetches with member epochs.
 func TestOffsetsOfMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -424,7 +424,7 @@ func TestOffsetsOfMembers(t *testing.T) {
 		t.Errorf("fetch with another epoch: got %v, want %v", err, kerr.StaleMemberEpoch)
 	}
 	if _, err := fetch("x", 1); !errors.Is(err, kerr.UnknownMemberID) {
-		t.Errorf("fetch of a stranger: got %v, want %v", err, kerr.UnknownMemberID)
+		t.Errorf("fetch of an unknown member: got %v, want %v", err, kerr.UnknownMemberID)
 	}
 }
 

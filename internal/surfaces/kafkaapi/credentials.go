@@ -9,21 +9,21 @@ import (
 	"freshet/internal/base/names"
 )
 
-// credentials are what a client brings (docs/spec/stream.md#authentication).
+// credentials are the credentials of a client (docs/spec/stream.md#authentication).
 type credentials struct {
 	token        string
-	namespace    names.Namespace // zero for the default one
-	organization string          // "" when the cluster is not named
+	namespace    names.Namespace // zero for the default namespace
+	organization string          // "" when the credentials name no cluster
 	cluster      string
 }
 
-// Errors of credentials that cannot be read; clients show them.
+// Errors of malformed credentials. Clients see them.
 var (
-	errPlain = errors.New("PLAIN credentials are authorization id, name and password with a zero byte between " +
-		"them; the authorization id is empty or the name")
+	errPlain = errors.New("PLAIN credentials must be authorization id, name and password, separated by a zero " +
+		"byte; the authorization id is empty or equal to the name")
 	errBearer    = errors.New("OAUTHBEARER credentials must have the form n,,\\x01auth=Bearer TOKEN\\x01\\x01")
-	errNoToken   = errors.New("password is empty; give token:TOKEN, where TOKEN is an API key or an access token")
-	errMechanism = errors.New("mechanism is not served")
+	errNoToken   = errors.New("password is empty; use token:TOKEN, where TOKEN is an API key or an access token")
+	errMechanism = errors.New("SASL mechanism is not supported")
 )
 
 func parseCredentials(mechanism string, data []byte) (credentials, error) {
@@ -36,7 +36,7 @@ func parseCredentials(mechanism string, data []byte) (credentials, error) {
 	return credentials{}, errMechanism
 }
 
-// parsePlain reads what RFC 4616 says.
+// parsePlain parses a PLAIN message (RFC 4616).
 func parsePlain(data []byte) (credentials, error) {
 	parts := bytes.Split(data, []byte{0})
 	if len(parts) != 3 {
@@ -53,8 +53,8 @@ func parsePlain(data []byte) (credentials, error) {
 	return c, nil
 }
 
-// parseName reads [tenant/namespace][@organization/cluster]. Text of another form
-// is a placeholder, as examples have one.
+// parseName parses [tenant/namespace][@organization/cluster]. A name of another form is a
+// placeholder and is ignored.
 func parseName(name string) credentials {
 	var c credentials
 	place, cluster, named := strings.Cut(name, "@")
@@ -73,8 +73,8 @@ func parseName(name string) credentials {
 	return c
 }
 
-// parseBearer reads what RFC 7628 says: a GS2 header, then key=value pairs behind
-// a byte 1 each, and another byte 1 at the end.
+// parseBearer parses an OAUTHBEARER message (RFC 7628): a GS2 header, then key=value pairs, each
+// after a byte 1, and two bytes 1 at the end.
 func parseBearer(data []byte) (credentials, error) {
 	head, rest, ok := strings.Cut(string(data), "\x01")
 	if !ok || !strings.HasPrefix(head, "n,") || !strings.HasSuffix(rest, "\x01\x01") && rest != "\x01" {

@@ -7,10 +7,10 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// decisions remembers what a caller was allowed on a connection, as long as nothing
-// has changed that it was allowed by. Denials are not remembered: each is recorded.
+// decisions caches the permissions that a session was granted until roles, bindings or the
+// catalogue change. Denials are not cached, because each one is audited.
 type decisions struct {
-	mu      sync.Mutex // the connection's two goroutines ask
+	mu      sync.Mutex // both goroutines of the connection use it
 	at      revisions
 	allowed map[decision]struct{}
 }
@@ -23,14 +23,14 @@ type decision struct {
 	group      string
 }
 
-// revisions is what decisions depend on: role bindings and roles, and what the
-// cluster grants itself.
+// revisions are the versions of the data that decisions depend on: roles and role bindings, and the
+// cluster's own permissions.
 type revisions struct{ policy, cluster uint64 }
 
-// maxDecisions bounds what one connection remembers.
+// maxDecisions bounds the cache of one session.
 const maxDecisions = 1024
 
-// revisions returns the present ones; false when nothing can be remembered.
+// revisions returns the current revisions; false when decisions cannot be cached.
 func (c *call) revisions() (revisions, bool) {
 	revision := c.conn.server.opts.Revision
 	if revision == nil {
@@ -39,7 +39,7 @@ func (c *call) revisions() (revisions, bool) {
 	return revisions{revision(), c.session.cluster.Broker.TopicsRevision()}, true
 }
 
-// remembered says whether something was allowed and nothing has changed since.
+// remembered reports whether a decision was granted at the given revisions.
 func (d *decisions) remembered(at revisions, asked decision) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +50,7 @@ func (d *decisions) remembered(at revisions, asked decision) bool {
 	return ok
 }
 
-// remember notes what was allowed; at is from before it was decided.
+// remember caches a granted decision; at must be read before the decision was made.
 func (d *decisions) remember(at revisions, asked decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,8 +60,8 @@ func (d *decisions) remember(at revisions, asked decision) {
 	d.allowed[asked] = struct{}{}
 }
 
-// decide asks for permissions, of which any one will do, unless the answer is
-// remembered.
+// decide reports whether the caller has any one of the permissions. It uses the cache and otherwise
+// calls may.
 func (c *call) decide(asked decision, wanted []access.Permission,
 	may func(access.Permission) (bool, error),
 ) (bool, error) {

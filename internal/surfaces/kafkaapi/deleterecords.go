@@ -11,17 +11,17 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// errCompacted is the answer to a deletion that would take what compaction keeps.
+// errCompacted means that deleting records would remove records that compaction keeps.
 var errCompacted = errors.New(
-	"topic is compacted, so its records are not deleted by offset; add delete to its cleanup.policy first")
+	"topic is compacted, so records cannot be deleted by offset; add delete to its cleanup.policy first")
 
-// maxDeletion is how long one request may take.
+// maxDeletion bounds the timeout of one request.
 const maxDeletion = time.Minute
 
-// toTheEnd is the offset that stands for the end of a partition.
+// toTheEnd is the offset that means the end of a partition.
 const toTheEnd = -1
 
-// deleteRecords moves the beginning of partitions forward.
+// deleteRecords moves the log start of partitions forward.
 func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest,
 	response *kmsg.DeleteRecordsResponse,
 ) error {
@@ -68,8 +68,8 @@ func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequ
 	return ctx.Err()
 }
 
-// deleteBefore deletes a partition's records before an offset and returns the
-// first that is left.
+// deleteBefore deletes a partition's records before an offset and returns the first remaining
+// offset.
 func deleteBefore(ctx context.Context, topic *messaging.StreamTopic, partition int32, offset int64) (int64, error) {
 	if partition < 0 || partition >= topic.Partitions() {
 		return -1, engine.ErrNoPartition
@@ -77,7 +77,7 @@ func deleteBefore(ctx context.Context, topic *messaging.StreamTopic, partition i
 	if offset < toTheEnd {
 		return -1, errOffset
 	}
-	before := uint64(offset) //nolint:gosec // not negative where it is used
+	before := uint64(offset) //nolint:gosec // not used when negative
 	if offset == toTheEnd {
 		extent, err := topic.Read(ctx, partition, 0, nil)
 		if err != nil {
@@ -89,7 +89,7 @@ func deleteBefore(ctx context.Context, topic *messaging.StreamTopic, partition i
 	if err != nil {
 		return -1, err
 	}
-	return int64(first), nil //nolint:gosec // entries are far below
+	return int64(first), nil //nolint:gosec // offsets are far below 2^63
 }
 
 func (c *call) deleteCode(ctx context.Context, err error) code {

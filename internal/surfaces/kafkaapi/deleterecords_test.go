@@ -15,7 +15,7 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-// fill makes a topic with ten records, three of them in one batch.
+// fill creates a topic with ten records, three of them in one batch.
 func (w *world) fill(topic string, config map[string]*string) {
 	w.Helper()
 	ctx := short(w.T)
@@ -106,7 +106,7 @@ func TestDeleteRecords(t *testing.T) {
 		}
 	}
 	if got := w.trail.count("topics", "delete", audit.Allowed); got != 9 {
-		t.Errorf("got %d audit records, want one for each call that was allowed", got)
+		t.Errorf("got %d audit records, want one per allowed call", got)
 	}
 	w.fill("compacted", map[string]*string{"cleanup.policy": str("compact")})
 	if got := remove("compacted", 0, 3); !errors.Is(got.Err, kerr.PolicyViolation) {
@@ -167,8 +167,8 @@ func TestDescribeLogDirs(t *testing.T) {
 	}
 }
 
-// TestLogDirsTellOfTheDisk: who may know what the cluster stores is told how large the
-// disk is, and how much of it is free.
+// TestLogDirsTellOfTheDisk checks that a caller who may describe the cluster gets the size of the
+// disk and its free space.
 func TestLogDirsTellOfTheDisk(t *testing.T) {
 	t.Parallel()
 	silent, w := newWorld(t), newWorld(t)
@@ -180,7 +180,7 @@ func TestLogDirsTellOfTheDisk(t *testing.T) {
 		r    *wire
 		want string
 	}{
-		"a disk that is not known":        {silent.wire(silent.token), "code 0, -1 of -1"},
+		"a disk of unknown size":          {silent.wire(silent.token), "code 0, -1 of -1"},
 		"an administrator":                {w.wire(w.token), "code 0, 300 of 1000"},
 		"an account without a permission": {w.wire(w.account("reader")), "code 31"},
 	} {

@@ -14,13 +14,13 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// maxRules bounds the role bindings, by their subjects, that one answer is made of.
+// maxRules bounds the rules, by subject of a role binding, that one response is derived from.
 const maxRules = 10_000
 
-// clusterResource is how the protocol calls the cluster in access lists.
+// clusterResource is Kafka's name of the cluster resource in ACLs.
 const clusterResource = "kafka-cluster"
 
-// acl is a line of the view of role bindings that describeACLs gives.
+// acl is one ACL that is derived from a role binding.
 type acl struct {
 	kind      kmsg.ACLResourceType
 	name      string
@@ -29,9 +29,9 @@ type acl struct {
 	op        operation
 }
 
-// describeACLs shows what role bindings grant on the topics and groups of the
-// cluster, in the words of the protocol (docs/spec/stream.md#acls). It is for
-// reading: bindings are changed in the resource API.
+// describeACLs returns the rules of role bindings on the topics and groups of the cluster as Kafka
+// ACLs (docs/spec/stream.md#acls). The view is read-only: role bindings are changed in the resource
+// API.
 func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsRequest,
 	response *kmsg.DescribeACLsResponse,
 ) error {
@@ -53,17 +53,18 @@ func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsReques
 		}
 		row := &response.Resources[len(response.Resources)-1]
 		row.ACLs = append(row.ACLs, kmsg.DescribeACLsResponseResourceACL{
-			Principal: line.principal, Host: "*", Operation: kmsg.ACLOperation(line.op), PermissionType: kmsg.ACLPermissionTypeAllow, //nolint:gosec // a few
+			Principal: line.principal, Host: "*", PermissionType: kmsg.ACLPermissionTypeAllow,
+			Operation: kmsg.ACLOperation(line.op), //nolint:gosec // small numbers
 		})
 	}
 	return nil
 }
 
-// acls returns the lines that a request asks for.
+// acls returns the ACLs that match a request.
 func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]acl, error) {
 	if request.ResourceType == 0 || request.ResourcePatternType == 0 || request.Operation == 0 ||
 		request.PermissionType == 0 {
-		return nil, fmt.Errorf("%w: filter has a type that is not known", errInvalid)
+		return nil, fmt.Errorf("%w: filter has an unknown type", errInvalid)
 	}
 	scope := c.session.cluster.Scope
 	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitListBindings, scope)
@@ -76,7 +77,7 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 	}
 	rules, complete := c.conn.server.opts.Rules(scope, maxRules)
 	if !complete {
-		return nil, fmt.Errorf("%w: organization has too many role bindings to show them as access lists; list them "+
+		return nil, fmt.Errorf("%w: organization has too many role bindings to return them as ACLs; list them "+
 			"in the resource API", errInvalid)
 	}
 	var all []acl
@@ -90,8 +91,8 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 	return all, nil
 }
 
-// aclsOf returns what one subject of a binding may do. Conditions, and restrictions
-// that the protocol has no words for, are left out.
+// aclsOf returns the ACLs of one subject of a role binding. It omits rules with conditions or with
+// restrictions that ACLs cannot express.
 func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 	if rule.CEL != "" {
 		return nil
@@ -129,16 +130,16 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 	return all
 }
 
-// clusterOperations are those that need a permission on something of the cluster.
+// clusterOperations are the operations that need a permission on something in the cluster.
 var clusterOperations = []granted{{opIdempotentWrite, []access.Permission{permitProduce}}}
 
-// reaches says whether a value of a restriction, if there is one, fits a name.
+// reaches reports whether a restriction allows a name. An empty restriction allows every name.
 func reaches(value, name string) bool {
 	prefix, isPrefix := strings.CutSuffix(value, "*")
 	return value == "" || value == name || isPrefix && strings.HasPrefix(name, prefix)
 }
 
-// patternOf is a value of a restriction in the protocol's words.
+// patternOf converts a restriction to an ACL pattern.
 func patternOf(value string) (name string, pattern kmsg.ACLResourcePatternType) {
 	if prefix, ok := strings.CutSuffix(value, "*"); ok && prefix != "" {
 		return prefix, kmsg.ACLResourcePatternTypePrefixed
@@ -146,8 +147,8 @@ func patternOf(value string) (name string, pattern kmsg.ACLResourcePatternType) 
 	return cmp.Or(value, "*"), kmsg.ACLResourcePatternTypeLiteral
 }
 
-// topicPattern is the topics of a restriction in the protocol's words: by the names
-// that the caller has for them. Not all restrictions can be said.
+// topicPattern converts the topics of a restriction to an ACL pattern, with the topic names that
+// the caller uses. ok is false for restrictions that ACLs cannot express.
 func (c *call) topicPattern(r *access.Restriction) (name string, pattern kmsg.ACLResourcePatternType, ok bool) {
 	exact := func(value string) bool { return value != "" && !strings.HasSuffix(value, "*") }
 	topic := r.Topic
@@ -157,7 +158,7 @@ func (c *call) topicPattern(r *access.Restriction) (name string, pattern kmsg.AC
 	const literal, prefixed = kmsg.ACLResourcePatternTypeLiteral, kmsg.ACLResourcePatternTypePrefixed
 	switch {
 	case r.Subscription != "":
-		return "", 0, false // it is for a group, not for the topic
+		return "", 0, false // the restriction is about a group, not about the topic
 	case r.Tenant == "" && r.Namespace == "" && topic == "":
 		return "*", literal, true
 	case exact(r.Tenant) && exact(r.Namespace) && topic == "":
@@ -180,13 +181,14 @@ func (c *call) topicPattern(r *access.Restriction) (name string, pattern kmsg.AC
 	return "", 0, false
 }
 
-// wantsACL says whether a line fits the filter of a request.
+// wantsACL reports whether an ACL matches the filter of a request.
 func wantsACL(request *kmsg.DescribeACLsRequest, line *acl) bool {
 	fits := func(filter *string, value string) bool { return filter == nil || *filter == value }
 	switch {
 	case request.ResourceType != kmsg.ACLResourceTypeAny && request.ResourceType != line.kind:
 		return false
-	case request.Operation != kmsg.ACLOperationAny && request.Operation != kmsg.ACLOperation(line.op): //nolint:gosec // a few
+	case request.Operation != kmsg.ACLOperationAny &&
+		request.Operation != kmsg.ACLOperation(line.op): //nolint:gosec // small numbers
 		return false
 	case request.PermissionType != kmsg.ACLPermissionTypeAny && request.PermissionType != kmsg.ACLPermissionTypeAllow:
 		return false

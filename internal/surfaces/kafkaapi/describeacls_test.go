@@ -19,7 +19,7 @@ func anyACL() *kmsg.DescribeACLsRequest {
 	return r
 }
 
-// lines prints access lists, one resource a line.
+// lines formats ACLs, one resource per line.
 func lines(r *kmsg.DescribeACLsResponse) (all []string) {
 	for _, row := range r.Resources {
 		var ops []string
@@ -32,7 +32,7 @@ func lines(r *kmsg.DescribeACLsResponse) (all []string) {
 	return all
 }
 
-// TestDescribeACLs shows role bindings as access lists to who may see bindings.
+// TestDescribeACLs checks that callers who may list role bindings see them as ACLs.
 func TestDescribeACLs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *kafkaapi.Options) {
@@ -41,7 +41,7 @@ func TestDescribeACLs(t *testing.T) {
 	})
 	r := w.wire(w.token)
 	if got := ask[*kmsg.DescribeACLsResponse](r, anyACL()); got.ErrorCode != 0 || len(got.Resources) != 0 {
-		t.Errorf("without bindings: got code %d, %q; want nothing", got.ErrorCode, lines(got))
+		t.Errorf("without bindings: got code %d, %q; want none", got.ErrorCode, lines(got))
 	}
 	for i, restriction := range []*access.Restriction{
 		nil,

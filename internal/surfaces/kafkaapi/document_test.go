@@ -13,8 +13,8 @@ import (
 
 var documented = regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \| (\d+)–(\d+) \|`)
 
-// TestDocumentHasEveryAPI: what a server tells its clients it serves is in the
-// table of docs/spec/stream.md#apis, under its name and with its versions.
+// TestDocumentHasEveryAPI checks that docs/spec/stream.md#apis lists every advertised API with its
+// name and versions.
 func TestDocumentHasEveryAPI(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/spec/stream.md")
@@ -41,7 +41,7 @@ func TestDocumentHasEveryAPI(t *testing.T) {
 	response, err := request.RequestWith(t.Context(), w.client())
 	w.ok(err)
 	if len(response.ApiKeys) == 0 {
-		t.Fatal("server serves nothing")
+		t.Fatal("server advertises no APIs")
 	}
 	for _, served := range response.ApiKeys {
 		got, ok := table[served.ApiKey]
@@ -49,11 +49,11 @@ func TestDocumentHasEveryAPI(t *testing.T) {
 			t.Errorf("API %d, %s, is documented as %q", served.ApiKey, name, got.name)
 		}
 		if ok && (got.min != served.MinVersion || got.max != served.MaxVersion) {
-			t.Errorf("versions of %s: documented are %d–%d, served %d–%d", got.name, got.min, got.max,
+			t.Errorf("versions of %s: documented %d–%d, advertised %d–%d", got.name, got.min, got.max,
 				served.MinVersion, served.MaxVersion)
 		}
 	}
 }
 
-// sameName compares without case: the library writes SASLHandshake.
+// sameName ignores case, because the library writes SASLHandshake.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }

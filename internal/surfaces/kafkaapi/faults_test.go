@@ -24,7 +24,7 @@ import (
 	"freshet/test/tally"
 )
 
-// noise is text that does not compress.
+// noise returns text that does not compress.
 func noise(rng *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -33,7 +33,7 @@ func noise(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// flip changes one bit of the file that has the text, behind it.
+// flip changes one bit after the text in the file that contains it.
 func flip(t *testing.T, fs vfs.FS, dir, text string) {
 	t.Helper()
 	files, err := fs.List(dir)
@@ -63,23 +63,23 @@ func flip(t *testing.T, fs vfs.FS, dir, text string) {
 		}
 		return
 	}
-	t.Fatalf("no file of %s has %q", dir, text)
+	t.Fatalf("no file of %s contains %q", dir, text)
 }
 
-// faultTopics are the topics of these tests, of one partition each. A consumer reads
-// them all.
+// faultTopics are the topics of these tests, with one partition each. One consumer reads all of
+// them.
 var faultTopics = []string{"orders", "payments", "refunds"}
 
-// faultValue is the content of a record.
+// faultValue returns the value of a record.
 func faultValue(topic string, n, size int) []byte {
 	return stamp.Stamp{Topic: topic, Partition: 0, Writer: "producer", Number: n}.Value(size)
 }
 
-// TestFaultDamagedBatch flips a bit of a stored batch: reading it is an error, and
-// those before and behind it, and those of other topics, are read as they were written.
+// TestFaultDamagedBatch flips a bit of a stored batch and checks that reading it is an error, and
+// that all other batches are read as they were written.
 func TestFaultDamagedBatch(t *testing.T) {
 	t.Parallel()
-	const batches = 40 // of one record each: a batch fills a block of the store
+	const batches = 40 // one record each; a batch fills a block of the store
 	fs := vfs.NewMem()
 	eng, err := pebble.Open("store", pebble.Options{FS: fs, MemTableBytes: 4 << 20, Splitter: messaging.Splitter{}})
 	if err != nil {
@@ -101,7 +101,8 @@ func TestFaultDamagedBatch(t *testing.T) {
 	}
 	fault := tally.Fault{Name: "bit flipped in a stored batch"}
 	for round := range rounds {
-		// The end of the last topic is in the log of the store, whose damage is another fault.
+		// The end of the last topic is in the store's write-ahead log, whose damage is another
+		// fault.
 		dir, hit, topic := fmt.Sprint("copy", round), rng.IntN(batches-5), faultTopics[round%2]
 		w.ok(eng.Checkpoint(t.Context(), dir))
 		head, _, _ := bytes.Cut(faultValue(topic, hit, 36_000), []byte("\n"))
@@ -118,18 +119,18 @@ func TestFaultDamagedBatch(t *testing.T) {
 			found = found || r == want
 		}
 		if !found || len(refused) > 2 {
-			t.Errorf("got %v refused, want %s and few besides", refused, want)
+			t.Errorf("got errors at %v, want %s and few others", refused, want)
 		}
 		fault.Recovery = max(fault.Recovery, time.Since(began))
 		if found, _ := copied.DamagedMessages(); found == 0 {
-			t.Error("damage was not counted")
+			t.Error("damage was not counted, want it counted")
 		}
 	}
 	fault.Record(t)
 }
 
-// readAll reads all topics to their end, in requests that name all of them. It skips
-// what is refused, and returns the topics and offsets that were.
+// readAll reads all topics to their end with requests for all of them. It skips unreadable batches
+// and returns their topics and offsets.
 func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
 	w.Helper()
 	r := w.wire(w.token)
@@ -145,7 +146,7 @@ func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
 			return refused
 		}
 		request := fetchFrom(0, -1, from)
-		for i := range request.Topics { // several topics have room in an answer
+		for i := range request.Topics { // several topics fit into a response
 			request.Topics[i].Partitions[0].PartitionMaxBytes = 256 << 10
 		}
 		answer, progress := ask[*kmsg.FetchResponse](r, request), false
@@ -169,7 +170,7 @@ func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
 	}
 }
 
-// readBatches checks batches of one record each, and returns the offset behind them.
+// readBatches checks batches of one record each and returns the offset after them.
 func readBatches(rest []byte, topic string, next int64, fault *tally.Fault) int64 {
 	for len(rest) >= 61 {
 		size := 12 + int(binary.BigEndian.Uint32(rest[8:]))
@@ -189,8 +190,8 @@ func readBatches(rest []byte, topic string, next int64, fault *tally.Fault) int6
 	return next
 }
 
-// TestFaultDiskFullStream fills the disk under producers: they are told, commits
-// and reading go on, and so does everything once there is room.
+// TestFaultDiskFullStream checks that producers get an error while the disk is full, that commits
+// and reads still work, and that everything works again once space is free.
 func TestFaultDiskFullStream(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
@@ -220,7 +221,7 @@ func TestFaultDiskFullStream(t *testing.T) {
 		}
 		return err
 	}
-	for range 10 * len(faultTopics) { // more than 64 KiB: the server answers a Fetch with several parts
+	for range 10 * len(faultTopics) { // more than 64 KiB, so that a Fetch response has several parts
 		w.ok(send(70 << 10))
 	}
 	until := func(want bool) {
@@ -236,7 +237,7 @@ func TestFaultDiskFullStream(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("disk full %t: nothing has changed after 15 s", !want)
+		t.Fatalf("disk full %t: no change after 15 s", !want)
 	}
 	free(63 << 20)
 	until(false)
@@ -265,8 +266,8 @@ func TestFaultDiskFullStream(t *testing.T) {
 	fault.Record(t)
 }
 
-// TestAttackHalfFrames: hundreds of connections send half of something, or do not
-// read what they asked for. Others are served, and those that stall are closed.
+// TestAttackHalfFrames opens hundreds of connections that send incomplete frames or do not read
+// responses. It checks that other clients are served and that stalled connections are closed.
 func TestAttackHalfFrames(t *testing.T) {
 	t.Parallel()
 	connections := 150
@@ -291,7 +292,7 @@ func TestAttackHalfFrames(t *testing.T) {
 			r := w.wire(w.token)
 			conn = r.conn
 			_, _ = conn.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 100)...))
-		case 2: // asks for much and reads nothing
+		case 2: // requests large responses and reads nothing
 			r := w.wire(w.token)
 			conn = r.conn
 			request := fetchFrom(0, -1, map[string][]int64{"orders": {0}})
@@ -304,12 +305,12 @@ func TestAttackHalfFrames(t *testing.T) {
 	reader := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if got := poll(t, reader, 8); len(got) != 8 {
 		successes++
-		t.Errorf("beside them: got %d records, want 8", len(got))
+		t.Errorf("other client: got %d records, want 8", len(got))
 	}
 	w.send("orders", 0, "still here")
 	for i, conn := range stalled {
 		if i%3 != 1 {
-			continue // strangers have ten seconds, and readers their buffers
+			continue // unauthenticated clients have ten seconds, slow readers their buffers
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {

@@ -17,34 +17,34 @@ const (
 	maxFetchWait  = 60 * time.Second
 )
 
-// fetching is a Fetch request on its way.
+// fetching is a Fetch request in progress.
 type fetching struct {
 	c        *call
 	request  *kmsg.FetchRequest
 	response *fetchResponse
-	// wanted is what to read, in this order; of a session or of this request alone.
+	// wanted are the partitions to read, in this order: those of the session or of the request.
 	wanted []*wantedPartition
-	// onlyNews leaves partitions out of which the client knows everything.
+	// onlyNews omits partitions that have not changed since the last response of the session.
 	onlyNews bool
 
 	topics map[topicKey]*fetchedTopic
-	left   int  // bytes that the response may still take
-	any    bool // some batch is in it
-	failed bool // some partition has an error, which is not waited with
+	left   int  // remaining bytes of the response
+	any    bool // the response contains a batch
+	failed bool // a partition has an error, so the response does not wait
 	bytes  int
-	marks  []engine.Mark // the ends of partitions that were read up to there
-	pause  time.Duration // before what came meanwhile is looked at
+	marks  []engine.Mark // ends of the partitions that were read to their end
+	pause  time.Duration // backoff before new messages are read
 }
 
-// fetchedTopic is a topic of a request, looked up once.
+// fetchedTopic is a topic of a request. It is looked up once.
 type fetchedTopic struct {
 	*messaging.StreamTopic
 	err error
 
-	messages, bytes int // that are in the response
+	messages, bytes int // in the response
 }
 
-// takeFetch answers a Fetch at its turn.
+// takeFetch starts a Fetch request.
 func takeFetch(_ context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.FetchRequest)
 	made := &fetchResponse{version: c.version}
@@ -56,7 +56,7 @@ func takeFetch(_ context.Context, c *call) answer {
 
 func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *fetchResponse) error {
 	if request.ReplicaID >= 0 {
-		response.errorCode = codeInvalidRequest // nobody replicates from here
+		response.errorCode = codeInvalidRequest // replication is not served over this protocol
 		return nil
 	}
 	partitions := partitionsIn(request.Topics, func(t *kmsg.FetchRequestTopic) int { return len(t.Partitions) })
@@ -81,20 +81,20 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *f
 	return nil
 }
 
-// refuseFetch refuses a request as a whole.
+// refuseFetch rejects a whole request.
 func (c *call) refuseFetch(request *kmsg.FetchRequest, response *fetchResponse, err error) {
 	response.errorCode = c.fetchCode(err)
 	if c.version >= 7 {
 		return
 	}
-	for _, w := range wantedOf(request) { // there was no code for the whole yet
+	for _, w := range wantedOf(request) { // older versions have no code for the whole response
 		part := newFetchResponsePartition(w.partition)
 		part.errorCode = response.errorCode
 		response.add(w.topicKey, &part)
 	}
 }
 
-// run reads, and waits as long as there is less than the client wants.
+// run reads, and waits while there are fewer bytes than the client requires.
 func (f *fetching) run(ctx context.Context) error {
 	c, request := f.c, f.request
 	deadline := time.Now().Add(min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait))
@@ -111,7 +111,7 @@ func (f *fetching) run(ctx context.Context) error {
 		if f.bytes >= int(request.MinBytes) || f.failed || len(f.marks) == 0 || over || time.Until(deadline) <= 0 {
 			return nil
 		}
-		// What was read is little, or it is given up for as long as this waits.
+		// A large result is released during the wait and read again afterwards.
 		given := c.reserved.bytes > 0
 		if given {
 			f.response.reset()
@@ -134,8 +134,8 @@ func (f *fetching) run(ctx context.Context) error {
 	}
 }
 
-// calm keeps a client that waits for much from having it read anew with every
-// message that comes: 64 MiB a second at most.
+// calm limits how often a waiting client's large result is read again when new messages arrive: to
+// 64 MiB per second.
 func (f *fetching) calm(ctx context.Context, deadline time.Time) {
 	pause := min(time.Duration(f.bytes)*time.Second/(64<<20), time.Until(deadline))
 	select {
@@ -145,8 +145,8 @@ func (f *fetching) calm(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// readWithRoom reads once it is its turn, and takes room for what was read before
-// it is the next one's.
+// readWithRoom reads, for a limited number of clients at a time, and reserves memory for the result
+// before it lets the next client read.
 func (f *fetching) readWithRoom(ctx context.Context) error {
 	c := f.c
 	if err := c.conn.server.reading.Acquire(ctx, 1); err != nil {
@@ -161,7 +161,7 @@ func (f *fetching) readWithRoom(ctx context.Context) error {
 	return err
 }
 
-// await waits for more at the ends of the partitions; false when the time is over.
+// await waits for messages at the ends of the partitions; false when the deadline has passed.
 func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) {
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -169,7 +169,8 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 	err := f.c.session.cluster.Broker.Grown(waiting, f.marks)
 	switch {
 	case err == nil && f.bytes > 0:
-		// What trickles in is not read again from the start with every drop.
+		// Exponential backoff, so that a slow trickle of messages does not repeat the read for each
+		// one.
 		f.pause = max(2*f.pause, time.Millisecond)
 		select {
 		case <-time.After(f.pause):
@@ -181,10 +182,10 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
-	return false, nil // the time is over, or the broker drains
+	return false, nil // the deadline has passed, or the broker drains
 }
 
-// read fills the response with what there is.
+// read fills the response with the available batches.
 func (f *fetching) read(ctx context.Context) error {
 	for _, w := range f.wanted {
 		topic := f.topic(ctx, w.topicKey)
@@ -209,7 +210,7 @@ func (f *fetching) read(ctx context.Context) error {
 	return nil
 }
 
-// topic finds a topic, once for all of its partitions.
+// topic looks a topic up, once for all of its partitions.
 func (f *fetching) topic(ctx context.Context, key topicKey) *fetchedTopic {
 	found := f.topics[key]
 	if found == nil {
@@ -238,7 +239,7 @@ func (c *call) fetchCode(err error) code {
 	return c.codeOf(err)
 }
 
-// readPartition reads from one partition.
+// readPartition reads the batches of one partition.
 func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition,
 	part *fetchResponsePartition,
 ) error {
@@ -254,14 +255,14 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	from := uint64(asked.offset)
 	b := batches{limit: min(f.left, max(int(asked.maxBytes), 0)), first: !f.any}
 	extent, err := topic.Read(ctx, asked.partition, from, b.add)
-	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be judged
+	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be checked
 		return err
 	}
 	if from < extent.First || from > extent.Next {
 		return errOffset
 	}
-	part.highWatermark = int64(extent.Next) //nolint:gosec // entries are far below
-	part.logStart = int64(extent.First)     //nolint:gosec // as above
+	part.highWatermark = int64(extent.Next) //nolint:gosec // offsets are far below 2^63
+	part.logStart = int64(extent.First)     //nolint:gosec // offsets are far below 2^63
 	b.flush()
 	n := b.out.size
 	if n == 0 {

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	maxBuiltRecords = 1000 // of single messages in one batch
+	maxBuiltRecords = 1000 // single messages per built batch
 	maxBuiltBytes   = 256 << 10
 )
 
-// batches gathers what is stored into the bytes that a client gets.
+// batches collects stored batches and messages in the form that the client receives.
 type batches struct {
 	limit    int
-	first    bool // the first batch is taken whatever its size
+	first    bool // accept the first batch regardless of its size
 	out      rope
 	building *records.Builder
-	base     uint64 // first offset of what is being built
+	base     uint64 // first offset of the batch being built
 	messages int
-	full     bool   // there is no room for more
-	next     uint64 // offset behind what is in it
+	full     bool   // the limit is reached
+	next     uint64 // offset after the last record
 }
 
 func (b *batches) size() int {
@@ -29,7 +29,7 @@ func (b *batches) size() int {
 	return b.out.size
 }
 
-// add takes one more run or message, and says whether there is room for more.
+// add adds a stored batch or message and returns whether more fits.
 func (b *batches) add(s *engine.Stored) (bool, error) {
 	if s.Run.Count == 0 {
 		b.full = !b.addMessage(s)
@@ -44,13 +44,13 @@ func (b *batches) addRun(s *engine.Stored) bool {
 	if b.out.size+len(s.Run.Body) > b.limit && (b.out.size > 0 || !b.first) {
 		return false
 	}
-	records.Place(b.out.add(s.Run.Body), int64(s.First), 0) //nolint:gosec // entries are far below
+	records.Place(b.out.add(s.Run.Body), int64(s.First), 0) //nolint:gosec // offsets are far below 2^63
 	b.messages += int(s.Run.Count)
 	b.next = s.First + uint64(s.Run.Count) //nolint:gosec // counts are above 0
 	return b.out.size < b.limit
 }
 
-// addMessage puts a message that came without a batch into one with its
+// addMessage adds a message that was not stored as a batch to a built batch, together with its
 // neighbours.
 func (b *batches) addMessage(s *engine.Stored) bool {
 	if b.building != nil && (b.building.Count() >= maxBuiltRecords || b.building.Size() >= maxBuiltBytes) {
@@ -60,7 +60,8 @@ func (b *batches) addMessage(s *engine.Stored) bool {
 		return false
 	}
 	if b.building == nil {
-		b.building, b.base = records.NewBuilder(nil, int64(s.First)), s.First //nolint:gosec // entries are far below
+		b.base = s.First
+		b.building = records.NewBuilder(nil, int64(s.First)) //nolint:gosec // offsets are far below 2^63
 	}
 	b.building.Add(recordOf(s, int32(s.First-b.base))) //nolint:gosec // at most a thousand
 	b.messages++
@@ -68,7 +69,7 @@ func (b *batches) addMessage(s *engine.Stored) bool {
 	return b.size() < b.limit
 }
 
-// flush ends the batch that is being built.
+// flush completes the batch being built.
 func (b *batches) flush() {
 	if b.building != nil {
 		b.out.add(b.building.Finish())
@@ -76,8 +77,7 @@ func (b *batches) flush() {
 	}
 }
 
-// recordOf is a message as clients of the stream protocol see it
-// (docs/spec/stream.md#mapping).
+// recordOf converts a message to a Kafka record (docs/spec/stream.md#mapping).
 func recordOf(s *engine.Stored, delta int32) *records.Record {
 	m := &s.Record.Message
 	r := &records.Record{Delta: delta, Time: m.Timestamp(s.PublishTime), Value: m.Payload}

@@ -14,9 +14,9 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// TestFetchModel sends random Fetch requests and holds every answer against a model of
-// what is stored. Every record carries its topic, partition, offset and a checksum.
-// Several conversations run side by side, because answers share pooled buffers.
+// TestFetchModel sends random Fetch requests and checks every response against a model of the
+// stored data. Every record contains its topic, partition, offset and a checksum. Several clients
+// run concurrently, because responses share pooled buffers.
 func TestFetchModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,23 +38,23 @@ func TestFetchModel(t *testing.T) {
 			t.Logf("%d records, %d batches of more than one part, %d errors, %d requests of sessions", m.records,
 				m.large, m.errors, m.inSession)
 			if m.records == 0 || m.large == 0 || m.errors == 0 || m.inSession == 0 {
-				t.Error("the requests left out a case that the test is about")
+				t.Error("requests did not cover all cases of the test")
 			}
 		})
 	}
 }
 
-// fetchModel is one client, what it has stored, and the fetch session that it has.
+// fetchModel is one client, a model of the data that it has stored, and its fetch session.
 type fetchModel struct {
 	*wire
 	random *rand.Rand
 	step   int
 	stored map[fetchKey]*storedPartition
-	keys   []fetchKey // of what can be asked for, in a fixed order
+	keys   []fetchKey // partitions that requests may name, in a fixed order
 	ids    map[string][16]byte
 
-	// The session: its id, the next epoch, the version that its requests have, and what the
-	// server remembers. Zero without one.
+	// The session: its id, the next epoch, the version of its requests, and the partitions that the
+	// server has stored. Zero without a session.
 	session, epoch int32
 	version        int16
 	remembered     map[fetchKey]askedPartition
@@ -62,7 +62,7 @@ type fetchModel struct {
 	records, large, errors, inSession int
 }
 
-// Of requests that get an error.
+// Values that cause errors.
 const wrongEpoch = 100
 
 var unknownID = [16]byte{1}
@@ -72,7 +72,7 @@ type fetchKey struct {
 	partition int32
 }
 
-// storedPartition is what a partition has. Batches lie one behind the other.
+// storedPartition models a partition. Its batches are contiguous.
 type storedPartition struct {
 	start, end int64
 	batches    []storedBatch
@@ -80,21 +80,21 @@ type storedPartition struct {
 
 type storedBatch struct {
 	first, end int64
-	size       int // 0 for a message that came without a batch
+	size       int // 0 for a message that was produced over HTTP
 }
 
-// askedPartition is what a request asks of a partition.
+// askedPartition is a partition of a request.
 type askedPartition struct {
 	offset      int64
 	maxBytes    int32
 	leaderEpoch int32
 
-	// What the answers of the session have said; known is false before the first.
+	// State in the last response of the session; known is false before the first response.
 	known      bool
 	end, start int64
 }
 
-// create makes topics of one to five partitions.
+// create creates topics with one to five partitions.
 func (m *fetchModel) create(prefix string) {
 	m.Helper()
 	m.stored, m.ids = make(map[fetchKey]*storedPartition), make(map[string][16]byte)
@@ -106,7 +106,7 @@ func (m *fetchModel) create(prefix string) {
 			m.stored[key] = &storedPartition{}
 			m.keys = append(m.keys, key)
 		}
-		m.keys = append(m.keys, fetchKey{topic, i + 1}) // it does not exist
+		m.keys = append(m.keys, fetchKey{topic, i + 1}) // this partition does not exist
 		topicID := kmsg.NewPtrMetadataRequest()
 		topicID.Version, topicID.Topics = 12, []kmsg.MetadataRequestTopic{{Topic: &topic}}
 		m.ids[topic] = ask[*kmsg.MetadataResponse](m.wire, topicID).Topics[0].TopicID
@@ -115,7 +115,7 @@ func (m *fetchModel) create(prefix string) {
 	m.ids[prefix+"unknown"] = unknownID
 }
 
-// change stores some more, and removes old records now and then.
+// change stores more records, and sometimes deletes old ones.
 func (m *fetchModel) change() {
 	m.Helper()
 	for range m.random.IntN(3) {
@@ -125,7 +125,7 @@ func (m *fetchModel) change() {
 		case p == nil:
 		case m.random.IntN(20) == 0:
 			m.trim(key, p)
-		case key.topic == m.keys[0].topic && m.random.IntN(2) == 0: // it has one partition
+		case key.topic == m.keys[0].topic && m.random.IntN(2) == 0: // this topic has one partition
 			m.storeMessage(key, p)
 		default:
 			m.storeBatch(key, p)
@@ -133,7 +133,7 @@ func (m *fetchModel) change() {
 	}
 }
 
-// content is the value of a record.
+// content returns the value of a record.
 func (m *fetchModel) content(key fetchKey, offset int64, size int) []byte {
 	value := fmt.Appendf(nil, "%s/%d/%d/%d/", key.topic, key.partition, offset, m.random.Uint64())
 	for len(value) < size {
@@ -195,7 +195,7 @@ func (m *fetchModel) trim(key fetchKey, p *storedPartition) {
 	p.start = offset
 }
 
-// ask makes up what a request wants of a partition.
+// ask returns a random request for a partition.
 func (m *fetchModel) ask(key fetchKey) askedPartition {
 	asked := askedPartition{
 		maxBytes:    int32([]int{0, 1, 5000, 100 << 10, 1 << 20, 1 << 20}[m.random.IntN(6)]),
@@ -215,7 +215,7 @@ func (m *fetchModel) ask(key fetchKey) askedPartition {
 	return asked
 }
 
-// fetch makes a request, of a session or alone, and checks its answer.
+// fetch sends a request, with or without a session, and checks the response.
 func (m *fetchModel) fetch() {
 	m.Helper()
 	request := kmsg.NewPtrFetchRequest()
@@ -234,7 +234,7 @@ func (m *fetchModel) fetch() {
 	m.most = 64 << 20
 	answer := ask[*kmsg.FetchResponse](m.wire, request)
 	if answer.ErrorCode != 0 {
-		m.Fatalf("got code %d, want an answer", answer.ErrorCode)
+		m.Fatalf("got code %d, want a response", answer.ErrorCode)
 	}
 	if request.Version >= 13 {
 		m.byName(answer)
@@ -243,19 +243,19 @@ func (m *fetchModel) fetch() {
 	m.remember(request, wanted, answer)
 }
 
-// begin makes a request that says everything. It wants a session or none.
+// begin fills a full request, which starts a session or uses none.
 func (m *fetchModel) begin(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
 	request.Version = int16(4 + m.random.IntN(14))
 	request.SessionID, request.SessionEpoch = 0, -1
 	if m.random.IntN(3) > 0 {
 		request.SessionEpoch = 0
 	}
-	for range 1 + m.random.IntN(2*len(m.keys)) { // some of them several times
+	for range 1 + m.random.IntN(2*len(m.keys)) { // some occur several times
 		m.add(request, wanted, m.keys[m.random.IntN(len(m.keys))])
 	}
 }
 
-// goOn makes a request that says what is different in the session.
+// goOn fills an incremental request of the session.
 func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
 	request.Version, request.SessionID, request.SessionEpoch = m.version, m.session, m.epoch
 	m.inSession++
@@ -274,12 +274,12 @@ func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedP
 	for _, i := range m.random.Perm(len(m.keys))[:m.random.IntN(6)] {
 		m.add(request, wanted, m.keys[i])
 	}
-	if len(wanted) == 0 { // it would end the session
+	if len(wanted) == 0 { // an empty session would end
 		m.add(request, wanted, m.keys[0])
 	}
 }
 
-// add names a partition at the end of a request, in a row of its own or in the last one.
+// add adds a partition to a request, in a new row or in the last one.
 func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, key fetchKey) {
 	asked := m.ask(key)
 	before := wanted[key]
@@ -297,14 +297,14 @@ func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]askedPa
 	request.Topics = append(request.Topics, row)
 }
 
-// byID names the topics of a request as version 13 does.
+// byID replaces the topic names of a request by ids, for version 13 and later.
 func (m *fetchModel) byID(request *kmsg.FetchRequest) {
 	for i := range request.Topics {
 		request.Topics[i].TopicID = m.ids[request.Topics[i].Topic]
 	}
 }
 
-// byName gives the topics of an answer of version 13 their names.
+// byName replaces the topic ids of a response by names.
 func (m *fetchModel) byName(answer *kmsg.FetchResponse) {
 	m.Helper()
 	for i := range answer.Topics {
@@ -314,12 +314,12 @@ func (m *fetchModel) byName(answer *kmsg.FetchResponse) {
 			}
 		}
 		if answer.Topics[i].Topic == "" {
-			m.Errorf("got topic id %x, which was not asked for", answer.Topics[i].TopicID)
+			m.Errorf("got topic id %x, which was not requested", answer.Topics[i].TopicID)
 		}
 	}
 }
 
-// check holds an answer against the model.
+// check checks a response against the model.
 func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse,
 	onlyNews bool,
 ) {
@@ -338,7 +338,7 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 			key := fetchKey{row.Topic, p.Partition}
 			asked, ok := wanted[key]
 			if got[key] != nil || !ok {
-				m.Errorf("%v: got it twice, or it was not asked for", key)
+				m.Errorf("%v: got it twice, or it was not requested", key)
 				continue
 			}
 			got[key] = p
@@ -357,8 +357,7 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 	}
 }
 
-// checkPartition looks at one partition of an answer, and returns the size of its first
-// batch.
+// checkPartition checks one partition of a response and returns the size of its first batch.
 func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition,
 	version int16,
 ) (first int) {
@@ -384,12 +383,12 @@ func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kms
 	for rest := got.RecordBatches; len(rest) > 0; {
 		head, err := records.ReadHead(rest)
 		if err != nil {
-			m.Errorf("%v: batch behind offset %d cannot be read: %v", key, next, err)
+			m.Errorf("%v: decoding the batch after offset %d: %v", key, next, err)
 			return first
 		}
 		size := head.Size
 		if size > len(rest) {
-			m.Errorf("%v: batch behind offset %d has %d bytes, %d are there", key, next, size, len(rest))
+			m.Errorf("%v: batch after offset %d has %d bytes, got %d", key, next, size, len(rest))
 			return first
 		}
 		if first == 0 {
@@ -401,8 +400,8 @@ func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kms
 	return first
 }
 
-// checkBatch looks at the records of a batch, the first of which is at or before an offset,
-// and returns the offset behind them.
+// checkBatch checks the records of a batch that begins at or before an offset and returns the
+// offset after them.
 func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *records.Head) int64 {
 	m.Helper()
 	if end := head.BaseOffset + int64(head.LastDelta); head.BaseOffset > from || end < from {
@@ -426,7 +425,7 @@ func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *re
 	return head.BaseOffset + int64(head.LastDelta) + 1
 }
 
-// code is the error that a partition has to have.
+// code returns the expected error code of a partition.
 func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int16 {
 	p := m.stored[key]
 	switch {
@@ -442,8 +441,8 @@ func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int
 	return 0
 }
 
-// checkAbsent looks at a partition whose records are not in the answer: it has none to give,
-// there was no room for the next batch, or the client knows all.
+// checkAbsent checks a partition without records in the response: it has no records, the next batch
+// does not fit, or nothing has changed in the session.
 func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked askedPartition,
 	got *kmsg.FetchResponseTopicPartition, total int, onlyNews bool,
 ) {
@@ -452,7 +451,7 @@ func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked
 	failed := p == nil || m.code(key, asked, request.Version) != 0
 	if got == nil {
 		if !onlyNews || failed || !asked.known || asked.end != p.end || asked.start != p.start {
-			m.Errorf("%v: the answer does not have it, want it", key)
+			m.Errorf("%v: got no row in the response, want one", key)
 		}
 		if failed {
 			return
@@ -468,14 +467,14 @@ func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked
 	}
 	switch size := p.batches[i].size; {
 	case total == 0:
-		m.Errorf("%v from %d to %d: the answer has no record at all", key, asked.offset, p.end)
+		m.Errorf("%v from %d to %d: got no records in the whole response, want some", key, asked.offset, p.end)
 	case size > 0 && size <= min(room, int(asked.maxBytes)):
 		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, room,
 			asked.maxBytes)
 	}
 }
 
-// remember keeps what the server remembers of the session.
+// remember updates the model of the session.
 func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition,
 	answer *kmsg.FetchResponse,
 ) {
@@ -485,7 +484,7 @@ func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]as
 		if answer.SessionID != 0 {
 			m.Errorf("got session %d, want none", answer.SessionID)
 		}
-		return // an older session of the connection goes on
+		return // an older session of the connection continues
 	case request.SessionEpoch == 0:
 		if answer.SessionID == 0 {
 			m.Error("got no session, want one")

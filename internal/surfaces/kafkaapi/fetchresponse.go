@@ -7,18 +7,18 @@ import (
 
 // fetchResponse is the response of Fetch.
 //
-// The codec's type holds the batches of a partition in one slice, which would copy them
-// twice more. Here each partition owns its batches, and encoding the partition puts them
-// into the frame: nothing looks up which batches belong to which partition, and nothing
-// depends on the order in which partitions were read.
+// The codec's type holds the batches of a partition in one slice, which would copy them twice more.
+// Here each partition owns its batches, and encoding the partition appends them to the frame. So no
+// lookup connects batches and partitions, and the order in which partitions were read does not
+// matter.
 type fetchResponse struct {
 	version        int16
 	throttleMillis int32
 	errorCode      code
 	sessionID      int32
 	topics         []fetchResponseTopic
-	rows           map[topicKey]int           // where topics are in topics
-	brokers        []kmsg.FetchResponseBroker // the leaders that partitions name
+	rows           map[topicKey]int           // topic → index in topics
+	brokers        []kmsg.FetchResponseBroker // leaders that partitions refer to
 }
 
 type fetchResponseTopic struct {
@@ -26,15 +26,15 @@ type fetchResponseTopic struct {
 	partitions []fetchResponsePartition
 }
 
-// fetchResponsePartition is one partition of a response. Fields that are not here have
-// one value in all responses: without transactions the last stable offset is the high
-// watermark, and consumers read from leaders only.
+// fetchResponsePartition is one partition of a response. Omitted fields have the same value in all
+// responses: without transactions the last stable offset is the high watermark, and consumers read
+// only from leaders.
 type fetchResponsePartition struct {
 	index         int32
 	errorCode     code
 	highWatermark int64
 	logStart      int64
-	leader        kmsg.FetchResponseTopicPartitionCurrentLeader // another member that leads the partition
+	leader        kmsg.FetchResponseTopicPartitionCurrentLeader // set when another member leads the partition
 	batches       rope
 }
 
@@ -45,7 +45,7 @@ func newFetchResponsePartition(index int32) fetchResponsePartition {
 	}
 }
 
-// add puts a partition into the row of its topic, and begins the row where there is none.
+// add adds a partition to the row of its topic.
 func (r *fetchResponse) add(topic topicKey, part *fetchResponsePartition) {
 	row, ok := r.rows[topic]
 	if !ok {
@@ -72,7 +72,7 @@ func (r *fetchResponse) reset() {
 // SetThrottle implements kmsg.SetThrottleResponse.
 func (r *fetchResponse) SetThrottle(millis int32) { r.throttleMillis = millis }
 
-// AppendTo appends the response in one piece.
+// AppendTo appends the response as one slice.
 func (r *fetchResponse) AppendTo(dst []byte) []byte {
 	w := frameWriter{tail: dst}
 	r.writeTo(&w)
@@ -111,7 +111,7 @@ func (r *fetchResponse) writeTo(w *frameWriter) {
 			topic.partitions[j].writeTo(w, r.version)
 		}
 		if flexible {
-			w.tail = append(w.tail, 0) // tags
+			w.tail = append(w.tail, 0) // no tagged fields
 		}
 	}
 	if flexible {
@@ -137,9 +137,9 @@ func (p *fetchResponsePartition) writeTo(w *frameWriter, version int16) {
 		w.tail = kbin.AppendInt32(w.tail, -1) // no preferred read replica
 	}
 	if flexible {
-		w.tail = kbin.AppendUvarint(w.tail, uint32(p.batches.size)+1) //nolint:gosec // bounded far below
+		w.tail = kbin.AppendUvarint(w.tail, uint32(p.batches.size)+1) //nolint:gosec // bounded by maxFetchBytes
 	} else {
-		w.tail = kbin.AppendInt32(w.tail, int32(p.batches.size)) //nolint:gosec // as above
+		w.tail = kbin.AppendInt32(w.tail, int32(p.batches.size)) //nolint:gosec // bounded by maxFetchBytes
 	}
 	w.rope(&p.batches)
 	if flexible {
@@ -147,7 +147,7 @@ func (p *fetchResponsePartition) writeTo(w *frameWriter, version int16) {
 	}
 }
 
-// Tags of a partition and of a response.
+// Numbers of tagged fields, of a partition and of the response.
 const (
 	tagCurrentLeader = 1
 	tagBrokers       = 0 // from version 16 on

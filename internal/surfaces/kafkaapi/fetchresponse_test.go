@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFetchResponse encodes random responses: the parts, sent in order, are what the codec
-// would have written, in all versions.
+// TestFetchResponse checks for random responses in all versions that the parts together equal the
+// codec's encoding.
 func TestFetchResponse(t *testing.T) {
 	t.Parallel()
 	for version := int16(4); version <= 17; version++ {
@@ -41,11 +41,11 @@ func TestFetchResponse(t *testing.T) {
 				parts, size := encode(a, made)
 				got := written(t, parts)
 				if size != len(got) || !bytes.Equal(got, want) {
-					t.Fatalf("frame: got %d bytes, said to be %d, want the %d that the codec writes", len(got),
+					t.Fatalf("frame: got %d bytes with size field %d, want the %d bytes of the codec", len(got),
 						size, len(want))
 				}
 				if !bytes.Equal(made.AppendTo([]byte("x")), append([]byte("x"), inCodec(made).AppendTo(nil)...)) {
-					t.Fatal("response in one piece: got other bytes than the codec writes")
+					t.Fatal("AppendTo: got other bytes than the codec")
 				}
 				made.reset()
 			}
@@ -53,7 +53,7 @@ func TestFetchResponse(t *testing.T) {
 	}
 }
 
-// randomPartition has batches of any size, and names a leader now and then.
+// randomPartition returns a partition with batches of random size, and sometimes a leader.
 func randomPartition(t *testing.T, random *rand.Rand) fetchResponsePartition {
 	t.Helper()
 	part := newFetchResponsePartition(random.Int32())
@@ -66,22 +66,22 @@ func randomPartition(t *testing.T, random *rand.Rand) fetchResponsePartition {
 		n := 1 + random.IntN(len(rest))
 		begins := part.batches.add(rest[:n])
 		if least := min(n, ropeHead); len(begins) < least || !bytes.Equal(begins[:least], rest[:least]) {
-			t.Fatalf("%d bytes were added: their first %d are not in one part", n, least)
+			t.Fatalf("added %d bytes: the first %d are not in one part", n, least)
 		}
 		rest = rest[n:]
 	}
 	if part.batches.size != len(whole) || !bytes.Equal(bytes.Join(part.batches.parts, nil), whole) {
-		t.Fatalf("a rope of %d bytes: got %d, or others", len(whole), part.batches.size)
+		t.Fatalf("buffer of %d bytes: got %d bytes, or other content", len(whole), part.batches.size)
 	}
 	return part
 }
 
-// inCodec is the same response in the codec's type.
+// inCodec converts a response to the codec's type.
 func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 	out := kmsg.NewPtrFetchResponse()
 	out.Version, out.ThrottleMillis, out.ErrorCode, out.SessionID = r.version, r.throttleMillis,
 		r.errorCode, r.sessionID
-	if r.version >= 16 { // the codec would write them before that version too
+	if r.version >= 16 { // the codec would also write them in older versions
 		out.Brokers = r.brokers
 	}
 	for i := range r.topics {
@@ -100,7 +100,7 @@ func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 	return out
 }
 
-// written is what is sent of some parts, a piece at a time.
+// written returns the bytes that are written for some parts, step by step.
 func written(t *testing.T, parts [][]byte) (all []byte) {
 	t.Helper()
 	for len(parts) > 0 {
@@ -112,7 +112,7 @@ func written(t *testing.T, parts [][]byte) (all []byte) {
 			size += len(part)
 		}
 		if size == 0 || size > smallFrame+4<<10 {
-			t.Fatalf("%d bytes are written at once", size)
+			t.Fatalf("got %d bytes in one write, want fewer", size)
 		}
 	}
 	return all

@@ -8,31 +8,30 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A fetch session (KIP-227) remembers what a client fetches, so that its next
-// requests say only what changed and answers have only what is new. It lives with
-// its connection, of which it is the only one, and belongs to the goroutine that
-// makes answers.
+// A fetch session (KIP-227) stores which partitions a client fetches, so that its next requests
+// contain only changes, and responses only partitions with changes. A connection has at most one
+// session, which ends with the connection. The session belongs to the connection's writer.
 
-// Bounds of sessions (docs/spec/stream.md#limits).
+// Limits of sessions (docs/spec/stream.md#limits).
 const (
-	maxSessions          = 1000 // of a server's connections
+	maxSessions          = 1000 // per server
 	maxSessionPartitions = 10_000
-	maxSessionBytes      = 64 << 20 // of all of them together
+	maxSessionBytes      = 64 << 20 // of all sessions together
 )
 
-// sessionCost is the memory of a partition in a session, roughly.
+// sessionCost estimates the memory of a partition in a session.
 func (k *wantedKey) sessionCost() int { return 256 + len(k.topic) }
 
-// What epochs of a session mean that are no number of a request.
+// Session epochs with a special meaning.
 const (
-	sessionNone    = -1 // no session is wanted, and one that is there ends
-	sessionInitial = 0  // a new one is wanted
+	sessionNone    = -1 // use no session, and end the current one
+	sessionInitial = 0  // start a new session
 )
 
 var (
-	errSessionID    = errors.New("fetch session is not known; begin a new one")
-	errSessionEpoch = errors.New("request is not the next one of its fetch session; begin a new one")
-	errSessionTopic = errors.New("fetch session names topics in another way than its requests; begin a new one")
+	errSessionID    = errors.New("fetch session is unknown; start a new one")
+	errSessionEpoch = errors.New("fetch session epoch is not the next one; start a new session")
+	errSessionTopic = errors.New("fetch session mixes topic names and topic ids; start a new one")
 )
 
 // topicKey is a topic as a request names it.
@@ -46,41 +45,40 @@ type wantedKey struct {
 	partition int32
 }
 
-// wantedPartition is what a client wants to read.
+// wantedPartition is a partition that a client fetches.
 type wantedPartition struct {
 	wantedKey
 	offset      int64
 	leaderEpoch int32
 	maxBytes    int32
 
-	// What the client was told last; only in a session.
+	// State that was last sent to the client; only in a session.
 	told       bool
 	high, from int64
 	forgotten  bool
 }
 
-// update takes over what a request says.
+// update sets the fields of a request.
 func (w *wantedPartition) update(asked *kmsg.FetchRequestTopicPartition) {
 	w.offset, w.leaderEpoch, w.maxBytes = asked.FetchOffset, asked.CurrentLeaderEpoch, asked.PartitionMaxBytes
 }
 
-// news says whether a client has to be told of a partition.
+// news reports whether a partition must be in the response of the session.
 func (w *wantedPartition) news(part *fetchResponsePartition) bool {
 	return !w.told || part.errorCode != codeOK || part.batches.size > 0 || part.highWatermark != w.high ||
 		part.logStart != w.from
 }
 
 type fetchSession struct {
-	id, epoch int32 // epoch is that of the next request
-	byID      bool  // topics are named by id
+	id, epoch int32 // epoch is the epoch of the next request
+	byID      bool  // topics are identified by id
 	order     []*wantedPartition
 	known     map[wantedKey]*wantedPartition
-	bytes     int // that its partitions take
-	charged   int // of these, that are counted in the server
+	bytes     int // memory of its partitions
+	charged   int // part of bytes that the server has counted
 }
 
-// plan finds out what a request is about: its session, if it has one, and what to
-// read.
+// plan determines the session of a request, if it has one, and the partitions to read.
 func (f *fetching) plan() error {
 	conn, epoch := f.c.conn, f.request.SessionEpoch
 	s := conn.fetches
@@ -117,8 +115,8 @@ func (f *fetching) plan() error {
 	return nil
 }
 
-// wantedOf lists what a request names, in its order. Of a partition that it names several
-// times the last one counts, as it does in Kafka.
+// wantedOf lists the partitions of a request in order. If a partition occurs several times, the
+// last occurrence counts, as in Kafka.
 func wantedOf(request *kmsg.FetchRequest) (all []*wantedPartition) {
 	known := make(map[wantedKey]*wantedPartition)
 	for i := range request.Topics {
@@ -137,9 +135,8 @@ func wantedOf(request *kmsg.FetchRequest) (all []*wantedPartition) {
 	return all
 }
 
-// told remembers what the answer says, and begins the session that the client
-// asked for. What gave records is read last the next time, so that all get their
-// turn.
+// told stores in the session what the response contains, and starts a session if the client
+// requested one. Partitions with records move to the end, so that all partitions get their turn.
 func (f *fetching) told() {
 	if f.request.SessionEpoch == sessionInitial && f.c.version >= 7 {
 		f.c.conn.beginFetchSession(f)
@@ -177,8 +174,8 @@ func (f *fetching) told() {
 	s.order = next
 }
 
-// beginFetchSession makes the session of a first request, if there is room for it;
-// else the client is told of none and says everything each time.
+// beginFetchSession creates the session of a first request if the limits allow it. Otherwise the
+// response has session id 0, and the client sends full requests.
 func (c *conn) beginFetchSession(f *fetching) {
 	s := &fetchSession{
 		id: 1 + rand.Int32N(math.MaxInt32-1), epoch: 1, byID: f.c.version >= 13,
@@ -193,7 +190,7 @@ func (c *conn) beginFetchSession(f *fetching) {
 	c.fetches, f.response.sessionID = s, s.id
 }
 
-// add takes over what a request of the session names; false when it is too much.
+// add adds the partitions of a request to the session; false over the limit.
 func (s *fetchSession) add(request *kmsg.FetchRequest) bool {
 	for i := range request.Topics {
 		topic := &request.Topics[i]
@@ -219,7 +216,7 @@ func (s *fetchSession) insert(w *wantedPartition) {
 	s.bytes += w.sessionCost()
 }
 
-// forget takes out what a request says is not wanted any more.
+// forget removes the partitions that a request lists as forgotten.
 func (s *fetchSession) forget(request *kmsg.FetchRequest) {
 	gone := false
 	for i := range request.ForgottenTopics {
@@ -245,7 +242,7 @@ func (s *fetchSession) forget(request *kmsg.FetchRequest) {
 	s.order = kept
 }
 
-// endFetchSession forgets the session of a connection.
+// endFetchSession ends the session of a connection.
 func (c *conn) endFetchSession() {
 	if c.fetches != nil {
 		c.server.endSession(c.fetches)
@@ -253,7 +250,7 @@ func (c *conn) endFetchSession() {
 	}
 }
 
-// admitSession counts one more session, unless there are too many.
+// admitSession counts a new session; false over the limit.
 func (s *Server) admitSession(f *fetchSession) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +263,7 @@ func (s *Server) admitSession(f *fetchSession) bool {
 	return true
 }
 
-// chargeSession counts what a session has grown by, unless it is too much.
+// chargeSession counts the growth of a session; false over the limit.
 func (s *Server) chargeSession(f *fetchSession) bool {
 	more := f.bytes - f.charged
 	if more == 0 {

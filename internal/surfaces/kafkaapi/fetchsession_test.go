@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// wire opens a connection that speaks without a client's opinions.
+// wire opens a connection that sends raw requests.
 func (w *world) wire(token string) *wire {
 	w.Helper()
 	r := &wire{world: w, token: token, answered: make(map[int16]int)}
@@ -18,7 +18,7 @@ func (w *world) wire(token string) *wire {
 	return r
 }
 
-// ask sends a request that has to be answered.
+// ask sends a request and fails the test without a response.
 func ask[Response kmsg.Response](r *wire, request kmsg.Request) Response {
 	r.Helper()
 	response, err := r.exchange(request, nil)
@@ -29,8 +29,7 @@ func ask[Response kmsg.Response](r *wire, request kmsg.Request) Response {
 	return typed
 }
 
-// fetchFrom makes a Fetch of a session; from has the offsets of partitions, by
-// topic.
+// fetchFrom returns a Fetch request of a session; from contains the offsets of partitions by topic.
 func fetchFrom(session, epoch int32, from map[string][]int64) *kmsg.FetchRequest {
 	r := kmsg.NewPtrFetchRequest()
 	r.Version, r.SessionID, r.SessionEpoch, r.MaxBytes = 12, session, epoch, 1<<20
@@ -47,7 +46,7 @@ func fetchFrom(session, epoch int32, from map[string][]int64) *kmsg.FetchRequest
 	return r
 }
 
-// summary says what is in an answer: partitions and how many bytes they have.
+// summary lists the partitions of a response and their bytes.
 func summary(r *kmsg.FetchResponse) (all []string) {
 	for i := range r.Topics {
 		for j := range r.Topics[i].Partitions {
@@ -81,8 +80,7 @@ func wantSummary(t *testing.T, what string, got *kmsg.FetchResponse, want ...str
 	}
 }
 
-// TestFetchSession: requests of a session say what changed, answers have what is
-// new.
+// TestFetchSession checks that requests of a session contain only changes, and responses only news.
 func TestFetchSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +109,7 @@ func TestFetchSession(t *testing.T) {
 	again := ask[*kmsg.FetchResponse](r, fetchFrom(id, 5, map[string][]int64{"unknown": {0}}))
 	wantSummary(t, "one more topic", again, "orders-1 code 0 records true end 2",
 		"unknown-0 code 3 records false end -1")
-	wantSummary(t, "errors are told again",
+	wantSummary(t, "errors are reported again",
 		ask[*kmsg.FetchResponse](r, fetchFrom(id, 6, map[string][]int64{"orders": {0, 2}})),
 		"unknown-0 code 3 records false end -1")
 
@@ -128,7 +126,7 @@ func TestFetchSession(t *testing.T) {
 	} {
 		if got := ask[*kmsg.FetchResponse](r, tc.request); got.ErrorCode != tc.want || got.SessionID != 0 ||
 			len(got.Topics) > 0 {
-			t.Errorf("%s: got code %d, session %d and %d topics, want code %d alone", what, got.ErrorCode,
+			t.Errorf("%s: got code %d, session %d and %d topics, want only code %d", what, got.ErrorCode,
 				got.SessionID, len(got.Topics), tc.want)
 		}
 	}
@@ -149,8 +147,8 @@ func byID(r *kmsg.FetchRequest) *kmsg.FetchRequest {
 	return r
 }
 
-// TestFetchSessionGivesAllATurn: of two partitions with more than an answer holds,
-// none starves.
+// TestFetchSessionGivesAllATurn checks that neither of two partitions with more records than fit
+// into a response starves.
 func TestFetchSessionGivesAllATurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +176,7 @@ func TestFetchSessionGivesAllATurn(t *testing.T) {
 	}
 }
 
-// TestFetchSessionBounds: what is too large for a session is served without one.
+// TestFetchSessionBounds checks that requests over the limits of sessions are served without one.
 func TestFetchSessionBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,7 +185,7 @@ func TestFetchSessionBounds(t *testing.T) {
 	many := fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 10_001)})
 	if got := ask[*kmsg.FetchResponse](r, many); got.ErrorCode != 0 || got.SessionID != 0 ||
 		len(got.Topics[0].Partitions) != 10_001 {
-		t.Errorf("10,001 partitions: got code %d, session %d; want an answer without a session", got.ErrorCode,
+		t.Errorf("10,001 partitions: got code %d, session %d; want a response without a session", got.ErrorCode,
 			got.SessionID)
 	}
 	small := ask[*kmsg.FetchResponse](r, fetchFrom(0, 0, map[string][]int64{"orders": {0}}))
@@ -195,7 +193,7 @@ func TestFetchSessionBounds(t *testing.T) {
 		fetchFrom(small.SessionID, 1, map[string][]int64{"orders": make([]int64, 10_001)})); got.ErrorCode != 70 {
 		t.Errorf("session that grows over the limit: got code %d, want 70", got.ErrorCode)
 	}
-	for range 4 { // memory is counted and given back
+	for range 4 { // memory is counted and released
 		if got := ask[*kmsg.FetchResponse](r,
 			fetchFrom(0, 0, map[string][]int64{"orders": make([]int64, 9_000)})); got.SessionID == 0 {
 			t.Error("9,000 partitions: got no session, want one")

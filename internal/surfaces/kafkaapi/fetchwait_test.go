@@ -18,8 +18,8 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// TestFetchWaitsForEnough: less than a client wants at least is sent when its time
-// is over, and not before; enough is sent as soon as it is there.
+// TestFetchWaitsForEnough checks that a response below MinBytes is sent at the end of the wait and
+// not before, and that a response with MinBytes is sent immediately.
 func TestFetchWaitsForEnough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -36,11 +36,11 @@ func TestFetchWaitsForEnough(t *testing.T) {
 		return bytes, time.Since(began)
 	}
 	if bytes, took := ask(1, time.Minute); bytes == 0 || took > 20*time.Second {
-		t.Errorf("one byte: got %d after %s, want them at once", bytes, took)
+		t.Errorf("one byte: got %d after %s, want it immediately", bytes, took)
 	}
-	for _, partition := range []int32{0, 1} { // with a partition that is empty, and without
+	for _, partition := range []int32{0, 1} { // with and without an empty partition
 		if bytes, took := ask(100_000, 300*time.Millisecond); bytes == 0 || took < 300*time.Millisecond {
-			t.Errorf("more than there is: got %d after %s, want what there is after 300 ms", bytes, took)
+			t.Errorf("more than stored: got %d after %s, want all stored bytes after 300 ms", bytes, took)
 		}
 		w.send("slow", partition, "little")
 	}
@@ -48,7 +48,7 @@ func TestFetchWaitsForEnough(t *testing.T) {
 	go func() {
 		defer close(done)
 		if bytes, took := ask(5_000, time.Minute); bytes < 5_000 || took > 30*time.Second {
-			t.Errorf("what comes meanwhile: got %d after %s, want 5000 as soon as they are there", bytes, took)
+			t.Errorf("produced during the wait: got %d after %s, want 5000 immediately", bytes, took)
 		}
 	}()
 	for range 10 {
@@ -70,8 +70,8 @@ func (e *countingEngine) ReadRuns(ctx context.Context, id engine.TopicID, partit
 	return e.Engine.ReadRuns(ctx, id, partition, from, visit)
 }
 
-// TestFetchReadsMuchRarely: a client that waits for more than there is has what is
-// large read anew at a bounded rate, however often something comes.
+// TestFetchReadsMuchRarely checks that a large result is read again at a bounded rate while a
+// client waits for more, regardless of how often messages arrive.
 func TestFetchReadsMuchRarely(t *testing.T) {
 	t.Parallel()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -109,13 +109,13 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 	reads := counting.reads.Load() - before
 	close(over)
 	<-dripping
-	if reads > 7 { // 16 MiB each: one at once, four in a second
-		t.Errorf("a fetch of 16 MiB that waits a second for 50 read them %d times, want at most 7", reads)
+	if reads > 7 { // 16 MiB each: one immediately, four per second
+		t.Errorf("fetch of 16 MiB that waits a second for 50 MiB: got %d reads, want at most 7", reads)
 	}
 }
 
-// TestAnswersKeepTheirOrder sends requests in one go, of which some are answered at
-// once and some wait.
+// TestAnswersKeepTheirOrder sends several requests in one write, of which some are completed
+// immediately and some wait.
 func TestAnswersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,6 +150,6 @@ func TestAnswersKeepTheirOrder(t *testing.T) {
 		got = append(got, int32(binary.BigEndian.Uint32(body)))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("numbers of the answers: got %v, want %v", got, want)
+		t.Errorf("correlation ids of the responses: got %v, want %v", got, want)
 	}
 }

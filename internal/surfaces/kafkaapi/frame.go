@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Errors that end a connection; the log shows them.
+// Errors that end a connection. They are logged.
 var (
 	errFrameSize = errors.New("frame is larger than the limit")
 	errTLS       = errors.New(
-		"client speaks TLS to the plain listener; use the listener for TLS, or security.protocol=SASL_PLAINTEXT")
-	errHTTP = errors.New("client speaks HTTP to a listener of the stream protocol; use the port for HTTP")
+		"client uses TLS on the plain-text listener; use the TLS listener or set security.protocol=SASL_PLAINTEXT")
+	errHTTP = errors.New("client sends HTTP to a Kafka listener; use the HTTP port")
 )
 
-// readFrame reads the next frame. held goes back to the server's memory when the
-// frame is not needed any more.
+// readFrame reads the next frame. The caller releases held when it no longer needs the frame.
 func (c *conn) readFrame(ctx context.Context, limit int,
 	patience time.Duration,
 ) (frame []byte, held holding, err error) {
@@ -31,23 +30,23 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 	if err := c.readUntil(ends, slack); err != nil {
 		return nil, held, err
 	}
-	if c.closing.Load() { // this deadline may have replaced that of drain
+	if c.closing.Load() { // readUntil may have replaced the deadline of drain
 		return nil, held, io.EOF
 	}
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return nil, held, err
 	}
-	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // the wire's numbers are signed
+	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // numbers on the wire are signed
 	if size < 0 || int(size) > limit {
 		return nil, held, fmt.Errorf("%w: %w", guess(head),
 			fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
 	}
-	// A large frame gets room when some of it is there: clients that announce
-	// much and send nothing take none.
+	// A large frame reserves memory only after its first bytes have arrived, so that clients that
+	// announce a large frame and send nothing reserve none.
 	small, pool := smallFrame, c.server.frames
 	if c.auth.session == nil {
-		small, pool = smallBeforeAuth, c.server.beforeAuth // they have many connections
+		small, pool = smallBeforeAuth, c.server.beforeAuth // many such connections may exist
 	} else {
 		ends = c.enough(int(size))
 	}
@@ -62,7 +61,7 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 		return nil, held, err
 	}
 	if c.auth.session != nil {
-		ends = c.enough(int(size)) // waiting for room is not the client's fault
+		ends = c.enough(int(size)) // the wait for memory does not count against the client
 	}
 	whole := make([]byte, size)
 	for rest := whole[copy(whole, frame):]; len(rest) > 0; {
@@ -76,15 +75,14 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 	return whole, held, nil
 }
 
-// enough is when a client must have sent or taken so many bytes: one that shows
-// little progress again and again must not keep the room of others for hours.
+// enough returns the deadline for the transfer of so many bytes. Without it a client that makes
+// minimal progress could hold memory for hours.
 func (c *conn) enough(bytes int) time.Time {
 	return time.Now().Add(c.server.opts.Limits.WriteStall + time.Duration(bytes)*time.Second/slowestClient)
 }
 
-// readPart reads one part of a frame, for which there is as much time as a slow
-// writer gets, but not longer than the whole has. Strangers have no more than they
-// have to authenticate.
+// readPart reads one part of a frame. Its deadline is WriteStall from now, but not after ends. Before
+// authentication the caller passes the end of the authentication timeout as ends.
 func (c *conn) readPart(part []byte, ends time.Time) error {
 	if c.in.Buffered() < len(part) {
 		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
@@ -99,7 +97,7 @@ func (c *conn) readPart(part []byte, ends time.Time) error {
 	return err
 }
 
-// readUntil gives the socket a deadline, unless it has one that is about the same.
+// readUntil sets the read deadline of the socket unless the current one is close enough.
 func (c *conn) readUntil(deadline time.Time, slack time.Duration) error {
 	if !moved(&c.readEnds, deadline, slack) {
 		return nil
@@ -107,7 +105,8 @@ func (c *conn) readUntil(deadline time.Time, slack time.Duration) error {
 	return c.socket.SetReadDeadline(c.readEnds)
 }
 
-// guess says what a client speaks whose first bytes are no frame of ours.
+// guess returns an error that names the protocol of a client whose first bytes are not a Kafka
+// frame.
 func guess(head [4]byte) error {
 	switch {
 	case head[0] == 0x16 && head[1] == 0x03:
@@ -119,9 +118,9 @@ func guess(head [4]byte) error {
 	return errFrame
 }
 
-var errFrame = errors.New("frame is not of the stream protocol")
+var errFrame = errors.New("frame is not a Kafka request")
 
-// holding is memory that was taken from a pool.
+// holding is memory that was acquired from semaphores.
 type holding struct {
 	pools []*semaphore.Weighted
 	bytes int64
@@ -133,10 +132,11 @@ func (h holding) release() {
 	}
 }
 
-// hold waits for room for n bytes in the pools; nobody has more than a quarter.
+// hold acquires n bytes, at most a quarter of the memory, from a semaphore; for frames also from
+// the connection's own.
 //
-// What was read waits in one pool, what is to be sent in another: the answer that
-// is due next never waits for requests behind it, which wait for the answer.
+// Frames and responses have separate semaphores: the response that is due next never waits for the
+// memory of later requests, which themselves wait for that response.
 func (c *conn) hold(ctx context.Context, pool *semaphore.Weighted, n int64) (holding, error) {
 	held := holding{bytes: min(n, c.server.opts.Limits.Memory/4)}
 	pools := []*semaphore.Weighted{pool}
@@ -156,28 +156,28 @@ func (c *conn) hold(ctx context.Context, pool *semaphore.Weighted, n int64) (hol
 	return held, nil
 }
 
-// header is what stands before the body of a request.
+// header is the header of a request.
 type header struct {
 	key, version int16
 	correlation  int32
 	client       string
 }
 
-// maxClientID is how much of a client's id is kept: it becomes part of member ids.
+// maxClientID bounds the client id that is kept, because it becomes part of member ids.
 const maxClientID = 249
 
 var errShortHeader = errors.New("frame ends inside its header")
 
-// readHeader takes the header off a frame, but for the tags that follow it in
-// flexible versions.
+// readHeader decodes the header of a frame, without the tagged fields that follow it in flexible
+// versions.
 func readHeader(frame []byte) (h header, body []byte, err error) {
 	if len(frame) < 10 {
 		return h, nil, errShortHeader
 	}
-	h.key = int16(binary.BigEndian.Uint16(frame))             //nolint:gosec // the wire's numbers are signed
-	h.version = int16(binary.BigEndian.Uint16(frame[2:]))     //nolint:gosec // as above
-	h.correlation = int32(binary.BigEndian.Uint32(frame[4:])) //nolint:gosec // as above
-	size := int(int16(binary.BigEndian.Uint16(frame[8:])))    //nolint:gosec // as above
+	h.key = int16(binary.BigEndian.Uint16(frame))             //nolint:gosec // numbers on the wire are signed
+	h.version = int16(binary.BigEndian.Uint16(frame[2:]))     //nolint:gosec // numbers on the wire are signed
+	h.correlation = int32(binary.BigEndian.Uint32(frame[4:])) //nolint:gosec // numbers on the wire are signed
+	size := int(int16(binary.BigEndian.Uint16(frame[8:])))    //nolint:gosec // numbers on the wire are signed
 	body = frame[10:]
 	if size > len(body) {
 		return h, nil, errShortHeader
@@ -189,7 +189,7 @@ func readHeader(frame []byte) (h header, body []byte, err error) {
 	return h, body, nil
 }
 
-// skipTags takes the tagged fields off a header, of which none is known.
+// skipTags skips the tagged fields of a header, none of which is known.
 func skipTags(b []byte) ([]byte, error) {
 	count, n := binary.Uvarint(b)
 	if n <= 0 || count > uint64(len(b)) {

@@ -6,18 +6,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 )
 
-// frameWriter encodes a frame into parts. Large ropes become parts of their own and are
-// not copied.
+// frameWriter encodes a frame into parts. Large batches become parts of their own and are not
+// copied.
 type frameWriter struct {
 	done [][]byte // complete parts, before tail
-	size int      // of done
-	tail []byte   // what is being written; callers append to it
+	size int      // bytes of done
+	tail []byte   // part in progress; callers append to it
 }
 
-// smallRope is the size up to which copying a rope is cheaper than one more buffer to write.
+// smallRope is the size up to which copying batches is cheaper than another write buffer.
 const smallRope = 4 << 10
 
-// rope writes the bytes of a rope. A large rope must stay as it is until the frame is sent.
+// rope appends the bytes of a segmented buffer. A large buffer must not change until the frame is
+// sent.
 func (w *frameWriter) rope(r *rope) {
 	if r.size <= smallRope {
 		for _, part := range r.parts {
@@ -30,8 +31,7 @@ func (w *frameWriter) rope(r *rope) {
 	w.size += r.size
 }
 
-// cut ends the part that is being written. What is appended next goes behind it, in memory
-// that no part uses.
+// cut completes the part in progress. The next bytes go to a new part with its own memory.
 func (w *frameWriter) cut() {
 	if len(w.tail) > 0 {
 		w.done = append(w.done, w.tail)
@@ -40,7 +40,7 @@ func (w *frameWriter) cut() {
 	w.tail = w.tail[len(w.tail):]
 }
 
-// parts returns the frame and its size.
+// parts returns the parts of the frame and its size.
 func (w *frameWriter) parts() (parts [][]byte, size int) {
 	w.cut()
 	return w.done, w.size
@@ -54,30 +54,30 @@ func (w *frameWriter) arrayLen(flexible bool, n int) {
 	}
 }
 
-// tag writes the one tagged field that a structure has.
+// tag writes a structure's tagged fields, which consist of one field.
 func (w *frameWriter) tag(number uint32, content []byte) {
 	w.tail = kbin.AppendUvarint(w.tail, 1)
 	w.tail = kbin.AppendUvarint(w.tail, number)
-	w.tail = kbin.AppendUvarint(w.tail, uint32(len(content))) //nolint:gosec // an address for each member
+	w.tail = kbin.AppendUvarint(w.tail, uint32(len(content))) //nolint:gosec // one address per member
 	w.tail = append(w.tail, content...)
 }
 
-// encodable is the content of an answer: a response of the codec, or fetchResponse.
+// encodable is the content of a response: a kmsg.Response or fetchResponse.
 type encodable interface {
 	AppendTo(dst []byte) []byte
 }
 
-// encode makes the frame of a response, in parts.
+// encode encodes the frame of a response in parts.
 func encode(a *answer, b encodable) (parts [][]byte, size int) {
 	room := 256
 	fetched, inParts := b.(*fetchResponse)
-	if a.reserved != nil && !inParts { // about what it holds
+	if a.reserved != nil && !inParts { // estimate of the encoded size
 		room += int(a.reserved.bytes) + int(a.reserved.bytes>>6)
 	}
-	w := frameWriter{tail: make([]byte, 4, room)}                         // the size comes last
-	w.tail = binary.BigEndian.AppendUint32(w.tail, uint32(a.correlation)) //nolint:gosec // the wire's numbers are signed
+	w := frameWriter{tail: make([]byte, 4, room)}                         // the size is set at the end
+	w.tail = binary.BigEndian.AppendUint32(w.tail, uint32(a.correlation)) //nolint:gosec // signed on the wire
 	if a.flexible {
-		w.tail = append(w.tail, 0) // no tags
+		w.tail = append(w.tail, 0) // no tagged fields
 	}
 	if inParts {
 		fetched.writeTo(&w)
@@ -85,6 +85,6 @@ func encode(a *answer, b encodable) (parts [][]byte, size int) {
 		w.tail = b.AppendTo(w.tail)
 	}
 	parts, size = w.parts()
-	binary.BigEndian.PutUint32(parts[0], uint32(size-4)) //nolint:gosec // bounded far below
+	binary.BigEndian.PutUint32(parts[0], uint32(size-4)) //nolint:gosec // far below 2 GiB
 	return parts, size
 }

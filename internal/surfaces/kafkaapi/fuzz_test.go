@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// FuzzRequest: whatever a body is, it is read or refused, without more memory than
-// a request may take, and what is read can be written and read again.
+// FuzzRequest checks that any body is decoded or rejected within the memory limit, and that a
+// decoded request can be encoded and decoded again.
 func FuzzRequest(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	apis := allAPIs()
@@ -37,7 +37,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		if memory > maxDecoded || memory > len(body)*1024 {
-			t.Errorf("%s version %d: %d bytes stand for %d of memory", api.name, version, len(body), memory)
+			t.Errorf("%s version %d: %d bytes need %d bytes of memory", api.name, version, len(body), memory)
 		}
 		if err := read(request, body); err != nil {
 			return
@@ -45,12 +45,12 @@ func FuzzRequest(f *testing.F) {
 		again := kmsg.RequestForKey(key)
 		again.SetVersion(version)
 		if err := decode(again, request.AppendTo(nil)); err != nil {
-			t.Errorf("%s version %d: what was read cannot be read again: %v", api.name, version, err)
+			t.Errorf("%s version %d: decoding the encoded request again: %v", api.name, version, err)
 		}
 	})
 }
 
-// FuzzHeader: a frame has a header, or it has none.
+// FuzzHeader checks that decoding a header never returns more data than the frame contains.
 func FuzzHeader(f *testing.F) {
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = 12
@@ -71,8 +71,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzCredentials: what is no credential of either mechanism is refused with words,
-// and never has a token in them.
+// FuzzCredentials checks that malformed credentials are rejected with an error that does not
+// contain them.
 func FuzzCredentials(f *testing.F) {
 	f.Add("\x00public/default\x00token:eyJh")
 	f.Add("user\x00user\x00secret")
@@ -86,9 +86,9 @@ func FuzzCredentials(f *testing.F) {
 			case err == nil && given.token == "":
 				t.Errorf("%s: got credentials without a token", mechanism)
 			case err == nil && (given.organization == "") != (given.cluster == ""):
-				t.Errorf("%s: got half the name of a cluster: %+v", mechanism, given)
+				t.Errorf("%s: got an incomplete cluster name: %+v", mechanism, given)
 			case err != nil && len(data) > 40 && strings.Contains(err.Error(), data):
-				t.Errorf("%s: the error repeats what was sent: %v", mechanism, err)
+				t.Errorf("%s: error repeats the credentials: %v", mechanism, err)
 			}
 		}
 	})

@@ -13,14 +13,14 @@ import (
 	"freshet/internal/broker/groups"
 )
 
-// key is the name of a group of the caller's tenant.
+// group returns the key of a group in the tenant of the connection.
 func (c *call) group(name string) groups.Key {
 	return groups.Key{Tenant: c.session.namespace.Tenant, Group: name}
 }
 
 func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Groups }
 
-// What a coordinator is looked for.
+// Types of coordinators.
 const (
 	coordinatesGroup       = 0
 	coordinatesTransaction = 1
@@ -52,11 +52,11 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 					text("group has no coordinator at the moment; try again shortly")
 			}
 		case coordinatesTransaction:
-			// A code that clients try again after would have them ask for ever.
+			// Clients would retry a retriable code forever.
 			row.ErrorCode, row.ErrorMessage = codeTransactionDenied,
 				text("transactions are not available on this cluster")
 		default:
-			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("this kind of coordinator is not for clients")
+			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("coordinator type is not available to clients")
 		}
 		response.Coordinators = append(response.Coordinators, row)
 	}
@@ -97,7 +97,7 @@ func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, res
 	return nil
 }
 
-// untilDrained is a context for waiting: it ends when the server shuts down.
+// untilDrained returns a context for waiting that also ends when the server shuts down.
 func (c *call) untilDrained(ctx context.Context) (context.Context, func()) {
 	waiting, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.conn.server.draining, cancel)
@@ -107,8 +107,8 @@ func (c *call) untilDrained(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// left says why somebody no longer waits: the client is gone, or the server shuts
-// down and another will coordinate.
+// left returns the error of a call that stopped waiting: ctx's error if the client is gone,
+// ErrClosed if the server shuts down and another member will coordinate.
 func (c *call) left(ctx, waiting context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -271,13 +271,13 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 	return nil
 }
 
-// maxDescribed bounds the answer to a description of groups, of which each may be
-// large and named more than once.
+// maxDescribed bounds the response to a description of groups. Each group may be large and occur
+// more than once.
 const maxDescribed = 64 << 20
 
-var errDescribed = fmt.Errorf("%w: description of all these groups is too large; describe fewer at once", errInvalid)
+var errDescribed = fmt.Errorf("%w: description of the groups is too large; describe fewer of them", errInvalid)
 
-// described is about how many bytes the description of a group has.
+// described estimates the size of a group's description in bytes.
 func described(d *groups.Description) (n int) {
 	for i := range d.Members {
 		m := &d.Members[i]
@@ -312,7 +312,7 @@ func orEmpty(b []byte) []byte {
 	return b
 }
 
-// wordsOf makes a set of words, whatever their case.
+// wordsOf returns the set of words in lower case.
 func wordsOf(list []string) map[string]bool {
 	set := make(map[string]bool)
 	for _, word := range list {

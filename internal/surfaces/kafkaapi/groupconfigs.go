@@ -6,9 +6,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// groupConfigs is what the coordinator demands of the members of a group of the
-// consumer protocol. It is the same for all groups, whether they exist or not, and
-// cannot be changed.
+// groupConfigs returns the heartbeat interval and session timeout of members with the consumer
+// protocol. They are the same for all groups, existing or not, and cannot be changed.
 func (c *call) groupConfigs(group string) ([]messaging.StreamConfig, error) {
 	if err := c.mayGroup(group, permitConsume, permitSubscriptions); err != nil {
 		return nil, err
@@ -17,11 +16,11 @@ func (c *call) groupConfigs(group string) ([]messaging.StreamConfig, error) {
 	all := []messaging.StreamConfig{
 		{
 			Name: "consumer.heartbeat.interval.ms", Value: strconv.FormatInt(heartbeat.Milliseconds(), 10),
-			Kind: messaging.ConfigInt, Doc: "How often members are told to say that they live.",
+			Kind: messaging.ConfigInt, Doc: "Heartbeat interval of members.",
 		},
 		{
 			Name: "consumer.session.timeout.ms", Value: strconv.FormatInt(session.Milliseconds(), 10),
-			Kind: messaging.ConfigInt, Doc: "How long a member may be silent.",
+			Kind: messaging.ConfigInt, Doc: "Session timeout of members.",
 		},
 	}
 	for i := range all {

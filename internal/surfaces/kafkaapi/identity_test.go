@@ -20,7 +20,7 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// make creates a topic, with its tenant and namespace where they are missing.
+// make creates a topic, and its tenant and namespace where they are missing.
 func (w *world) make(tenant, namespace, local string, partitions int32) names.Topic {
 	w.Helper()
 	ctx, broker := short(w.T), w.cluster.Broker
@@ -38,7 +38,7 @@ func (w *world) make(tenant, namespace, local string, partitions int32) names.To
 	return topic
 }
 
-// metadata asks for one topic.
+// metadata requests one topic.
 func (r *wire) metadata(version int16, name *string, id [16]byte) kmsg.MetadataResponseTopic {
 	r.Helper()
 	request := kmsg.NewPtrMetadataRequest()
@@ -59,8 +59,8 @@ func (r *wire) idOf(topic names.Topic) [16]byte {
 	return row.TopicID
 }
 
-// TestNamesLeadBack: every name that an answer has for a topic means that topic, also where
-// two topics have the same dotted name.
+// TestNamesLeadBack checks that every topic name in a response resolves to that topic, even if two
+// topics have the same dotted name.
 func TestNamesLeadBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *kafkaapi.Options) { o.ListAll = true })
@@ -81,7 +81,7 @@ func TestNamesLeadBack(t *testing.T) {
 			t.Fatalf("%s by its id: got %+v, want %d partitions", topic, row, i+1)
 		}
 		if back := r.metadata(12, row.Topic, [16]byte{}); back.TopicID != id {
-			t.Errorf("%s is called %s, and that name means another topic with %d partitions",
+			t.Errorf("%s is named %s, which resolves to another topic with %d partitions",
 				topic, *row.Topic, len(back.Partitions))
 		}
 		part := kmsg.NewOffsetCommitRequestTopicPartition()
@@ -91,7 +91,7 @@ func TestNamesLeadBack(t *testing.T) {
 		})
 	}
 	if row := r.metadata(12, nil, r.idOf(topics[5])); *row.Topic != "sales.eu.plain" {
-		t.Errorf("got %s, want the dotted name where it is the topic's alone", *row.Topic)
+		t.Errorf("got %s, want the dotted name where it is unambiguous", *row.Topic)
 	}
 	for _, row := range ask[*kmsg.OffsetCommitResponse](r, commit).Topics {
 		if row.Partitions[0].ErrorCode != 0 {
@@ -107,7 +107,7 @@ func TestNamesLeadBack(t *testing.T) {
 	}
 	for _, row := range offsets {
 		if meant := ids[r.metadata(12, &row.Topic, [16]byte{}).TopicID]; row.Partitions[0].Offset != int64(meant) {
-			t.Errorf("got offset %d under the name %s, which means %s with offset %d",
+			t.Errorf("got offset %d under the name %s, which resolves to %s with offset %d",
 				row.Partitions[0].Offset, row.Topic, topics[meant], meant)
 		}
 	}
@@ -118,7 +118,7 @@ func TestNamesLeadBack(t *testing.T) {
 	for _, row := range ask[*kmsg.MetadataResponse](r, list).Topics {
 		listed = append(listed, *row.Topic)
 		if back := r.metadata(12, row.Topic, [16]byte{}); back.TopicID != row.TopicID {
-			t.Errorf("%s of the list means another topic", *row.Topic)
+			t.Errorf("%s of the list resolves to another topic", *row.Topic)
 		}
 	}
 	slices.Sort(listed)
@@ -127,7 +127,8 @@ func TestNamesLeadBack(t *testing.T) {
 	}
 }
 
-// TestNameAndIDOfTwoTopics: no answer has what one topic is under the name of another.
+// TestNameAndIDOfTwoTopics checks that no response mixes the name of one topic with the id of
+// another.
 func TestNameAndIDOfTwoTopics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,7 +158,7 @@ func TestNameAndIDOfTwoTopics(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		if row := r.metadata(12, &name, [16]byte{}); row.ErrorCode != 0 {
-			t.Errorf("topic %s: got code %d, want that it is still there", name, row.ErrorCode)
+			t.Errorf("topic %s: got code %d, want that it still exists", name, row.ErrorCode)
 		}
 	}
 	request.Topics[0].Topic = nil
@@ -167,7 +168,7 @@ func TestNameAndIDOfTwoTopics(t *testing.T) {
 	}
 }
 
-// meanwhile does something when a caller is asked for a permission.
+// meanwhile runs a function during the authorization of a call.
 type meanwhile struct {
 	pipeline.Authorizer
 	permission string
@@ -186,8 +187,8 @@ func (m *meanwhile) Authorize(
 	return m.Authorizer.Authorize(ctx, who, permission, scope)
 }
 
-// TestDeleteTopicsMeansOneIncarnation: a topic that was made under the same name while the
-// request for another id ran is not deleted.
+// TestDeleteTopicsMeansOneIncarnation checks that deleting a topic by id does not delete a topic of
+// the same name that was created during the request.
 func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	t.Parallel()
 	var m *meanwhile
@@ -207,7 +208,7 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	m.do.Store(&again)
 	got := ask[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
 	if m.do.Load() != nil {
-		t.Fatal("nothing happened while the request ran")
+		t.Fatal("function was not called during the request")
 	}
 	row := r.metadata(12, kmsg.StringPtr("orders"), [16]byte{})
 	if got.ErrorCode != kerr.UnknownTopicID.Code || row.ErrorCode != 0 || len(row.Partitions) != 2 {
@@ -216,10 +217,10 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	}
 }
 
-// behind is an engine whose journals cannot say how long they are, as when etcd has no leader.
+// behind is an engine whose journals do not return their length, as when etcd has no leader.
 type behind struct {
 	engine.Engine
-	fail atomic.Int32 // how many calls do
+	fail atomic.Int32 // number of calls that will fail
 }
 
 var errBehind = errors.New("journal is not available")
@@ -243,8 +244,8 @@ func (j *behindJournal) Last(ctx context.Context) (uint64, error) {
 	return j.Journal.Last(ctx)
 }
 
-// TestNameIsNotGuessed: a server that cannot find out whether the default namespace has a
-// topic does not answer with a topic of another namespace.
+// TestNameIsNotGuessed checks that a server that cannot look up a topic in the default namespace
+// does not return a topic of another namespace.
 func TestNameIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -258,7 +259,7 @@ func TestNameIsNotGuessed(t *testing.T) {
 	eng.fail.Store(1)
 	row := r.metadata(12, kmsg.StringPtr("sales.eu.orders"), [16]byte{})
 	if eng.fail.Load() > 0 {
-		t.Fatal("nothing failed")
+		t.Fatal("no call failed")
 	}
 	if row.ErrorCode == 0 || len(row.Partitions) != 0 {
 		t.Errorf("got code %d and %d partitions, want an error", row.ErrorCode, len(row.Partitions))
@@ -269,7 +270,7 @@ func TestNameIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestEpochOfNoPartition: a row that failed has neither an epoch nor an offset.
+// TestEpochOfNoPartition checks that a row with an error has neither an epoch nor an offset.
 func TestEpochOfNoPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

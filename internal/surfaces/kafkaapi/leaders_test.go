@@ -15,9 +15,9 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-// leaders say where everything is in a group of two members.
+// leaders are the leader and coordinator of an ensemble of two members.
 type leaders struct {
-	mu          sync.Mutex // guards all but the addresses
+	mu          sync.Mutex // protects all fields except the addresses
 	node, epoch int32
 	coordinator int32
 	addresses   [2]string
@@ -29,7 +29,7 @@ func (l *leaders) set(node, epoch, coordinator int32) {
 	l.node, l.epoch, l.coordinator = node, epoch, coordinator
 }
 
-// at is the group as one of its members sees it.
+// at is the ensemble as seen by one of its members.
 type at struct {
 	*leaders
 	self int32
@@ -62,7 +62,7 @@ func (a at) Coordinator(groups.Key) int32 {
 	return a.coordinator
 }
 
-// twoMembers are two servers over one broker, each of which is told who leads.
+// twoMembers returns two servers over one broker that share leaders.
 func twoMembers(t *testing.T) (first, second *world, l *leaders) {
 	t.Helper()
 	l = &leaders{node: 1, epoch: 7, coordinator: 1}
@@ -81,14 +81,14 @@ func twoMembers(t *testing.T) (first, second *world, l *leaders) {
 	return first, second, l
 }
 
-// askMember sends a request to this very member.
+// askMember sends a request to this member.
 func askMember[R kmsg.Response](w *world, client *kgo.Client, request kmsg.Request) R {
 	w.Helper()
 	response, err := client.SeedBrokers()[0].Request(short(w.T), request)
 	w.ok(err)
 	typed, ok := response.(R)
 	if !ok {
-		w.Fatalf("got a %T", response)
+		w.Fatalf("got a response of type %T", response)
 	}
 	return typed
 }
@@ -101,8 +101,8 @@ func metadataOf(topic string) *kmsg.MetadataRequest {
 	return request
 }
 
-// TestLeaders: Metadata says who leads, also that nobody does; other members refuse and
-// name the leader, and epochs that are over or not there yet are refused.
+// TestLeaders checks that Metadata reports the leader or its absence, that other members reject
+// requests and name the leader, and that old and future leader epochs are rejected.
 func TestLeaders(t *testing.T) {
 	t.Parallel()
 	first, second, l := twoMembers(t)
@@ -176,12 +176,12 @@ func TestLeaders(t *testing.T) {
 	l.set(-1, 0, 1)
 	if got := askMember[*kmsg.FetchResponse](w, here, fetch(-1)).Topics[0].Partitions[0]; got.ErrorCode == 0 ||
 		len(got.RecordBatches) > 0 || got.CurrentLeader.LeaderID != -1 {
-		t.Errorf("nobody leads: got %+v, want an error without a hint", got)
+		t.Errorf("no leader: got %+v, want an error without a hint", got)
 	}
 }
 
-// TestClientsFollowLeaders: a client produces and consumes on while topics move from
-// one member to the other and back.
+// TestClientsFollowLeaders checks that a client continues to produce and consume while topics move
+// between members.
 func TestClientsFollowLeaders(t *testing.T) {
 	t.Parallel()
 	first, _, l := twoMembers(t)
@@ -198,8 +198,7 @@ func TestClientsFollowLeaders(t *testing.T) {
 	}
 }
 
-// TestCoordinators: every member says where a group is coordinated, and that nobody
-// does.
+// TestCoordinators checks that every member reports the coordinator of a group, or its absence.
 func TestCoordinators(t *testing.T) {
 	t.Parallel()
 	first, second, l := twoMembers(t)
@@ -212,7 +211,7 @@ func TestCoordinators(t *testing.T) {
 			got := askMember[*kmsg.FindCoordinatorResponse](w, client, request).Coordinators[0]
 			if node < 0 {
 				if got.ErrorCode != kerr.CoordinatorNotAvailable.Code {
-					t.Errorf("nobody: got code %d, want %d", got.ErrorCode, kerr.CoordinatorNotAvailable.Code)
+					t.Errorf("no coordinator: got code %d, want %d", got.ErrorCode, kerr.CoordinatorNotAvailable.Code)
 				}
 				continue
 			}

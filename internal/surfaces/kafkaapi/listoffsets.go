@@ -10,7 +10,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Times with a meaning of their own.
+// Timestamps with a special meaning.
 const (
 	timeEnd        = -1
 	timeStart      = -2
@@ -40,7 +40,7 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 			failure := err
 			key := wantedKey{topicKey{topic: asked.Topic}, part.Partition}
 			if failure == nil && seen[key] {
-				failure = fmt.Errorf("%w: partition %d is named twice", errInvalid, part.Partition)
+				failure = fmt.Errorf("%w: partition %d occurs twice", errInvalid, part.Partition)
 			}
 			seen[key] = true
 			if ctx.Err() != nil {
@@ -74,13 +74,13 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked
 		if err != nil {
 			return err
 		}
-		part.Offset, part.LeaderEpoch = int64(extent.First), 0 //nolint:gosec // entries are far below
+		part.Offset, part.LeaderEpoch = int64(extent.First), 0 //nolint:gosec // offsets are far below 2^63
 		if asked.Timestamp == timeEnd {
-			part.Offset = int64(extent.Next) //nolint:gosec // as above
+			part.Offset = int64(extent.Next) //nolint:gosec // offsets are far below 2^63
 		}
 		return nil
 	case timeTiered:
-		return nil // nothing is kept elsewhere
+		return nil // tiered storage does not exist
 	}
 	var found engine.Found
 	var err error
@@ -92,12 +92,13 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked
 	if err != nil || !found.OK {
 		return err
 	}
-	part.Offset, part.Timestamp, part.LeaderEpoch = int64(found.Entry), found.Time, 0 //nolint:gosec // entries are far below
+	part.Offset = int64(found.Entry) //nolint:gosec // offsets are far below 2^63
+	part.Timestamp, part.LeaderEpoch = found.Time, 0
 	return nil
 }
 
-// offsetForLeaderEpoch: nobody ever saw what was not stored for good, so what a
-// client has read of any leader it may keep.
+// offsetForLeaderEpoch returns the end of the partition for every known epoch. Readers only see
+// durable records, so a client never has to discard records of an earlier leader.
 func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest,
 	response *kmsg.OffsetForLeaderEpochResponse,
 ) error {
@@ -126,7 +127,7 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 			if known := asked.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
 				var extent engine.Extent
 				if extent, failure = topic.Read(ctx, part.Partition, 0, nil); failure == nil {
-					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // entries are far below
+					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // far below 2^63
 				}
 			}
 			if failure != nil {

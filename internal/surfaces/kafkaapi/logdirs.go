@@ -9,11 +9,11 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// logDir is the one place that clients are told of.
+// logDir is the only log directory that clients see.
 const logDir = "/"
 
-// describeLogDirs tells how much partitions store. Topics that do not exist, or
-// that the caller may not know of, are left out.
+// describeLogDirs returns the stored bytes of partitions. It omits topics that do not exist or that
+// the caller may not describe.
 func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirsRequest,
 	response *kmsg.DescribeLogDirsResponse,
 ) error {
@@ -27,14 +27,14 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 	}
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
-		if c.version < 3 { // there was no code for the whole yet
+		if c.version < 3 { // older versions have no code for the whole response
 			dir := kmsg.NewDescribeLogDirsResponseDir()
 			dir.Dir, dir.ErrorCode = logDir, response.ErrorCode
 			response.Dirs = append(response.Dirs, dir)
 		}
 		return nil
 	}
-	dir := kmsg.NewDescribeLogDirsResponseDir() // without the sizes of the disk: -1
+	dir := kmsg.NewDescribeLogDirsResponseDir() // TotalBytes and UsableBytes are -1
 	dir.Dir = logDir
 	if disk := c.session.cluster.Disk; disk != nil {
 		if total, free, err := disk(); err == nil {
@@ -62,7 +62,7 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 	return nil
 }
 
-// mayDescribeCluster asks for the permission to know what the cluster stores.
+// mayDescribeCluster checks the permission to see how much the cluster stores.
 func (c *call) mayDescribeCluster(ctx context.Context) error {
 	scope := c.session.cluster.Scope
 	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitDescribeCluster, scope)
@@ -76,12 +76,12 @@ func (c *call) mayDescribeCluster(ctx context.Context) error {
 func allOf(topic *messaging.StreamTopic) []int32 {
 	all := make([]int32, topic.Partitions())
 	for i := range all {
-		all[i] = int32(i) //nolint:gosec // as many as there are
+		all[i] = int32(i) //nolint:gosec // bounded by the number of partitions
 	}
 	return all
 }
 
-// addSizes adds the partitions of a topic that are asked for.
+// addSizes adds the requested partitions of a topic.
 func (c *call) addSizes(ctx context.Context, dir *kmsg.DescribeLogDirsResponseDir, name string,
 	topic *messaging.StreamTopic, asked []int32,
 ) {

@@ -11,20 +11,19 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// nodeID is the one broker's where there is no group.
+// nodeID is the node id of a single server.
 const nodeID = 1
 
-// Members is the group of members that a cluster runs on
-// (docs/spec/stream.md#members).
+// Members is the ensemble that a cluster runs on (docs/spec/stream.md#members).
 type Members interface {
-	// Self is the node id of this member.
+	// Self returns the node id of this member.
 	Self() int32
-	// Nodes are the members that serve clients, by node id, with their addresses for
-	// clients of plain or of secured listeners.
+	// Nodes returns the members that serve clients in the order of their node ids, with their
+	// addresses for TLS or plain-text listeners.
 	Nodes(secured bool) []Node
-	// Leader returns the node that owns a topic and its epoch; -1 for nobody.
+	// Leader returns the node that owns a topic, and its epoch; -1 for none.
 	Leader(topic engine.TopicID) (node, epoch int32)
-	// Coordinator returns the node that coordinates a group; -1 for nobody.
+	// Coordinator returns the node that coordinates a group; -1 for none.
 	Coordinator(group groups.Key) int32
 }
 
@@ -35,7 +34,7 @@ type Node struct {
 	Port int32
 }
 
-// self is the node id of this server.
+// self returns the node id of this server.
 func (c *call) self() int32 {
 	if members := c.session.cluster.Members; members != nil {
 		return members.Self()
@@ -43,8 +42,8 @@ func (c *call) self() int32 {
 	return nodeID
 }
 
-// nodes are the brokers that a client of this connection can go to. This one always
-// is among them, at the address that the client came to.
+// nodes returns the brokers that a client of this connection can use. The first one is this server,
+// at the address that the client is connected to.
 func (c *call) nodes() []Node {
 	host, port := c.conn.advertised()
 	self := Node{ID: c.self(), Host: host, Port: port}
@@ -61,7 +60,7 @@ func (c *call) nodes() []Node {
 	return nodes
 }
 
-// leader is where a topic is, -1 for nowhere.
+// leader returns the node that leads a topic, and its epoch; -1 for none.
 func (c *call) leader(topic *messaging.StreamTopic) (node, epoch int32) {
 	if members := c.session.cluster.Members; members != nil {
 		return members.Leader(engine.TopicID(topic.ID()))
@@ -69,8 +68,8 @@ func (c *call) leader(topic *messaging.StreamTopic) (node, epoch int32) {
 	return nodeID, 0
 }
 
-// leads says whether a topic is here, and whether that is what the client knows: an
-// epoch of -1 is nothing.
+// leads returns an error unless this server leads the topic and epoch is the current leader epoch.
+// An epoch of -1 is not checked.
 func (c *call) leads(topic *messaging.StreamTopic, epoch int32) error {
 	node, current := c.leader(topic)
 	switch {
@@ -86,7 +85,7 @@ func (c *call) leads(topic *messaging.StreamTopic, epoch int32) error {
 	return nil
 }
 
-// replicas is where the partitions of a topic are served.
+// replicas returns the replicas of a topic's partitions.
 func replicas(leader int32) []int32 {
 	if leader < 0 {
 		return []int32{}
@@ -94,7 +93,7 @@ func replicas(leader int32) []int32 {
 	return []int32{leader}
 }
 
-// coordinatorOf fills in where a group is coordinated, if it is anywhere that the
+// coordinatorOf fills in the coordinator of a group. It returns false when there is none that the
 // client can reach.
 func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoordinator) bool {
 	at := c.self()
@@ -110,11 +109,11 @@ func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoor
 	return false
 }
 
-// Clients of newer versions are told in the same answer where a topic is that is not
-// here.
+// In newer versions, the response to a request for a topic that another member leads names that
+// member.
 
-// moved returns where a topic is that a request has failed for; ok is false when that
-// is not why, or nobody knows.
+// moved returns the leader of a topic after a request failed with ErrNotOwner. ok is false for
+// other errors, and when the leader is unknown.
 func (c *call) moved(topic *messaging.StreamTopic, err error) (at Node, epoch int32, ok bool) {
 	if topic == nil || !errors.Is(err, engine.ErrNotOwner) {
 		return Node{}, 0, false
@@ -128,7 +127,7 @@ func (c *call) moved(topic *messaging.StreamTopic, err error) (at Node, epoch in
 	return Node{}, 0, false
 }
 
-// hintProducer tells a producer where to go.
+// hintProducer adds the current leader to a Produce response.
 func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceResponseTopicPartition, p placed) {
 	at, epoch, ok := c.moved(p.topic, p.err)
 	if !ok {
@@ -141,7 +140,7 @@ func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceRe
 	}
 }
 
-// hintConsumer tells a consumer where to go.
+// hintConsumer adds the current leader to a Fetch response.
 func (c *call) hintConsumer(response *fetchResponse, part *fetchResponsePartition, topic *fetchedTopic, err error) {
 	at, epoch, ok := c.moved(topic.StreamTopic, err)
 	if !ok {

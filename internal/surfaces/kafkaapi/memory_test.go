@@ -15,10 +15,10 @@ import (
 	"freshet/test/tally"
 )
 
-// little gives a server room for a few requests.
+// little limits a server's memory to a few requests.
 func little(o *kafkaapi.Options) { o.Limits.Frame, o.Limits.Memory = 3<<20, 4<<20 }
 
-// large is a request whose answer is as large.
+// large returns a request whose response is as large as the request.
 func large() *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = 9
@@ -29,8 +29,8 @@ func large() *kmsg.MetadataRequest {
 	return request
 }
 
-// TestAttackMemoryOfAnswers: many connections have large requests queued whose
-// answers are large too. No answer waits for requests that wait for answers.
+// TestAttackMemoryOfAnswers queues large requests with large responses on many connections. It
+// checks that responses do not wait for requests that wait for responses.
 func TestAttackMemoryOfAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, little)
@@ -64,14 +64,14 @@ func TestAttackMemoryOfAnswers(t *testing.T) {
 	for range connections {
 		if err := <-done; err != nil {
 			stuck++
-			t.Errorf("got %v, want an answer to each request", err)
+			t.Errorf("got %v, want a response to each request", err)
 		}
 	}
-	tally.Attack(t, "stream: large answers to large requests", connections, stuck)
+	tally.Attack(t, "stream: large responses to large requests", connections, stuck)
 }
 
-// TestAttackMemoryOfStrangers: clients that have not authenticated announce large
-// requests and send little of them. They take nothing from those who have.
+// TestAttackMemoryOfStrangers checks that unauthenticated clients that announce large requests take
+// no memory from authenticated ones.
 func TestAttackMemoryOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, little)
@@ -92,14 +92,14 @@ func TestAttackMemoryOfStrangers(t *testing.T) {
 	for i := range 3 {
 		if got := ask[*kmsg.MetadataResponse](r, large()); len(got.Topics) != 250 {
 			successes++
-			t.Errorf("request %d: got %d topics, want an answer", i, len(got.Topics))
+			t.Errorf("request %d: got %d topics, want a response", i, len(got.Topics))
 		}
 	}
 	tally.Attack(t, "stream: memory taken by clients that have not authenticated", strangers, successes)
 }
 
-// TestAttackTagsOfStrangers: a request with thousands of tagged fields, which take
-// more memory than bytes, ends the connection before it is read.
+// TestAttackTagsOfStrangers checks that a request with thousands of tagged fields, which need more
+// memory than bytes, ends the connection before it is decoded.
 func TestAttackTagsOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,15 +115,15 @@ func TestAttackTagsOfStrangers(t *testing.T) {
 		_, err := r.exchange(request, nil)
 		if (err == nil) != (tags == 5) {
 			successes++
-			t.Errorf("%d tags: got %v, want only few of them read", tags, err)
+			t.Errorf("%d tags: got %v, want an error for many tags", tags, err)
 		}
 		r.close()
 	}
 	tally.Attack(t, "stream: tagged fields before authentication", 1, successes)
 }
 
-// TestAttackMemoryOfWaiting: clients ask for more than there will be, and wait with
-// what there is. They do not keep others from reading.
+// TestAttackMemoryOfWaiting checks that clients that wait for more data than exists do not keep
+// others from reading.
 func TestAttackMemoryOfWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, little)
@@ -152,7 +152,7 @@ func TestAttackMemoryOfWaiting(t *testing.T) {
 	tally.Attack(t, "stream: memory kept while waiting", waiting, successes)
 }
 
-// TestNamesInErrorsAreShort: who sends a long name does not get it back twice.
+// TestNamesInErrorsAreShort checks that an error does not repeat a long name.
 func TestNamesInErrorsAreShort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,8 +164,8 @@ func TestNamesInErrorsAreShort(t *testing.T) {
 		got := ask[*kmsg.CreateTopicsResponse](r, request)
 		if message := got.Topics[0].ErrorMessage; got.Topics[0].ErrorCode != 17 || message == nil ||
 			len(*message) > 2000 {
-			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a few", name[:10], got.Topics[0].ErrorCode,
-				len(fmt.Sprint(message)))
+			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a short text", name[:10],
+				got.Topics[0].ErrorCode, len(fmt.Sprint(message)))
 		}
 	}
 }

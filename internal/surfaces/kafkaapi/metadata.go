@@ -11,8 +11,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// topicIDsFrom is the first version of Metadata that asks for topics by id. The two before
-// it have the field, but Kafka rejects requests that set it.
+// topicIDsFrom is the first version of Metadata that supports topic ids in requests. Versions 10
+// and 11 have the field, but Kafka rejects requests that set it.
 const topicIDsFrom = 12
 
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
@@ -36,7 +36,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		byID := asked.TopicID != [16]byte{}
 		err := limit
 		if err == nil && byID && c.version < topicIDsFrom {
-			err = fmt.Errorf("%w: topic ids need version %d of Metadata", errInvalid, topicIDsFrom)
+			err = fmt.Errorf("%w: topic ids require Metadata version %d", errInvalid, topicIDsFrom)
 		}
 		if err == nil {
 			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
@@ -47,7 +47,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		row := kmsg.NewMetadataResponseTopic()
 		row.Topic, row.TopicID = asked.Topic, asked.TopicID
 		if byID && c.version >= topicIDsFrom {
-			row.Topic = nil // as in Kafka the id decides; the name may be that of another topic
+			row.Topic = nil // as in Kafka the id decides; the name may belong to another topic
 		}
 		row.AuthorizedOperations = notAsked
 		if row.ErrorCode = c.codeOf(err); err == nil {
@@ -61,7 +61,8 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	return nil
 }
 
-// autoCreate makes a topic that a client asks for, where the namespace lets it.
+// autoCreate creates a missing topic of a request if the namespace and the caller's permissions
+// allow it.
 func (c *call) autoCreate(ctx context.Context, said string, missing error) (*messaging.StreamTopic, error) {
 	name, err := c.topicName(ctx, said)
 	if err != nil {
@@ -72,13 +73,13 @@ func (c *call) autoCreate(ctx context.Context, said string, missing error) (*mes
 		return nil, missing
 	}
 	topic, err := broker.CreateStreamTopic(ctx, name, 0, nil, false)
-	if errors.Is(err, messaging.ErrTopicExists) { // somebody was faster
+	if errors.Is(err, messaging.ErrTopicExists) { // another caller created it first
 		return broker.StreamTopic(ctx, name)
 	}
 	return topic, err
 }
 
-// allTopics lists what the caller may see of the default namespace.
+// allTopics lists all topics that the caller may see, see visibleTopics.
 func (c *call) allTopics(ctx context.Context, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	topics, err := c.listed(ctx)
 	if err != nil {
@@ -93,8 +94,7 @@ func (c *call) allTopics(ctx context.Context, request *kmsg.MetadataRequest, res
 	return nil
 }
 
-// sees says whether a topic is listed for the caller; being left out of a list is
-// no denial.
+// sees reports whether the caller may describe a topic. It does not audit a denial.
 func (c *call) sees(ctx context.Context, name names.Topic) bool {
 	quiet := *c
 	quiet.unaudited = true

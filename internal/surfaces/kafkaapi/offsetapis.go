@@ -121,14 +121,14 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 			var rows int
 			rows, err = c.allOffsets(ctx, &row, committed)
 			if left -= rows; left < 0 {
-				limit = within(0, maxPartitions+1) // the rest has to be asked for apart
+				limit = within(0, maxPartitions+1) // the other groups need separate requests
 			}
 		default:
 			err = c.someOffsets(ctx, &row, asked[i].Topics, committed)
 		}
 		if err != nil {
 			row.ErrorCode, row.Topics = c.offsetsCode(err), nil
-			if c.version < 2 { // there was no code for the whole yet
+			if c.version < 2 { // older versions have no code for the whole response
 				refuseOffsets(&row, asked[i].Topics)
 			}
 		}
@@ -140,7 +140,7 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 	return nil
 }
 
-// flatten gives the answer for one group its older form.
+// flatten converts the response for one group to its older form.
 func flatten(response *kmsg.OffsetFetchResponse) {
 	group := response.Groups[0]
 	response.Groups, response.ErrorCode = nil, group.ErrorCode
@@ -157,7 +157,7 @@ func flatten(response *kmsg.OffsetFetchResponse) {
 	}
 }
 
-// refuseOffsets gives the code of a group to each of its partitions.
+// refuseOffsets sets the error code of a group for each of its partitions.
 func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
 	for i := range asked {
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
@@ -171,8 +171,8 @@ func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchR
 	}
 }
 
-// offsetsCode returns the code of a group whose offsets cannot be read. It reports errors
-// that pass by themselves as NOT_COORDINATOR, because consumers retry after that code.
+// offsetsCode returns the error code of a group whose offsets cannot be read. It returns
+// NOT_COORDINATOR for temporary errors, because consumers retry after that code.
 func (c *call) offsetsCode(err error) code {
 	switch failed := c.codeOf(err); failed {
 	case codeNotAvailable, codeNoLeader, codeNotLeader, codeTimedOut:
@@ -182,9 +182,9 @@ func (c *call) offsetsCode(err error) code {
 	}
 }
 
-// someOffsets answers for the partitions that were named. A topic that does not exist has
-// nothing committed, as in Kafka. A topic that cannot be looked up is an error for the
-// group: a consumer that reads "nothing committed" starts over.
+// someOffsets returns the offsets of the requested partitions. A topic that does not exist has no
+// committed offsets, as in Kafka. A topic that cannot be looked up is an error for the whole group:
+// a consumer without a committed offset would start from the beginning.
 func (c *call) someOffsets(
 	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic,
 	committed groups.Committed,
@@ -219,12 +219,12 @@ func (c *call) someOffsets(
 	return nil
 }
 
-// allOffsets answers for everything that a group committed of topics that exist and that
-// the caller may see, and returns how many partitions that is.
+// allOffsets returns all offsets that a group has committed for topics that exist and that the
+// caller may see, and the number of partitions.
 func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGroup,
 	committed groups.Committed,
 ) (rows int, err error) {
-	byTopic := make(map[engine.TopicID]int) // where in row
+	byTopic := make(map[engine.TopicID]int) // topic → index in row.Topics
 	for _, id := range committed.Topics() {
 		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
 		if errors.Is(err, messaging.ErrNoTopic) {

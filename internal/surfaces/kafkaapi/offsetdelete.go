@@ -12,13 +12,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// errSubscribed is the answer to a deletion of offsets that members still use.
+// errSubscribed means that members still subscribe to a topic whose offsets are to be deleted.
 var errSubscribed = errors.New("members of the group are subscribed to this topic; stop its consumers first")
 
-// consumerProtocol is the type of groups whose metadata can be read.
+// consumerProtocol is the protocol type of groups whose metadata lists topics.
 const consumerProtocol = "consumer"
 
-// offsetDelete drops offsets that a group committed.
+// offsetDelete deletes committed offsets of a group.
 func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteRequest,
 	response *kmsg.OffsetDeleteResponse,
 ) error {
@@ -79,15 +79,16 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	return ctx.Err()
 }
 
-// groupScope is how audit records name a group.
+// groupScope returns the name of a group in audit records.
 func (c *call) groupScope(group string) string {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
 	return scope.String()
 }
 
-// subscribed returns what says whether members of a group want a topic. Members
-// whose wishes cannot be read make it an error: nothing is known of their topics.
+// subscribed returns a function that reports whether members of a group subscribe to a topic. It
+// returns an error for members whose subscription cannot be decoded, because their topics are
+// unknown.
 func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, error) {
 	d, err := c.coordinator().Describe(c.group(group))
 	if err != nil {
@@ -119,8 +120,9 @@ func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, erro
 			wanted[said] = true
 		}
 	}
-	// Members may have another default namespace than the caller. So a bare name
-	// counts for every namespace: rather too many are held back than too few.
+	// Members may have another default namespace than the caller, so a bare name counts for every
+	// namespace. This may reject a deletion without need, but never allows one that would affect a
+	// member.
 	return func(t *messaging.StreamTopic) bool {
 		topic := t.Name()
 		space := topic.Namespace.Tenant + "/" + topic.Namespace.Name + "/" + topic.Local
@@ -129,7 +131,7 @@ func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, erro
 	}, nil
 }
 
-// subscription reads the topics of a member of the consumer protocol.
+// subscription decodes the topics in the metadata of a consumer.
 func subscription(raw []byte) (topics []string, err error) {
 	var metadata kmsg.ConsumerMemberMetadata
 	if err := metadata.ReadFrom(raw); err != nil {

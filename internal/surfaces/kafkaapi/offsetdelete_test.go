@@ -18,8 +18,8 @@ import (
 	"freshet/test/tally"
 )
 
-// forget deletes the offsets of partition 0 of topics and returns the codes: of
-// the whole answer, and of each topic.
+// forget deletes the offsets of partition 0 of topics and returns the code of the response and of
+// each topic.
 func (w *world) forget(client *kgo.Client, group string, topics ...string) (int16, []int16) {
 	w.Helper()
 	request := kmsg.NewPtrOffsetDeleteRequest()
@@ -69,7 +69,7 @@ func TestOffsetDelete(t *testing.T) {
 	commit()
 	if code, codes := w.forget(client, "team", "orders", "unknown"); code != 0 || codes[0] != 0 ||
 		codes[1] != kerr.UnknownTopicOrPartition.Code || committed("orders") || !committed("payments") {
-		t.Errorf("group without members: got code %d and %v, want the offset of orders gone", code, codes)
+		t.Errorf("group without members: got code %d and %v, want the offset of orders deleted", code, codes)
 	}
 	commit()
 	member := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.DisableAutoCommit(),
@@ -77,11 +77,11 @@ func TestOffsetDelete(t *testing.T) {
 	w.stable("team", 1)
 	if code, codes := w.forget(client, "team", "orders", "payments", "public.default.orders"); code != 0 ||
 		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 || codes[2] != kerr.GroupSubscribedToTopic.Code {
-		t.Errorf("topic with a member: got code %d and %v, want %v for it alone", code, codes,
+		t.Errorf("topic with a member: got code %d and %v, want %v only for it", code, codes,
 			kerr.GroupSubscribedToTopic)
 	}
 	if !committed("orders") || committed("payments") {
-		t.Errorf("got offsets of orders %v and payments %v, want those of the topic with a member kept",
+		t.Errorf("got offsets of orders %v and payments %v, want only those of the topic with a member",
 			committed("orders"), committed("payments"))
 	}
 	member.Close()
@@ -90,7 +90,7 @@ func TestOffsetDelete(t *testing.T) {
 	}
 }
 
-// stable waits until a group has so many members and all of them their partitions.
+// stable waits until a group is stable with so many members.
 func (w *world) stable(group string, members int) {
 	w.Helper()
 	ctx := short(w.T)
@@ -104,8 +104,8 @@ func (w *world) stable(group string, members int) {
 	w.Fatalf("group %s is not stable with %d members", group, members)
 }
 
-// TestOffsetDeleteOfConsumers: members of the consumer protocol hold the offsets of
-// the topics that they are subscribed to, and no others.
+// TestOffsetDeleteOfConsumers checks that only the offsets of topics that members of the consumer
+// protocol subscribe to are protected.
 func TestOffsetDeleteOfConsumers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,7 +121,7 @@ func TestOffsetDeleteOfConsumers(t *testing.T) {
 	w.ok(member.CommitUncommittedOffsets(ctx))
 	if code, codes := w.forget(client, "team", "orders", "payments"); code != 0 ||
 		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 {
-		t.Errorf("with a member: got code %d and %v, want %v for its topic alone", code, codes,
+		t.Errorf("with a member: got code %d and %v, want %v only for its topic", code, codes,
 			kerr.GroupSubscribedToTopic)
 	}
 	member.Close()
@@ -130,8 +130,8 @@ func TestOffsetDeleteOfConsumers(t *testing.T) {
 	}
 }
 
-// TestOffsetDeleteOfOtherProtocols: what members of other kinds of groups want
-// cannot be known.
+// TestOffsetDeleteOfOtherProtocols checks that offsets are not deleted while the subscriptions of
+// members are unknown.
 func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +158,7 @@ func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 	}
 }
 
-// TestAuthorizedOperations: the bits are what a caller may do.
+// TestAuthorizedOperations checks the bits of the operations that a caller may perform.
 func TestAuthorizedOperations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,15 +212,15 @@ func TestAuthorizedOperations(t *testing.T) {
 					want[i] = -1 << 31
 				}
 				if got[i] != want[i] {
-					t.Errorf("%s, asked %v, number %d: got bits %b, want %b", name, asked, i, got[i], want[i])
+					t.Errorf("%s, requested %v, number %d: got bits %b, want %b", name, asked, i, got[i], want[i])
 				}
 			}
 		}
 	}
 }
 
-// TestAttackGroupsOfOthers: who may delete subscriptions in one namespace of a tenant
-// deletes no group, and no offsets, of another.
+// TestAttackGroupsOfOthers checks that a caller who may delete subscriptions in one namespace
+// cannot delete groups or offsets of another.
 func TestAttackGroupsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -262,7 +262,7 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 		}
 	}
 	if _, err := admin.DeleteGroup(ctx, "own"); err != nil {
-		t.Errorf("deleting the own group: %v", err)
+		t.Errorf("deleting the caller's own group: %v", err)
 	}
 	tally.Attack(t, "stream: groups of other namespaces", attempts, successes)
 }

@@ -16,8 +16,8 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// unreachableCatalogue is an engine whose journals, but those of consumer groups, cannot be
-// reached for a while.
+// unreachableCatalogue is an engine whose journals, except those of consumer groups, can be made
+// unavailable.
 type unreachableCatalogue struct {
 	engine.Engine
 	unreachable atomic.Bool
@@ -43,7 +43,8 @@ func (j *unreachableJournal) Last(ctx context.Context) (uint64, error) {
 	return j.Journal.Last(ctx)
 }
 
-// offsetsOf is an OffsetFetch for partition 0 of topics of the group "team"; nil is for all.
+// offsetsOf returns an OffsetFetch request for partition 0 of topics of the group "team", or for
+// all topics.
 func offsetsOf(version int16, topics ...string) *kmsg.OffsetFetchRequest {
 	r := kmsg.NewPtrOffsetFetchRequest()
 	r.Version, r.Group = version, "team"
@@ -61,7 +62,7 @@ func offsetsOf(version int16, topics ...string) *kmsg.OffsetFetchRequest {
 	return r
 }
 
-// offsetSummary says what is in an answer: the code of the group, then topics and offsets.
+// offsetSummary formats a response: the code of the group, then topics and offsets.
 func offsetSummary(r *kmsg.OffsetFetchResponse) string {
 	var all strings.Builder
 	fmt.Fprint(&all, "code ", r.ErrorCode)
@@ -81,8 +82,8 @@ func offsetSummary(r *kmsg.OffsetFetchResponse) string {
 	return all.String()
 }
 
-// TestOffsetFetchWithoutCatalogue: a topic that cannot be looked up is an error that consumers
-// retry. If it were answered as a topic without committed offsets, consumers would start over.
+// TestOffsetFetchWithoutCatalogue checks that a topic that cannot be looked up is an error that
+// consumers retry. Without committed offsets they would start from the beginning.
 func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 	t.Parallel()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -96,7 +97,7 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 	offsets.Add(kadm.Offset{Topic: "orders", Partition: 0, At: 7})
 	w.ok(kadm.NewClient(w.client()).CommitAllOffsets(short(t), "team", offsets))
 	r := w.wire(w.token)
-	const topic = "public.default.orders" // such a name is looked up in the newest catalogue
+	const topic = "public.default.orders" // a dotted name is looked up in an up-to-date catalogue
 	for _, tc := range []struct {
 		version     int16
 		topics      []string
@@ -121,7 +122,8 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 	}
 }
 
-// TestOffsetFetchElsewhere: a member that lost the journal of a group does not answer for it.
+// TestOffsetFetchElsewhere checks that a member that lost the journal of a group does not return
+// its offsets.
 func TestOffsetFetchElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +138,7 @@ func TestOffsetFetchElsewhere(t *testing.T) {
 	r := w.wire(w.token)
 	for _, request := range []*kmsg.OffsetFetchRequest{offsetsOf(8, "orders"), offsetsOf(8)} {
 		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r, request)); got != "code 016" {
-			t.Errorf("offsets of a lost journal: got %q, want code 16 alone", got)
+			t.Errorf("offsets of a lost journal: got %q, want only code 16", got)
 		}
 	}
 	found := 0
@@ -146,6 +148,6 @@ func TestOffsetFetchElsewhere(t *testing.T) {
 		}
 	})
 	if found != 1 {
-		t.Errorf("what was looked at before: got %d offsets, want one", found)
+		t.Errorf("earlier snapshot: got %d offsets, want one", found)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// operation is what the protocol calls something that a caller may do; the
-// numbers are bits of a field.
+// operation is an operation of Kafka ACLs. The number is its bit in authorized operations.
 type operation uint8
 
 const (
@@ -23,8 +22,8 @@ const (
 	opIdempotentWrite operation = 12
 )
 
-// granted is a row of docs/spec/stream.md#permissions: an operation, and the
-// permissions of which any one lets a caller do it.
+// granted is a row of docs/spec/stream.md#permissions: an operation, and the permissions of which
+// any one allows it.
 type granted struct {
 	op     operation
 	wanted []access.Permission
@@ -48,8 +47,7 @@ var (
 	}
 )
 
-// operations asks for every row and returns the bits of those that the caller may
-// do. That something is not among them is no denial.
+// operations returns the bits of the rows that the caller is allowed. It does not audit denials.
 func (c *call) operations(rows []granted, may func(quiet *call, wanted []access.Permission) error) (bits int32) {
 	quiet := *c
 	quiet.unaudited = true
@@ -73,7 +71,8 @@ func (c *call) operationsOnGroup(group string) int32 {
 	})
 }
 
-// operationsOnCluster: whoever is authenticated may describe it.
+// operationsOnCluster returns the operations on the cluster. Every authenticated caller may
+// describe it.
 func (c *call) operationsOnCluster() int32 {
 	return 1<<opDescribe | 1<<opDescribeConfigs | c.operations(clusterOperations,
 		func(quiet *call, wanted []access.Permission) error {

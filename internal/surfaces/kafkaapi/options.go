@@ -12,74 +12,73 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Surface is what audit records call this surface.
+// Surface is the name of this surface in audit records.
 const Surface = "stream"
 
-// Cluster is a cluster as this surface needs to know it.
+// Cluster is a cluster as this surface uses it.
 type Cluster struct {
 	Organization string
 	Name         string
 	UID          string
-	Location     string // shown as the rack of its broker
+	Location     string // reported as the rack of the broker
 	Scope        access.Scope
 	Audiences    []string
 	Broker       *messaging.Broker
 	Groups       *groups.Coordinator
-	Quota        *quota.Cluster // nil: no limits
-	Members      Members        // nil: the server is alone
-	// Disk returns the bytes of the disk that the cluster is on, and those of them that
-	// are free; nil: they are not told.
+	Quota        *quota.Cluster // nil means no limits
+	Members      Members        // nil for a single server
+	// Disk returns the total and the free bytes of the cluster's disk; nil means that they are not
+	// reported.
 	Disk func() (total, free int64, err error)
-	// Serves says whether the cluster still has the protocol; nil: always.
+	// Serves reports whether the cluster still serves the Kafka protocol; nil means always.
 	Serves func() bool
 }
 
-// Clusters finds clusters; its errors say in one sentence why there is none.
+// Clusters finds clusters. Its errors are one sentence that clients may see.
 type Clusters interface {
-	// AtHost returns the cluster of a name that a client sent with TLS.
+	// AtHost returns the cluster for the host name of a TLS handshake (SNI).
 	AtHost(name string) (*Cluster, error)
-	// Named returns the cluster with a name in an organization.
+	// Named returns a cluster by organization and name.
 	Named(organization, name string) (*Cluster, error)
-	// Default returns the cluster of clients that name none.
+	// Default returns the cluster for clients that name none.
 	Default() (*Cluster, error)
 }
 
-// Limits bound what clients can hold.
+// Limits bounds the resources that clients can use.
 type Limits struct {
 	Frame       int           // bytes of one request
-	Memory      int64         // bytes of requests and answers of all connections
-	Connections int           // of a listener
-	WriteStall  time.Duration // without progress of a slow reader
+	Memory      int64         // bytes of requests and responses of all connections
+	Connections int           // per listener
+	WriteStall  time.Duration // timeout of a transfer without progress
 }
 
-// Options configure a server. Authenticator, Authorizer and Clusters are
-// required.
+// Options configures a server. Authenticator, Authorizer, Clusters and Filter are required.
 type Options struct {
 	pipeline.Options
-	// Filter says which of the things in a scope a principal has a permission on.
-	// access.Policy has one.
+	// Filter returns the part of a scope on which a principal has a permission, as access.Policy
+	// does.
 	Filter func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
-	// Revision moves when decisions of Authorizer and Filter may have changed. nil:
-	// none are remembered. access.Policy has one.
+	// Revision changes when decisions of Authorizer and Filter may change, as access.Policy's does.
+	// nil means that decisions are not cached.
 	Revision func() uint64
-	// Rules lists what role bindings grant beneath a scope, at most so many; nil: they
-	// are not shown. access.Policy has one.
+	// Rules returns up to limit rules that role bindings grant within a scope, as access.Policy
+	// does; nil means that DescribeAcls returns none.
 	Rules    func(scope access.Scope, limit int) (rules []access.SubjectRule, complete bool)
 	Clusters Clusters
 	Limits   Limits
-	// ListAll shows topics of other namespaces to clients that ask for all.
+	// ListAll includes the topics of other namespaces in lists of all topics.
 	ListAll bool
-	Logger  *slog.Logger // nil discards
+	Logger  *slog.Logger // nil discards logs
 }
 
-// Fixed bounds (docs/spec/stream.md#limits).
+// Fixed limits (docs/spec/stream.md#limits).
 const (
 	frameBeforeAuth      = 512 << 10
 	pendingAnswers       = 64
 	connectionsByAddress = 1000
 	strangersByAddress   = connectionsByAddress / 2
 	leastStrangers       = 16
-	strangersShare       = 5 // of the connections of a listener, at most
+	strangersShare       = 5 // divisor of Limits.Connections
 	idleTimeout          = 10 * time.Minute
 	authTimeout          = 10 * time.Second
 	failureDelay         = 100 * time.Millisecond
@@ -87,19 +86,19 @@ const (
 	answersAtOnce        = 8
 	smallBeforeAuth      = 4 << 10
 	bufferBeforeAuth     = 1 << 10
-	buffer               = 4 << 10  // what is larger is read without one
-	memoryBeforeAuth     = 16 << 20 // of all clients together
-	slowestClient        = 64 << 10 // bytes a second of a large request or answer
+	buffer               = 4 << 10  // larger reads bypass the buffer
+	memoryBeforeAuth     = 16 << 20 // of all clients together, bytes
+	slowestClient        = 64 << 10 // minimum bytes per second of a large request or response
 )
 
-// strangers is how many connections may wait to be authenticated, of all listeners.
-// They are far fewer than those that have; memoryBeforeAuth bounds what they send.
+// strangers returns the limit of connections that have not authenticated, over all listeners. It is
+// far below the limit of connections; memoryBeforeAuth bounds their memory.
 func (l *Limits) strangers() int { return max(leastStrangers, l.Connections/strangersShare) }
 
 func (o *Options) complete() {
-	o.Complete("streamapi")
+	o.Complete("kafkaapi")
 	if o.Clusters == nil || o.Filter == nil {
-		panic("streamapi: Clusters and Filter are required")
+		panic("kafkaapi: Clusters and Filter are required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

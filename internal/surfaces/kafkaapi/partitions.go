@@ -13,8 +13,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// createPartitions gives topics more partitions. Assignments are accepted and
-// ignored: there is one replica.
+// createPartitions adds partitions to topics. Replica assignments are accepted and ignored, because
+// a partition has one replica.
 func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitionsRequest,
 	response *kmsg.CreatePartitionsResponse,
 ) error {
@@ -29,7 +29,7 @@ func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitio
 		row.Topic = asked.Topic
 		err := limit
 		if err == nil && seen[asked.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s is named twice", errInvalid, asked.Topic)
+			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, asked.Topic)
 		}
 		if err == nil {
 			err = c.growTopic(ctx, asked, request.ValidateOnly)
@@ -54,11 +54,10 @@ func (c *call) growTopic(ctx context.Context, asked *kmsg.CreatePartitionsReques
 	return err
 }
 
-// pageOfPartitions is how many partitions one answer describes at most.
+// pageOfPartitions bounds the partitions in one response of describeTopicPartitions.
 const pageOfPartitions = 2000
 
-// describeTopicPartitions describes topics in the order of their names, a page at
-// a time.
+// describeTopicPartitions describes topics in the order of their names, page by page.
 func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.DescribeTopicPartitionsRequest,
 	response *kmsg.DescribeTopicPartitionsResponse,
 ) error {
@@ -102,14 +101,14 @@ func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.Describ
 	return nil
 }
 
-// describedNames returns the topics that a request is about from its cursor on:
-// those that it names, or all that the caller may see.
+// describedNames returns the topics of a request from its cursor on: those that it names, or all
+// that the caller may see.
 func (c *call) describedNames(ctx context.Context, request *kmsg.DescribeTopicPartitionsRequest) ([]string, error) {
 	if err := within(len(request.Topics), 0); err != nil {
 		return nil, err
 	}
 	if request.Cursor != nil && request.Cursor.Partition < 0 {
-		return nil, fmt.Errorf("%w: cursor is at partition %d", errInvalid, request.Cursor.Partition)
+		return nil, fmt.Errorf("%w: cursor has partition %d", errInvalid, request.Cursor.Partition)
 	}
 	var asked []string
 	for i := range request.Topics {
@@ -143,13 +142,13 @@ func (c *call) describedPartition(topic *messaging.StreamTopic,
 	if leader < 0 {
 		p.ErrorCode = codeNoLeader
 	}
-	// These may be null, but the Java client does not expect it.
+	// These fields may be null, but the Java client does not expect that.
 	p.EligibleLeaderReplicas, p.LastKnownELR = []int32{}, []int32{}
 	return p
 }
 
-// listed returns the topics that a list of all has for the caller: those of the
-// connection's namespace, and of others where the server is told to.
+// listed returns all topics that the caller may see: those of the connection's namespace, and with
+// ListAll those of other namespaces.
 func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
 	spaces := []names.Namespace{c.session.namespace}
 	if c.conn.server.opts.ListAll {
@@ -174,8 +173,7 @@ func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
 	return slices.DeleteFunc(found, func(t *messaging.StreamTopic) bool { return !c.sees(ctx, t.Name()) }), nil
 }
 
-// otherNamespaces returns the namespaces whose topics can be reached by a dotted
-// name.
+// otherNamespaces returns the namespaces whose topics can be addressed by a dotted name.
 func (c *call) otherNamespaces(ctx context.Context) ([]names.Namespace, error) {
 	broker := c.session.cluster.Broker
 	tenants, err := broker.Tenants(ctx)

@@ -59,14 +59,14 @@ func TestCreatePartitions(t *testing.T) {
 			t.Errorf("%s: got %v (%s), want %v", step.name, got.Err, got.ErrMessage, step.fails)
 		}
 		if step.topic == "by-http" && !strings.Contains(got.ErrMessage, "make it partitioned first") {
-			t.Errorf("%s: got message %q, want what to do", step.name, got.ErrMessage)
+			t.Errorf("%s: got message %q, want advice", step.name, got.ErrMessage)
 		}
 		if now := partitions(); now != step.want {
 			t.Errorf("%s: got %d partitions, want %d", step.name, now, step.want)
 		}
 	}
 	if got := w.trail.count("topics", "update", audit.Allowed); got != 5 {
-		t.Errorf("got %d audit records, want one for each call that was not only tried", got)
+		t.Errorf("got %d audit records, want one for each call without a dry run", got)
 	}
 	request := kmsg.NewPtrCreatePartitionsRequest()
 	request.Topics = []kmsg.CreatePartitionsRequestTopic{
@@ -89,7 +89,7 @@ func TestCreatePartitions(t *testing.T) {
 	w.ok(producer.ProduceSync(ctx, &kgo.Record{Topic: "orders", Partition: 4, Value: []byte("new")}).FirstErr())
 }
 
-// TestDescribeTopicPartitions walks over all pages of what there is.
+// TestDescribeTopicPartitions reads all pages.
 func TestDescribeTopicPartitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +115,7 @@ func TestDescribeTopicPartitions(t *testing.T) {
 				}
 				for _, p := range topic.Partitions {
 					if p.EligibleLeaderReplicas == nil || p.LastKnownELR == nil {
-						t.Errorf("%s, partition %d: got lists that are null, which the Java client cannot read",
+						t.Errorf("%s, partition %d: got null lists, which the Java client cannot decode",
 							*topic.Topic, p.Partition)
 					}
 					all = append(all, fmt.Sprintf("%s%d", *topic.Topic, p.Partition))
@@ -155,17 +155,17 @@ func TestDescribeTopicPartitions(t *testing.T) {
 	request.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: "a", Partition: -1}
 	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 1 ||
 		response.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
-		t.Errorf("cursor at a negative partition: got %+v, %v; want %v", response, err, kerr.InvalidRequest)
+		t.Errorf("cursor with a negative partition: got %+v, %v; want %v", response, err, kerr.InvalidRequest)
 	}
 	request.Cursor.Partition = 1 << 30
 	if response, err := request.RequestWith(ctx, client); err != nil || len(response.Topics) != 3 ||
 		len(response.Topics[0].Partitions) != 0 {
-		t.Errorf("cursor behind the last partition: got %+v, %v; want the topics behind it", response, err)
+		t.Errorf("cursor after the last partition: got %+v, %v; want the topics after it", response, err)
 	}
 }
 
-// TestMetadataByID: who asks for a topic by its id learns its name. The Java client
-// sends an empty name with the id, others none.
+// TestMetadataByID checks that requesting a topic by id returns its name. The Java client sends an
+// empty name with the id, others send none.
 func TestMetadataByID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

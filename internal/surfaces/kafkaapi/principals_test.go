@@ -21,14 +21,14 @@ import (
 	"freshet/test/tally"
 )
 
-// What nobody is told without a permission. Requests never contain these words.
+// Values that no response may contain without a permission. Requests never contain them.
 const (
 	markTopic = "hidden-topic" // the name of a topic
 	markValue = "hidden-value" // in records, and in the configuration of topics
-	markGroup = "hidden-group" // the name of a group, and in what it has committed
+	markGroup = "hidden-group" // the name of a group, and in its committed metadata
 )
 
-// principal is somebody with few roles, or none, and what may be in its answers.
+// principal is an account with at most one role, and the values that its responses may contain.
 type principal struct {
 	name  string
 	role  string
@@ -39,7 +39,7 @@ type principal struct {
 var principals = []principal{
 	{name: "nobody"},
 	{"producer", "topic-producer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, nil},
-	// Who may consume something of a tenant may know its groups.
+	// A caller who may consume something in a tenant may describe its groups.
 	{
 		"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
 		[]string{markGroup},
@@ -51,8 +51,7 @@ var principals = []principal{
 	{"elsewhere", "namespace-owner", &access.Restriction{Tenant: "sales", Namespace: "eu"}, nil},
 }
 
-// secrets makes what is to be kept, in a world with a topic that everybody with a role
-// has it on.
+// secrets creates the secret data, and a topic that the roles are granted on.
 func (w *world) secrets() {
 	w.Helper()
 	ctx := short(w.T)
@@ -83,7 +82,7 @@ func (w *world) secrets() {
 	}
 }
 
-// state is what nobody of them may change.
+// state returns everything that the principals must not change.
 func (w *world) state(ctx context.Context) string {
 	w.Helper()
 	var b strings.Builder
@@ -120,9 +119,9 @@ func (w *world) state(ctx context.Context) string {
 	return b.String()
 }
 
-// TestAttackEveryAPIAsEverybody sends every API in every version, with names of what
-// exists and what does not, as callers with a role on something else or with none: no
-// answer tells, and no request changes, what the role may not.
+// TestAttackEveryAPIAsEverybody sends every API in every version, with existing and missing names,
+// as callers with a role on something else or with none. It checks that no response reveals, and no
+// request changes, anything beyond the role.
 func TestAttackEveryAPIAsEverybody(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -144,7 +143,7 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 		}
 		before := w.state(t.Context())
 		if !strings.Contains(before, "123454321") || !strings.Contains(before, markValue) {
-			t.Fatalf("before anything: got %s, want the secrets in it", before)
+			t.Fatalf("initial state: got %s, want it to contain the secrets", before)
 		}
 		f := &filler{Rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 		r := &wire{world: w, token: w.account(who.name), answered: make(map[int16]int)}
@@ -154,14 +153,14 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 		advertised, _ := answer.(*kmsg.ApiVersionsResponse)
 		for _, api := range advertised.ApiKeys {
 			if api.ApiKey == 17 || api.ApiKey == 36 {
-				continue // they are for strangers, and slow
+				continue // SASL APIs are slow
 			}
 			for version := api.MinVersion; version <= api.MaxVersion; version++ {
 				for range rounds {
 					attempts++
 					if told := r.tells(f, api.ApiKey, version, who.sees); told != "" {
 						successes++
-						t.Errorf("%s is told of %s by API %d version %d", who.name, told, api.ApiKey, version)
+						t.Errorf("%s got %s from API %d version %d", who.name, told, api.ApiKey, version)
 					}
 				}
 			}
@@ -174,10 +173,10 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 		}
 		r.close()
 	}
-	tally.Attack(t, "every API of the stream protocol as callers without the permission", attempts, successes)
+	tally.Attack(t, "every API of the Kafka protocol as callers without the permission", attempts, successes)
 }
 
-// tells sends a made-up request and returns what of the secrets is in the answer.
+// tells sends a random request and returns a secret that the response reveals.
 func (r *wire) tells(f *filler, key, version int16, allowed []string) string {
 	r.Helper()
 	f.version = version
@@ -191,7 +190,7 @@ func (r *wire) tells(f *filler, key, version int16, allowed []string) string {
 		return ""
 	}
 	if response == nil {
-		return "" // none was wanted
+		return "" // no response was expected
 	}
 	text := response.AppendTo(nil)
 	for _, mark := range []string{markTopic, markValue, markGroup, "123454321"} {

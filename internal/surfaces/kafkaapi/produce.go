@@ -12,18 +12,18 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// zstdFrom is the first version of Produce whose clients may use zstd.
+// zstdFrom is the first version of Produce that allows zstd.
 const zstdFrom = 7
 
-// placed is a batch of a Produce request on its way.
+// placed is a batch of a Produce request in progress.
 type placed struct {
-	topic *messaging.StreamTopic // nil when it was not found
+	topic *messaging.StreamTopic // nil when the lookup failed
 	batch *messaging.PlacedBatch
 	err   error
 }
 
-// takeProduce places all batches of a request in the order of arrival; the answer
-// waits for them. So the requests of a connection share a sync.
+// takeProduce appends all batches of a request in the order of arrival; the response waits until
+// they are durable. So consecutive requests of a connection share a sync of the disk.
 func takeProduce(ctx context.Context, c *call) answer {
 	request, _ := c.request.(*kmsg.ProduceRequest)
 	response, _ := request.ResponseKind().(*kmsg.ProduceResponse)
@@ -42,7 +42,7 @@ func takeProduce(ctx context.Context, c *call) answer {
 		for j := range asked.Partitions {
 			p := placed{topic: topic, err: err}
 			if err == nil && c.version < zstdFrom && isZstd(asked.Partitions[j].Records) {
-				p.err = fmt.Errorf("%w: zstd needs version %d of Produce", records.ErrCodec, zstdFrom)
+				p.err = fmt.Errorf("%w: zstd requires Produce version %d", records.ErrCodec, zstdFrom)
 			}
 			if p.err == nil {
 				p.batch, p.err = topic.Append(ctx, asked.Partitions[j].Partition, asked.Partitions[j].Records)
@@ -58,7 +58,7 @@ func takeProduce(ctx context.Context, c *call) answer {
 		failed := c.produced(ctx, request, response, waiting)
 		if request.Acks == 0 {
 			if failed != nil {
-				return nil, fmt.Errorf("producer that wants no answers sent a batch that was refused: %w", failed)
+				return nil, fmt.Errorf("rejecting a batch of a producer with acks=0: %w", failed)
 			}
 			return nil, errSilent
 		}
@@ -71,8 +71,7 @@ func isZstd(batch []byte) bool {
 	return err == nil && head.Codec() == records.Zstd
 }
 
-// produceTopic finds the topic of batches, if the request as a whole can be
-// served.
+// produceTopic looks up the topic of batches, if the request as a whole is valid.
 func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest,
 	asked *kmsg.ProduceRequestTopic,
 ) (*messaging.StreamTopic, error) {
@@ -87,8 +86,7 @@ func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest,
 
 var errAcks = errors.New("acks must be -1, 0 or 1")
 
-// produced waits for the batches and fills the response. It returns the first
-// failure.
+// produced waits for the batches and fills the response. It returns the first failure.
 func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, response *kmsg.ProduceResponse,
 	waiting []placed,
 ) (failed error) {
@@ -107,7 +105,8 @@ func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, respo
 				p.err = p.batch.Wait(ctx)
 			}
 			if p.err == nil {
-				part.BaseOffset, part.LogAppendTime, part.LogStartOffset = int64(p.batch.First), p.batch.AppendTime, 0 //nolint:gosec // entries are far below
+				part.BaseOffset = int64(p.batch.First) //nolint:gosec // offsets are far below 2^63
+				part.LogAppendTime, part.LogStartOffset = p.batch.AppendTime, 0
 				continue
 			}
 			if failed == nil {
@@ -120,7 +119,7 @@ func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, respo
 	return failed
 }
 
-// refuseBatch fills the row of a batch that was not taken.
+// refuseBatch fills the response for a rejected batch.
 func (c *call) refuseBatch(part *kmsg.ProduceResponseTopicPartition, err error) {
 	part.BaseOffset, part.LogAppendTime, part.LogStartOffset = -1, -1, -1
 	switch {
@@ -129,7 +128,7 @@ func (c *call) refuseBatch(part *kmsg.ProduceResponseTopicPartition, err error) 
 		return
 	case errors.Is(err, context.DeadlineExceeded):
 		part.ErrorCode, part.ErrorMessage = codeTimedOut,
-			text("batch was not durable in time; whether it is stored is not known")
+			text("batch was not durable within the timeout; it may or may not be stored")
 		return
 	}
 	part.ErrorCode, part.ErrorMessage = c.fail(err)

@@ -9,10 +9,10 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// maxProducers bounds the producers in one answer.
+// maxProducers bounds the producers in one response.
 const maxProducers = 100_000
 
-// describeProducers lists the idempotent producers that partitions know.
+// describeProducers lists the idempotent producers of partitions.
 func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProducersRequest,
 	response *kmsg.DescribeProducersResponse,
 ) error {
@@ -41,7 +41,7 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 			}
 			if left -= len(active); left < 0 {
 				active, failure = nil,
-					fmt.Errorf("%w: answer would have more than %d producers; ask for fewer partitions",
+					fmt.Errorf("%w: response would have more than %d producers; request fewer partitions",
 						errInvalid, maxProducers)
 			}
 			if failure != nil {

@@ -6,12 +6,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// unpadded returns the body of a request that a widespread client sends with bytes
-// too many, without them.
+// unpadded returns the body of a Metadata request without the padding that librdkafka sends.
 //
-// Quirk: from Metadata version 9 on librdkafka asks for all topics with their number
-// in four bytes of zero, of which one is the number and three are nothing. Apache
-// Kafka does not look at what follows the last field, so nobody noticed.
+// Quirk: from Metadata version 9 on librdkafka requests all topics with an array length of four
+// zero bytes, although the length has one byte. Apache Kafka ignores bytes after the last field and
+// accepts that, so this server must too.
 func unpadded(request kmsg.Request, body []byte) ([]byte, bool) {
 	const padding = 3
 	if _, ok := request.(*kmsg.MetadataRequest); !ok || !request.IsFlexible() ||

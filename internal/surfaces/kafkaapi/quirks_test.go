@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestMetadataOfLibrdkafka: requests as that client has sent them are read, and
-// what looks similar is not.
+// TestMetadataOfLibrdkafka checks that padded requests of librdkafka are decoded, and similar ones
+// are not.
 func TestMetadataOfLibrdkafka(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

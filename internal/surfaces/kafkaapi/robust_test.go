@@ -21,7 +21,7 @@ import (
 	"freshet/test/tally"
 )
 
-// wire speaks the protocol without a client's opinions.
+// wire is a raw connection without a client library.
 type wire struct {
 	*world
 	token string
@@ -29,8 +29,8 @@ type wire struct {
 	in    *bufio.Reader
 	next  int32
 
-	answered map[int16]int // requests that were answered, by key
-	most     int32         // bytes of an answer, largestAnswer when 0
+	answered map[int16]int // requests with a response, by key
+	most     int32         // maximum size of a response; largestAnswer when 0
 }
 
 // dial connects.
@@ -51,7 +51,7 @@ func (r *wire) open() {
 	r.login()
 }
 
-// login brings the token.
+// login authenticates with the token.
 func (r *wire) login() {
 	r.Helper()
 	r.in = bufio.NewReader(r.conn)
@@ -68,15 +68,15 @@ func (r *wire) login() {
 
 func (r *wire) close() { _ = r.conn.Close() }
 
-// largestAnswer is far above what the requests of this test can ask for.
+// largestAnswer is far above the responses to the requests of this test.
 const largestAnswer = 8 << 20
 
-// exchange sends a request, damaged if there is a damage, and reads the answer.
+// exchange sends a request, after damage has changed it, and reads the response.
 func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Response, error) {
 	r.next++
 	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("robust")).AppendRequest(nil, request, r.next)
 	if damage != nil {
-		damage(frame[14:]) // behind size, key, version, correlation and the length of the client id
+		damage(frame[14:]) // after size, key, version, correlation id and the length of the client id
 	}
 	_ = r.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := r.conn.Write(frame); err != nil {
@@ -92,7 +92,7 @@ func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Respons
 	size := int32(binary.BigEndian.Uint32(head[:4]))
 	most := cmp.Or(r.most, largestAnswer)
 	if size < 4 || size > most {
-		r.Fatalf("key %d version %d: got an answer of %d bytes, want at most %d", request.Key(),
+		r.Fatalf("key %d version %d: got a response of %d bytes, want at most %d", request.Key(),
 			request.GetVersion(), size, most)
 	}
 	body := make([]byte, size-4)
@@ -100,7 +100,7 @@ func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Respons
 		return nil, err
 	}
 	if got := int32(binary.BigEndian.Uint32(head[4:])); got != r.next {
-		r.Fatalf("key %d version %d: got the answer to %d, want that to %d", request.Key(),
+		r.Fatalf("key %d version %d: got correlation id %d, want %d", request.Key(),
 			request.GetVersion(), got, r.next)
 	}
 	response := request.ResponseKind()
@@ -109,12 +109,12 @@ func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Respons
 		body = body[1:]
 	}
 	if err := response.ReadFrom(body); err != nil {
-		r.Fatalf("key %d version %d: answer cannot be read: %v", request.Key(), request.GetVersion(), err)
+		r.Fatalf("key %d version %d: decoding the response: %v", request.Key(), request.GetVersion(), err)
 	}
 	return response, nil
 }
 
-// filler makes up contents of requests.
+// filler fills requests with random content.
 type filler struct {
 	*rand.Rand
 	version int16
@@ -134,7 +134,7 @@ var numbers = []int64{
 
 func pick[T any](f *filler, from []T) T { return from[f.IntN(len(from))] }
 
-// fill gives every field something, right or wrong.
+// fill sets every field to a valid or invalid value.
 func (f *filler) fill(v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -178,7 +178,7 @@ func (f *filler) fillSlice(v reflect.Value, name string) {
 	}
 	n := f.IntN(4)
 	if n == 0 && f.IntN(2) == 0 {
-		return // null, where it may be
+		return // null, where allowed
 	}
 	v.Set(reflect.MakeSlice(v.Type(), n, n))
 	for i := range n {
@@ -186,7 +186,7 @@ func (f *filler) fillSlice(v reflect.Value, name string) {
 	}
 }
 
-// number makes up a number; times are short, so that nothing waits for long.
+// number returns a random number; times are short, so that nothing waits long.
 func (f *filler) number(name string) int64 {
 	switch {
 	case name == "SessionTimeoutMillis" && f.version > 0:
@@ -199,10 +199,10 @@ func (f *filler) number(name string) int64 {
 	return pick(f, numbers)
 }
 
-// TestRequestsOfEveryKind sends every API that is advertised, in every version,
-// with contents that are made up, some of them with bytes changed on the way, as
-// callers with all permissions and with none. Each is answered in the form of its
-// version or closes its connection; the server goes on.
+// TestRequestsOfEveryKind sends every advertised API in every version with random content, partly
+// with changed bytes, as callers with all permissions and with none. It checks that each request
+// gets a response in the form of its version or closes its connection, and that the server stays
+// available.
 func TestRequestsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	rounds := 6
@@ -229,33 +229,33 @@ func TestRequestsOfEveryKind(t *testing.T) {
 			}
 			admin := kadm.NewClient(w.client())
 			for _, api := range advertised.ApiKeys {
-				_, _ = admin.CreateTopic(t.Context(), 3, 1, nil, "orders") // it may be deleted on the way
+				_, _ = admin.CreateTopic(t.Context(), 3, 1, nil, "orders") // a random request may delete it
 				for version := api.MinVersion; version <= api.MaxVersion; version++ {
 					r.try(f, api.ApiKey, version, rounds)
 				}
 			}
 			for _, api := range advertised.ApiKeys {
-				// Half of what is sent is as it should be; credentials never are.
+				// Half of the requests are valid; credentials never are.
 				if api.ApiKey != 36 && r.answered[api.ApiKey] == 0 {
-					t.Errorf("key %d: got no answer at all, want some", api.ApiKey)
+					t.Errorf("key %d: got no response, want some", api.ApiKey)
 				}
 			}
 			if _, err := kadm.NewClient(w.client()).BrokerMetadata(t.Context()); err != nil {
-				t.Errorf("after all of it: got %v, want a server that answers", err)
+				t.Errorf("after all requests: got %v, want a response", err)
 			}
 		})
 	}
 }
 
-// waits are the APIs whose answers may be long in coming, or not come, when their
-// numbers change: Produce, Fetch, JoinGroup, SyncGroup.
+// waits are the APIs whose response may take long, or never come, when their numbers change:
+// Produce, Fetch, JoinGroup, SyncGroup.
 var waits = map[int16]bool{0: true, 1: true, 11: true, 14: true}
 
-// try sends made-up requests of one kind.
+// try sends random requests of one kind.
 func (r *wire) try(f *filler, key, version int16, rounds int) {
 	r.Helper()
 	if key == 17 || key == 36 {
-		rounds = min(rounds, 2) // wrong credentials are answered slowly
+		rounds = min(rounds, 2) // responses to wrong credentials are delayed
 	}
 	f.version = version
 	for round := range rounds {
@@ -273,7 +273,7 @@ func (r *wire) try(f *filler, key, version int16, rounds int) {
 		_, err := r.exchange(request, damage)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
-			r.Fatalf("key %d version %d: no answer to %s", key, version, fmt.Sprintf("%+v", request))
+			r.Fatalf("key %d version %d: no response to %s", key, version, fmt.Sprintf("%+v", request))
 		}
 		if err == nil {
 			r.answered[key]++

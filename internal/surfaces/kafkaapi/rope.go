@@ -2,23 +2,24 @@ package kafkaapi
 
 import "sync"
 
-// rope is bytes in parts. Batches are copied into it once, out of the store's blocks, and
-// sent from there: an answer in one piece would be copied twice more, while it grows and
-// into its frame.
+// rope is a byte buffer of several parts. Batches are copied into it once, out of the store's
+// blocks, and sent from there. A contiguous buffer would copy them twice more: when it grows, and
+// into the frame.
 type rope struct {
 	parts [][]byte
 	size  int
 }
 
 const (
-	ropePart = smallFrame // the largest part, which is kept for the next answer
-	// ropeHead is how many bytes of what is added are in one part.
+	ropePart = smallFrame // size of the largest parts, which are pooled
+	// ropeHead is the number of leading bytes of an added slice that are guaranteed to be in one
+	// part.
 	ropeHead = 64
 )
 
 var ropeParts = sync.Pool{New: func() any { return new([ropePart]byte) }}
 
-// add puts bytes at the end, and returns their beginning, which lies in one part.
+// add appends b and returns its beginning in the buffer, which is contiguous for ropeHead bytes.
 func (r *rope) add(b []byte) []byte {
 	at := len(r.parts) - 1
 	if at < 0 || cap(r.parts[at])-len(r.parts[at]) < min(len(b), ropeHead) {
@@ -35,8 +36,8 @@ func (r *rope) add(b []byte) []byte {
 	}
 }
 
-// grow adds a part, as large as all before it, for what is to be added: little needs
-// little, and much comes in few parts.
+// grow adds a part that is at least as large as all parts before it, up to ropePart, and returns
+// its index. Small buffers stay small, and large buffers have few parts.
 func (r *rope) grow(need int) int {
 	if size := max(need, r.size); size < ropePart {
 		r.parts = append(r.parts, make([]byte, 0, size))
@@ -47,7 +48,7 @@ func (r *rope) grow(need int) int {
 	return len(r.parts) - 1
 }
 
-// free gives the parts back. Nobody may use them then.
+// free returns the parts to the pool. The caller must not use them afterwards.
 func (r *rope) free() {
 	for _, part := range r.parts {
 		if cap(part) == ropePart {

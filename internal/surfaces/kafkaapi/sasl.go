@@ -20,7 +20,7 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// The mechanisms, in the order in which clients are told of them.
+// The mechanisms, in the order in which they are offered.
 const (
 	mechanismPlain = "PLAIN"
 	mechanismOAuth = "OAUTHBEARER"
@@ -28,29 +28,29 @@ const (
 
 var mechanisms = []string{mechanismPlain, mechanismOAuth}
 
-// session is a caller that was recognized, and where.
+// session is an authenticated client and the cluster that it uses.
 type session struct {
 	who       *identity.Principal
 	cluster   *Cluster
-	namespace names.Namespace // of topics whose names have no other
+	namespace names.Namespace // default namespace for topic names
 	mechanism string
 	decided   *decisions
 }
 
-// auth is how far the authentication of a connection is.
+// auth is the state of a connection's authentication.
 type auth struct {
-	mechanism string   // of a handshake that was not followed by credentials yet
-	raw       bool     // credentials come as bare frames, as after a handshake of version 0
-	session   *session // nil before the first success
+	mechanism string   // of a handshake that is waiting for credentials
+	raw       bool     // credentials arrive without a header, after a handshake of version 0
+	session   *session // nil before the first successful authentication
 }
 
-// admits says whether a request may come now; an error ends the connection.
+// admits returns an error, which ends the connection, unless the request is allowed in this state.
 func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 	switch h.key {
 	case keyAPIVersions, keySASLHandshake:
 		return nil
 	case keySASLAuthenticate:
-		return nil // its own answer says when it came too early
+		return nil // its response reports a missing handshake
 	}
 	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
 		if err := a.admitAnonymous(ctx, c); err != nil {
@@ -64,19 +64,19 @@ func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 			"SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
 	}
 	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
-		return errors.New("session is over; the client should have authenticated again")
+		return errors.New("session has expired; the client must re-authenticate in time")
 	}
 	if !a.session.who.Live() {
 		return errRevoked
 	}
 	if serves := a.session.cluster.Serves; serves != nil && !serves() {
-		return errors.New("cluster no longer has the stream protocol")
+		return errors.New("cluster no longer serves the Kafka protocol")
 	}
 	return nil
 }
 
-// admitAnonymous begins the session of a client that does not authenticate, as the
-// account that the server has for such.
+// admitAnonymous starts the session of a client without credentials as the account that the
+// listener has for such clients.
 func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
 	cluster, err := c.server.opts.Clusters.Default()
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
 	}
 	token, err := c.listener.Anonymous(cluster)
 	if err != nil {
-		return fmt.Errorf("client without credentials: %w", err)
+		return fmt.Errorf("starting an anonymous session: %w", err)
 	}
 	a.session, err = c.begin(ctx, credentials{token: token})
 	return err
@@ -115,7 +115,7 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 	response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 	auth := &c.conn.auth
 	if auth.mechanism == "" {
-		response.ErrorCode, response.ErrorMessage = codeSASLState, text("SaslHandshake comes first")
+		response.ErrorCode, response.ErrorMessage = codeSASLState, text("SaslHandshake must come first")
 		return answer{make: func(context.Context) (encodable, error) { return response, nil }, last: true}
 	}
 	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
@@ -134,7 +134,7 @@ func takeSASLAuthenticate(ctx context.Context, c *call) answer {
 	return now(func(context.Context) (encodable, error) { return response, nil })
 }
 
-// takeRaw takes credentials without a header around them.
+// takeRaw handles credentials that arrive without a header.
 func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, error) {
 	next, err := a.verify(ctx, c, frame)
 	a.mechanism, a.raw = "", false
@@ -146,16 +146,16 @@ func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, erro
 	return answer{raw: func() []byte { return []byte{} }}, nil
 }
 
-// accept goes on in a session.
+// accept makes next the session of the connection.
 func (a *auth) accept(c *conn, next *session) {
 	if a.session == nil {
 		c.server.recognize(c)
-		c.in = bufio.NewReaderSize(c.in, buffer) // with what was read already
+		c.in = bufio.NewReaderSize(c.in, buffer) // keeps the bytes that are already buffered
 	}
 	a.session = next
 }
 
-// pause makes guessing slow.
+// pause delays the response to wrong credentials, which slows down guessing.
 func pause(ctx context.Context) {
 	select {
 	case <-time.After(failureDelay):
@@ -163,7 +163,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// verify turns credentials into a session. Its errors are what the client sees.
+// verify turns credentials into a session. Clients see its errors.
 func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, error) {
 	given, err := parseCredentials(a.mechanism, data)
 	if err != nil {
@@ -184,19 +184,19 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 	return next, nil
 }
 
-// same says whether a client that authenticates again is who it was.
+// same returns an error unless re-authentication keeps account, cluster, namespace and mechanism.
 func (s *session) same(next *session) error {
 	if s.mechanism != next.mechanism {
-		return errors.New("authenticating again must be with the same mechanism; open another connection for another")
+		return errors.New("re-authentication must use the same mechanism; open another connection for another one")
 	}
 	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
-		return errors.New("authenticating again must be for the same account, cluster and namespace; open another " +
+		return errors.New("re-authentication must be for the same account, cluster and namespace; open another " +
 			"connection for others")
 	}
 	return nil
 }
 
-// begin makes the session of credentials.
+// begin authenticates credentials and returns their session.
 func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 	cluster, err := c.cluster(given)
 	if err != nil {
@@ -224,8 +224,8 @@ func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 	return &session{who: who, cluster: cluster, namespace: ns, decided: &decisions{}}, nil
 }
 
-// checked is what a client is told whose credentials are not good: why, unless they
-// could not be looked at.
+// checked returns the error that a client with rejected credentials sees: the reason, unless the
+// credentials could not be checked.
 func checked(err error) error {
 	if errs.KindOf(err) != errs.Unauthenticated {
 		return errors.New("credentials cannot be checked at the moment; try again")
@@ -233,8 +233,8 @@ func checked(err error) error {
 	return err
 }
 
-// cluster finds the cluster that a client means: by the name it sent with TLS, by
-// what stands in its credentials, else the default one.
+// cluster finds the cluster of a client: by the name of the TLS handshake, by its credentials, or
+// else the default cluster.
 func (c *conn) cluster(given credentials) (*Cluster, error) {
 	clusters := c.server.opts.Clusters
 	named := given.organization != ""
@@ -256,7 +256,7 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 		return nil, err
 	}
 	if named && byHost.UID != byName.UID {
-		// A name that is no cluster's own leads to the default cluster.
+		// A host name that is not a cluster's own resolves to the default cluster.
 		if fallback, err := clusters.Default(); err == nil && fallback.UID == byHost.UID {
 			return byName, nil
 		}
@@ -267,7 +267,7 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 	return byHost, nil
 }
 
-// audit records that a client was turned away.
+// audit records that a client was rejected.
 func (c *conn) audit(reason string) {
 	c.server.refused.Add(1)
 	c.server.opts.Auditor.Record(audit.Record{
@@ -276,7 +276,7 @@ func (c *conn) audit(reason string) {
 	})
 }
 
-// auditRecord makes the record of a call.
+// auditRecord returns the audit record of a call.
 func (c *call) auditRecord(permission access.Permission, scope string) audit.Record {
 	rec := audit.Record{
 		Time: time.Now(), Surface: Surface, Verb: c.name(), Resource: "stream", Permission: string(permission),
@@ -290,5 +290,5 @@ func (c *call) auditRecord(permission access.Permission, scope string) audit.Rec
 	return rec
 }
 
-// text is a string that may be null on the wire.
+// text returns a pointer to s, the form of nullable strings in the codec.
 func text(s string) *string { return &s }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// write sends answers in the order of their requests.
+// write sends responses in the order of their requests.
 func (c *conn) write(ctx context.Context) error {
 	defer c.endFetchSession()
 	var failed error
 	for a := range c.answers {
 		if failed == nil {
 			if failed = c.send(ctx, a); failed != nil {
-				c.cancel() // the reader need not go on
+				c.cancel() // stop the reader
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
@@ -26,9 +26,9 @@ func (c *conn) write(ctx context.Context) error {
 	return failed
 }
 
-var errRevoked = errors.New("credential is no longer good")
+var errRevoked = errors.New("credential has expired or was revoked")
 
-// send makes an answer and writes it.
+// send builds a response and writes it.
 func (c *conn) send(ctx context.Context, a *answer) error {
 	if a.raw != nil {
 		body := a.raw()
@@ -74,8 +74,8 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	return c.writeAll(out, size)
 }
 
-// moved says whether a deadline has to be set anew, and notes it with some slack: one
-// that lies between wanted and wanted+slack stays. Setting a deadline costs more than the
+// moved reports whether the deadline *has must be set again, and updates it to wanted+slack. A
+// deadline between wanted and wanted+slack stays, because setting a deadline costs more than the
 // rest of a small request.
 func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
 	latest := wanted.Add(slack)
@@ -86,7 +86,7 @@ func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
 	return true
 }
 
-// writeAll writes some at a time, so that a slow reader has to show progress.
+// writeAll writes in several steps, so that the deadline detects a reader without progress.
 func (c *conn) writeAll(out [][]byte, size int) error {
 	ends := c.enough(size)
 	for len(out) > 0 {
@@ -115,8 +115,8 @@ func (c *conn) writeAll(out [][]byte, size int) error {
 	return nil
 }
 
-// atOnce returns what of some parts is written next, and what is left of them: a large part
-// with the small ones around it. It changes the list.
+// atOnce returns the parts to write next and the remaining parts: a large part together with the
+// small ones around it. It modifies parts.
 func atOnce(parts [][]byte) (some, rest [][]byte) {
 	const most = smallFrame + 4<<10
 	if len(parts[0]) > most {

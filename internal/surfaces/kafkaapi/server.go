@@ -13,22 +13,21 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Server serves the stream protocol on any number of listeners.
+// Server serves the Kafka protocol on any number of listeners.
 type Server struct {
 	opts Options
 	apis map[int16]api
-	// frames is room for requests, decoded for what they are decoded into, answers
-	// for what is sent, beforeAuth for requests of clients that have not
-	// authenticated. Who has room in one of them waits for those behind it only.
+	// Semaphores for memory in the order in which they are acquired: for request frames, for decoded
+	// requests, for responses. The last one replaces the first for clients that have not
+	// authenticated.
 	frames, decoded, answers, beforeAuth *semaphore.Weighted
-	// reading bounds how many answers are made at once of which nobody knows yet
-	// how large they will be.
+	// reading bounds the number of responses of unknown size that are being read at a time.
 	reading *semaphore.Weighted
-	making  *semaphore.Weighted // the same for descriptions
+	making  *semaphore.Weighted // the same for responses of describe APIs
 
-	ctx    context.Context // the life of all connections
+	ctx    context.Context // context of all connections
 	cancel context.CancelFunc
-	// draining ends when the server shuts down: who waits is answered then.
+	// draining ends when the server shuts down. Waiting requests are then completed.
 	draining context.Context
 	drain    context.CancelFunc
 	wg       sync.WaitGroup
@@ -39,17 +38,17 @@ type Server struct {
 	mu        sync.Mutex
 	closed    bool
 	names     map[net.Listener]string
-	listeners map[net.Listener]int // and how many connections it has
+	listeners map[net.Listener]int // number of connections by listener
 	conns     map[*conn]struct{}
 	addresses map[string]int // connections by the client's address
 	strangers strangers
-	told      time.Time // when the log last had a line of turnedAwayLocked
+	told      time.Time // time of the last log line of turnedAwayLocked
 
-	fetchSessions int // that connections have
-	sessionBytes  int // that they take
+	fetchSessions int // number of fetch sessions of all connections
+	sessionBytes  int // memory of these sessions
 }
 
-// NewServer makes a server that listens nowhere yet.
+// NewServer returns a server without listeners.
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
@@ -69,22 +68,21 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// ErrServerClosed is what Serve returns after Shutdown.
-var ErrServerClosed = errors.New("stream server is closed")
+// ErrServerClosed is returned by Serve after Shutdown.
+var ErrServerClosed = errors.New("server of the Kafka protocol is closed")
 
-// A Listener is where a server takes connections, and what it tells clients of
-// itself there.
+// Listener is a listener of a server, with its TLS configuration and its advertised address.
 type Listener struct {
 	net.Listener
-	Name       string      // in statistics
+	Name       string      // used in statistics
 	TLS        *tls.Config // nil for plain text
-	Advertised string      // host[:port] that clients are sent to; "" for the address they came to
-	// Anonymous returns a token for clients of this machine that bring none; nil:
-	// everybody authenticates.
+	Advertised string      // host[:port] that clients connect to; "" for the address they connected to
+	// Anonymous returns a token for clients on the loopback interface that send no credentials; nil
+	// means that every client must authenticate.
 	Anonymous func(*Cluster) (string, error)
 }
 
-// Serve takes connections until the server is shut down.
+// Serve accepts connections until the server is shut down.
 func (s *Server) Serve(l Listener) error {
 	s.mu.Lock()
 	if s.closed {
@@ -99,10 +97,11 @@ func (s *Server) Serve(l Listener) error {
 			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return ErrServerClosed
 			}
-			// Out of file handles, most likely: connections that end help.
+			// Most likely the process is out of file descriptors; connections that end will free
+			// some.
 			failures++
 			if failures == 1 {
-				s.opts.Logger.Warn("a stream connection could not be accepted", slog.String("error", err.Error()))
+				s.opts.Logger.Warn("accepting a Kafka connection failed; retrying", slog.Any("error", err))
 			}
 			select {
 			case <-time.After(min(time.Duration(failures)*10*time.Millisecond, time.Second)):
@@ -123,7 +122,7 @@ func (s *Server) Serve(l Listener) error {
 	}
 }
 
-// admit counts a connection in, unless there are too many.
+// admit adds a connection unless a limit is reached.
 func (s *Server) admit(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +138,7 @@ func (s *Server) admit(c *conn) bool {
 	}
 	gone, crowded := s.strangers.addLocked(c)
 	if gone != nil {
-		_ = gone.accepted.Close() // its own goroutine does the rest
+		_ = gone.accepted.Close() // its own goroutine cleans up
 		s.turnedAwayLocked("connections that do not authenticate", gone.address)
 	}
 	if crowded {
@@ -151,13 +150,13 @@ func (s *Server) admit(c *conn) bool {
 	return true
 }
 
-// turnedAwayLocked says that a connection was refused or ended for want of room, which
-// looks to its client like any other loss of a connection. One line in ten seconds.
+// turnedAwayLocked logs that a connection was rejected or closed because of a limit. The client
+// only sees a lost connection. It logs at most once in ten seconds.
 func (s *Server) turnedAwayLocked(many, address string) {
 	s.crowded.Add(1)
 	if now := time.Now(); now.Sub(s.told) > 10*time.Second {
 		s.told = now
-		s.opts.Logger.Warn("a stream connection was turned away: too many "+many, slog.String("address", address))
+		s.opts.Logger.Warn("rejecting a Kafka connection: too many "+many, slog.String("address", address))
 	}
 }
 
@@ -172,8 +171,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// Shutdown stops taking connections and requests, answers those that were taken,
-// and returns when all connections have ended. When ctx ends first they are cut.
+// Shutdown stops accepting connections and requests, completes the accepted requests, and returns
+// when all connections have ended. When ctx ends first, it closes the connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
 	s.mu.Lock()

@@ -29,7 +29,7 @@ func topicsRequest(topics ...string) *kmsg.MetadataRequest {
 	return request
 }
 
-// authenticate sends credentials on a connection that is open.
+// authenticate sends credentials on an open connection.
 func (r *wire) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateResponse, error) {
 	r.Helper()
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
@@ -44,8 +44,8 @@ func (r *wire) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateRespo
 	return typed, err
 }
 
-// TestAuthenticatingAgain: a client brings new credentials of the same account on
-// the same connection, which then goes on; without, it ends with the old ones.
+// TestAuthenticatingAgain checks that a client can re-authenticate as the same account on the same
+// connection, and that the connection ends with the old credentials otherwise.
 func TestAuthenticatingAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,10 +71,10 @@ func TestAuthenticatingAgain(t *testing.T) {
 			break
 		}
 		if time.Since(started) > 5*time.Second {
-			t.Fatal("session goes on after its credentials have ended")
+			t.Fatal("session continues after its credentials have expired")
 		}
 	}
-	ask[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other one goes on, by its new credentials
+	ask[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other session continues with its new credentials
 
 	for name, again := range map[string][2]string{
 		"another account":   {"PLAIN", "\x00user\x00" + w.account("other")},
@@ -88,12 +88,12 @@ func TestAuthenticatingAgain(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want code 58", name, got, err)
 		}
 		if _, err := r.exchange(topicsRequest("x"), nil); err == nil {
-			t.Errorf("%s: connection goes on, want it closed", name)
+			t.Errorf("%s: connection stays open, want it closed", name)
 		}
 	}
 }
 
-// counting counts decisions.
+// counting counts authorizations.
 type counting struct {
 	*access.Policy
 	asked atomic.Int64
@@ -106,8 +106,8 @@ func (c *counting) Authorize(ctx context.Context, who *identity.Principal, p acc
 	return c.Policy.Authorize(ctx, who, p, scope)
 }
 
-// TestDecisionsAreRemembered: a producer's permission is looked up once, and what is
-// taken away ends at once all the same.
+// TestDecisionsAreRemembered checks that a producer's permission is looked up once, and that a
+// revocation takes effect immediately.
 func TestDecisionsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var policy *counting
@@ -130,11 +130,11 @@ func TestDecisionsAreRemembered(t *testing.T) {
 		w.ok(send())
 	}
 	if asked := policy.asked.Load() - before; asked > 5 {
-		t.Errorf("50 batches: got %d decisions, want those that were made", asked)
+		t.Errorf("50 batches: got %d authorizations, want at most 5", asked)
 	}
 	w.policy.DeleteBinding(organization, "writer-topic-producer", 0)
 	if err := send(); err == nil {
-		t.Error("after the role was taken away: got a batch stored, want it refused")
+		t.Error("after the role was revoked: got a batch stored, want it rejected")
 	}
 	w.bind("writer", "topic-producer")
 	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
@@ -153,12 +153,12 @@ func TestDecisionsAreRemembered(t *testing.T) {
 	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault,
 		func(p *messaging.Policies) error { p.Permissions = nil; return nil }))
 	if err := send(); err == nil {
-		t.Error("after the namespace took its permission away: got a batch stored, want it refused")
+		t.Error("after the namespace revoked its permission: got a batch stored, want it rejected")
 	}
 }
 
-// TestThrottling: who is over a quota is told how long to wait, and not heard
-// before that.
+// TestThrottling checks that a client over its quota gets a throttle time, and that its next
+// request is read only after that time.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +178,7 @@ func TestThrottling(t *testing.T) {
 				told = max(told, answer.ThrottleMillis)
 			}
 			if told == 0 {
-				t.Error("got no answer with a time to wait, want some")
+				t.Error("got no response with a throttle time, want some")
 			}
 			if took := time.Since(started); took < 700*time.Millisecond {
 				t.Errorf("40 requests took %s, want at least 0.7 s", took)
@@ -197,8 +197,8 @@ func newWorldAt(t *testing.T, of *world, cluster *kafkaapi.Cluster) *world {
 	return w
 }
 
-// TestListAll: with the setting, a list of all topics has those of other namespaces
-// under the names by which they can be reached.
+// TestListAll checks that with ListAll a list of all topics contains those of other namespaces
+// under names that resolve to them.
 func TestListAll(t *testing.T) {
 	t.Parallel()
 	for all, want := range map[bool]string{false: "[here]", true: "[here sales.eu.there]"} {
@@ -226,13 +226,13 @@ func TestListAll(t *testing.T) {
 			t.Errorf("listAll %t: got %s, want %s", all, got, want)
 		}
 		if got := list(w.account("nobody")); len(got) > 0 {
-			t.Errorf("listAll %t, without a role: got %v, want nothing", all, got)
+			t.Errorf("listAll %t, without a role: got %v, want none", all, got)
 		}
 	}
 }
 
-// TestAttackEndedCredentials: a credential that ends while a client waits for
-// records, or between requests, ends its connection before the next answer.
+// TestAttackEndedCredentials checks that a credential that expires while a client waits, or between
+// requests, ends the connection before the next response.
 func TestAttackEndedCredentials(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
@@ -277,15 +277,15 @@ func TestAttackEndedCredentials(t *testing.T) {
 			attempts++
 			if err == nil {
 				successes++
-				t.Errorf("%s, %s: got an answer, want the connection closed", name, what)
+				t.Errorf("%s, %s: got a response, want the connection closed", name, what)
 			}
 		}
 	}
-	tally.Attack(t, "stream: answers after a credential has ended", attempts, successes)
+	tally.Attack(t, "stream: responses after a credential has expired", attempts, successes)
 }
 
-// TestAnonymous: clients of this machine that bring no credentials are the account
-// that the listener has for them, with its permissions and no more.
+// TestAnonymous checks that loopback clients without credentials act as the account of the
+// listener, with its permissions.
 func TestAnonymous(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -304,14 +304,14 @@ func TestAnonymous(t *testing.T) {
 		t.Errorf("got %q, want hello", got[0].Value)
 	}
 	if err := client.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr(); err == nil {
-		t.Error("producing as a guest who may consume: got no error")
+		t.Error("producing as an anonymous consumer: got no error")
 	}
 	refused := w.listen(func(*kafkaapi.Cluster) (string, error) { return "", fmt.Errorf("no such account") })
-	for name, at := range map[string]string{"where nobody is": refused, "without the setting": w.address} {
+	for name, at := range map[string]string{"without such an account": refused, "without the setting": w.address} {
 		r := &wire{world: w}
 		r.dial(at)
 		if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
-			t.Errorf("%s: got an answer without credentials", name)
+			t.Errorf("%s: got a response without credentials", name)
 		}
 	}
 }

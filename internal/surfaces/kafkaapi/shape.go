@@ -12,26 +12,26 @@ import (
 type shape struct {
 	fields   []shapeField
 	flexible bool
-	brokers  bool // some of its tagged fields have a structure themselves
+	brokers  bool // some of its tagged fields are structures, which only brokers send
 }
 
 type shapeField struct {
 	kind  fieldKind
-	width int    // of a fixed field, or of the fixed elements of an array
-	size  int    // of an array's element in memory
-	elem  *shape // of an array's element, or of what may be null
+	width int    // size of a fixed field, or of the elements of an array
+	size  int    // memory of an array element
+	elem  *shape // shape of an array element, or of a nullable structure
 }
 
 type fieldKind uint8
 
 const (
 	fieldFixed   fieldKind = iota
-	fieldText              // bytes behind a short length
-	fieldBytes             // bytes behind a length
+	fieldText              // bytes after a 16-bit length
+	fieldBytes             // bytes after a 32-bit length
 	fieldFixeds            // array of fixed fields
 	fieldTexts             // array of texts
 	fieldStructs           // array of structures
-	fieldMaybe             // one structure or none
+	fieldMaybe             // nullable structure
 )
 
 type shapeKey struct{ key, version int16 }
@@ -55,12 +55,12 @@ func shapeOf(key, version int16) *shape {
 	return s
 }
 
-// populate gives every array and every structure that may be null one element, so
-// that the fields inside show up in what is written.
+// populate gives every array and every nullable structure one element, so that the fields inside
+// appear in the encoded form.
 func populate(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		// Tagged fields are written unless they have their defaults.
+		// Tagged fields are encoded only if they differ from their defaults.
 		if d, ok := v.Addr().Interface().(interface{ Default() }); ok {
 			d.Default()
 		}
@@ -82,16 +82,15 @@ func populate(v reflect.Value) {
 	}
 }
 
-// learner finds the layout of a request out by writing it: a field whose value
-// changes the bytes is there, and in its place unless they grow by more than it
-// takes, which is how tagged fields are written.
+// learner derives the layout of a request by encoding it. A field whose value changes the bytes is
+// present. It is a tagged field if the bytes grow by more than the size of the field.
 type learner struct {
 	request kmsg.Request
 	base    []byte
 }
 
-// growth changes a field for a moment and says whether the bytes differ, and by
-// how many they grow.
+// growth encodes the request with a changed field and returns by how many bytes it grows, and
+// whether the bytes differ.
 func (l *learner) growth(v reflect.Value, changed reflect.Value) (grown int, differs bool) {
 	old := reflect.New(v.Type()).Elem()
 	old.Set(v)
@@ -101,8 +100,8 @@ func (l *learner) growth(v reflect.Value, changed reflect.Value) (grown int, dif
 	return len(written) - len(l.base), !bytes.Equal(written, l.base)
 }
 
-// structure learns a structure. tagged says that some of its fields are written
-// as tagged ones.
+// structure derives the shape of a structure. tagged means that some of its fields are tagged
+// fields.
 func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
 	s = &shape{flexible: l.request.IsFlexible()}
 	for i := range v.NumField() {
@@ -122,10 +121,10 @@ func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
 	return s, tagged
 }
 
-// field learns one field.
+// field derives the shape of one field.
 func (l *learner) field(v reflect.Value) (f shapeField, present, tagged bool) {
 	other := reflect.New(v.Type()).Elem()
-	want := 0 // growth of a field that is in its place
+	want := 0 // growth of a field that is not tagged
 	switch v.Kind() {
 	case reflect.Struct:
 		_, tagged = l.structure(v)
@@ -174,7 +173,7 @@ func (l *learner) field(v reflect.Value) (f shapeField, present, tagged bool) {
 	return f, differs && grown == want, differs && grown != want
 }
 
-// different returns another value of a fixed type.
+// different returns another value of a fixed-size type.
 func different(v reflect.Value) reflect.Value {
 	other := reflect.New(v.Type()).Elem()
 	other.Set(v)

@@ -12,7 +12,7 @@ import (
 	"freshet/test/tally"
 )
 
-// scatter gives every field a value of the right form.
+// scatter sets every field to a random valid value.
 func scatter(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -47,7 +47,7 @@ func scatter(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// decode reads a body as a connection does.
+// decode decodes a body as a connection does.
 func decode(request kmsg.Request, body []byte) error {
 	body, _, err := weigh(request, body)
 	if err != nil {
@@ -56,8 +56,8 @@ func decode(request kmsg.Request, body []byte) error {
 	return read(request, body)
 }
 
-// TestSkimKnowsEveryRequest: what the codec writes, of every API and version, is
-// walked over to its last byte, and refused with one byte more or less.
+// TestSkimKnowsEveryRequest checks for every API and version that checkBody accepts what the codec
+// encodes, and rejects it with one byte more or less.
 func TestSkimKnowsEveryRequest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -67,14 +67,14 @@ func TestSkimKnowsEveryRequest(t *testing.T) {
 				request := kmsg.RequestForKey(key)
 				request.SetVersion(version)
 				scatter(r, reflect.ValueOf(request).Elem())
-				if fetch, ok := request.(*kmsg.FetchRequest); ok { // what only brokers send
+				if fetch, ok := request.(*kmsg.FetchRequest); ok { // fields that only brokers send
 					fetch.ClusterID, fetch.ReplicaState = nil, kmsg.NewFetchRequestReplicaState()
 				}
 				body := request.AppendTo(nil)
 				again := kmsg.RequestForKey(key)
 				again.SetVersion(version)
 				if err := decode(again, body); err != nil {
-					t.Fatalf("%s version %d: got %v for %+v, want it read", api.name, version, err, request)
+					t.Fatalf("%s version %d: got %v for %+v, want it decoded", api.name, version, err, request)
 				}
 				if len(body) == 0 {
 					continue
@@ -90,8 +90,8 @@ func TestSkimKnowsEveryRequest(t *testing.T) {
 	}
 }
 
-// TestAttackAnnouncements has requests announce more than they bring: the time and
-// the memory that they cost must not depend on what they say.
+// TestAttackAnnouncements sends requests that announce more data than they contain. It checks that
+// their cost in time and memory does not depend on the announced numbers.
 func TestAttackAnnouncements(t *testing.T) {
 	t.Parallel()
 	huge := []byte{0xff, 0xff, 0xff, 0xff, 0x0f}
@@ -99,7 +99,7 @@ func TestAttackAnnouncements(t *testing.T) {
 	fetch.Version = 17
 	fetch.ReplicaState.ID, fetch.ReplicaState.Epoch = 5, 7
 	inside := fetch.AppendTo(nil)
-	inside = append(inside[:len(inside)-1], huge...) // the tags of a tagged field
+	inside = append(inside[:len(inside)-1], huge...) // the tagged fields of a tagged field
 	inside[len(inside)-len(huge)-13-1] += byte(len(huge) - 1)
 	list := append([]byte{0, 0, 0, 0, 0}, 0x80, 0x80, 0x80, 0x10) // 32 Mi elements
 	for name, tc := range map[string]struct {
@@ -112,7 +112,10 @@ func TestAttackAnnouncements(t *testing.T) {
 		"tags inside a tagged field":                 {1, 17, inside},
 		"an array without its elements":              {2, 8, list},
 		"an array of the smallest elements":          {3, 1, append([]byte{0, 0x60, 0, 0}, make([]byte, 0x600000)...)},
-		"an array of arrays":                         {2, 8, append([]byte{0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x03}, make([]byte, 32<<20)...)},
+		"an array of arrays": {
+			2, 8,
+			append([]byte{0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x03}, make([]byte, 32<<20)...),
+		},
 	} {
 		request := kmsg.RequestForKey(tc.key)
 		request.SetVersion(tc.version)
@@ -120,11 +123,11 @@ func TestAttackAnnouncements(t *testing.T) {
 		successes := 0
 		if err := decode(request, tc.body); err == nil {
 			successes++
-			t.Errorf("%s: got it read, want an error", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 		if took := time.Since(started); took > time.Second {
 			successes++
-			t.Errorf("%s: took %v, want no time", name, took)
+			t.Errorf("%s: took %v, want almost none", name, took)
 		}
 		tally.Attack(t, "stream request: "+name, 1, successes)
 	}

@@ -6,31 +6,30 @@ import (
 	"math"
 )
 
-// The codec reads what a frame says: an announced number of tags is counted down
-// though no byte is left, and arrays are made before their elements are seen. So
-// a few bytes could keep it busy for seconds, or have it take gigabytes. Before it
-// gets a body, skim walks over it and refuses what it could not hold.
+// The codec trusts the numbers in a frame: it counts down an announced number of tagged fields even
+// when no bytes are left, and allocates arrays before it has seen their elements. A few bytes could
+// make it run for seconds or allocate gigabytes. checkBody walks over a body before the codec does and
+// rejects one that is malformed or too large.
 
-// Bounds of one request.
+// Limits of one request.
 const (
-	maxDecoded = 64 << 20 // memory of its arrays
-	tagMemory  = 128      // of a tagged field
+	maxDecoded = 64 << 20 // memory of the decoded arrays
+	tagMemory  = 128      // memory of a decoded tagged field
 )
 
 var (
-	errShape   = errors.New("body cannot be read: a field reaches over its end")
-	errDecoded = errors.New("body announces more elements than the limit allows")
-	errTags    = errors.New("body has tagged fields that only brokers send")
+	errShape   = errors.New("body is malformed: a field exceeds its end")
+	errDecoded = errors.New("body contains more elements than the limit allows")
+	errTags    = errors.New("body contains tagged fields that only brokers send")
 )
 
 // skimmer walks over a body.
 type skimmer struct {
 	rest []byte
-	room int // memory that arrays may still take
+	room int // remaining memory for arrays
 }
 
-// skim says whether the codec may have a body, and how much memory it will take
-// for its arrays.
+// skim checks a body and returns the memory that the codec will allocate for its arrays.
 func skim(s *shape, body []byte) (memory int, err error) {
 	r := skimmer{rest: body, room: maxDecoded}
 	if err := r.structure(s); err != nil {
@@ -65,7 +64,7 @@ func (r *skimmer) field(f *shapeField, flexible bool) error {
 		if len(r.rest) == 0 {
 			return errShape
 		}
-		null := int8(r.rest[0]) < 0 //nolint:gosec // the wire's numbers are signed
+		null := int8(r.rest[0]) < 0 //nolint:gosec // numbers on the wire are signed
 		r.rest = r.rest[1:]
 		if null {
 			return nil
@@ -109,14 +108,14 @@ func (r *skimmer) length(flexible, short bool) (int, error) {
 		if len(r.rest) < 2 {
 			return 0, errShape
 		}
-		n := int16(binary.BigEndian.Uint16(r.rest)) //nolint:gosec // the wire's numbers are signed
+		n := int16(binary.BigEndian.Uint16(r.rest)) //nolint:gosec // numbers on the wire are signed
 		r.rest = r.rest[2:]
 		return int(n), nil
 	}
 	if len(r.rest) < 4 {
 		return 0, errShape
 	}
-	n := int32(binary.BigEndian.Uint32(r.rest)) //nolint:gosec // the wire's numbers are signed
+	n := int32(binary.BigEndian.Uint32(r.rest)) //nolint:gosec // numbers on the wire are signed
 	r.rest = r.rest[4:]
 	return int(n), nil
 }
@@ -138,7 +137,7 @@ func (r *skimmer) skip(n int) error {
 	return nil
 }
 
-// tagged walks over tagged fields.
+// tagged skips tagged fields.
 func (r *skimmer) tagged(s *shape) error {
 	count, err := r.uvarint()
 	if err != nil {

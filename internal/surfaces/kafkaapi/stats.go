@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Stats is what a server has done since it started.
+// Stats are the statistics of a server since its start.
 type Stats struct {
 	Connections map[string]int // by the listener's name
-	Clients     map[Client]int // connections by what the client says it is
+	Clients     map[Client]int // connections by client software
 	Requests    map[string]Requests
-	Refused     int64 // clients that were turned away: no credentials, or wrong ones
-	TurnedAway  int64 // connections for which there was no room
-	Throttled   int64 // answers with a time to wait
+	Refused     int64 // clients rejected for missing or wrong credentials
+	TurnedAway  int64 // connections rejected or closed because of a limit
+	Throttled   int64 // responses with a throttle time
 	Sessions    int   // fetch sessions
 }
 
-// Client is a program, as it says itself.
+// Client is a client's software, as the client reports it.
 type Client struct{ Name, Version string }
 
-// Requests is what was asked of one API.
+// Requests are the statistics of one API.
 type Requests struct {
 	Count             int64
 	BytesIn, BytesOut int64
-	Time              time.Duration // from taking requests to having sent the answers
+	Time              time.Duration // from receiving requests to sending their responses
 }
 
-// requests counts those of one API.
+// requests counts the requests of one API.
 type requests struct{ count, in, out, nanos atomic.Int64 }
 
 func (r *requests) add(a *answer, out int) {
@@ -36,10 +36,10 @@ func (r *requests) add(a *answer, out int) {
 	r.nanos.Add(int64(time.Since(a.taken)))
 }
 
-// maxClients bounds the programs that are told apart; the rest are others.
+// maxClients bounds the entries of Stats.Clients; the rest is counted as "other".
 const maxClients = 100
 
-// Stats returns what there is now.
+// Stats returns the current statistics.
 func (s *Server) Stats() Stats {
 	stats := Stats{
 		Connections: make(map[string]int), Clients: make(map[Client]int), Requests: make(map[string]Requests),

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// strangers are the connections that have not authenticated. Anybody can open some,
-// so there are few of them: of an address, and in all. Beyond that those that have
-// waited longest are ended. Many clients that come at once, as after a restart, are
-// no strangers a moment later, so the bound of an address counts after settleTime.
+// strangers is the set of connections that have not authenticated. Anyone can open connections, so
+// their number is limited, in total and per address; over a limit the oldest ones are closed. Many
+// clients of one address may connect at the same time, for example after a restart, and
+// authenticate a moment later. So the limit per address applies only after settleTime.
 //
-// Server.mu guards it.
+// Server.mu protects it.
 type strangers struct {
 	most      int
-	waiting   *list.List            // of *conn, the oldest in front
-	addresses map[string]*list.List // the same of each address
+	waiting   *list.List            // of *conn, oldest first
+	addresses map[string]*list.List // the same by address
 }
 
-// settleTime is how long a burst of one address may take to authenticate.
+// settleTime is the time that a burst of connections from one address has to authenticate.
 const settleTime = 2 * time.Second
 
 func newStrangers(most int) strangers {
 	return strangers{most: most, waiting: list.New(), addresses: make(map[string]*list.List)}
 }
 
-// addLocked takes a connection in, and returns the one that has to go for it, and
-// whether its address has too many now.
+// addLocked adds a connection. It returns the connection that must be closed for it, and whether
+// its address has exceeded the limit now.
 func (s *strangers) addLocked(c *conn) (gone *conn, crowded bool) {
 	if s.waiting.Len() >= s.most {
 		gone, _ = s.waiting.Front().Value.(*conn)
@@ -41,7 +41,7 @@ func (s *strangers) addLocked(c *conn) (gone *conn, crowded bool) {
 	return gone, same.Len() == strangersByAddress+1
 }
 
-// removeLocked is for a connection that has authenticated, or ended.
+// removeLocked removes a connection that has authenticated or ended.
 func (s *strangers) removeLocked(c *conn) {
 	if c.waiting == nil {
 		return
@@ -55,8 +55,8 @@ func (s *strangers) removeLocked(c *conn) {
 	}
 }
 
-// surplusLocked takes out what an address has too many of, the oldest first, and
-// says when to look again; 0 for never.
+// surplusLocked removes the connections of an address over the limit, the oldest first. It returns
+// them, and the delay after which to check again; 0 for never.
 func (s *strangers) surplusLocked(address string, now time.Time) (gone []*conn, again time.Duration) {
 	for same := s.addresses[address]; same != nil && same.Len() > strangersByAddress; {
 		c, _ := same.Front().Value.(*conn)
@@ -69,13 +69,13 @@ func (s *strangers) surplusLocked(address string, now time.Time) (gone []*conn, 
 	return gone, 0
 }
 
-// thin ends the surplus of an address, now and as long as there is some.
+// thin closes the connections of an address over the limit, and checks again while some remain.
 func (s *Server) thin(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone, again := s.strangers.surplusLocked(address, time.Now())
 	for _, c := range gone {
-		_ = c.accepted.Close() // its own goroutine does the rest
+		_ = c.accepted.Close() // its own goroutine cleans up
 	}
 	if again > 0 && !s.closed {
 		time.AfterFunc(again, func() { s.thin(address) })
@@ -85,7 +85,7 @@ func (s *Server) thin(address string) {
 	}
 }
 
-// recognize notes that a connection has authenticated.
+// recognize records that a connection has authenticated.
 func (s *Server) recognize(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

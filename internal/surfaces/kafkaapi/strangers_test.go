@@ -18,8 +18,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackExistence has callers without credentials of an organization ask for its
-// clusters: those that exist are not told from those that do not.
+// TestAttackExistence checks that callers without credentials of an organization cannot distinguish
+// its existing clusters from missing ones.
 func TestAttackExistence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,14 +49,14 @@ func TestAttackExistence(t *testing.T) {
 			}
 		}
 	}
-	// Who belongs to the organization is told.
+	// Members of the organization get the reason.
 	if got, want := w.knock("PLAIN", "\x00@acme/none\x00token:"+w.token), "58 no such cluster"; got != want {
 		t.Errorf("a member's token for acme/none: got %q, want %q", got, want)
 	}
-	tally.Attack(t, "strangers ask the stream protocol which clusters exist", attempts, told)
+	tally.Attack(t, "unauthenticated clients probe which clusters exist", attempts, told)
 }
 
-// knock tries to authenticate and returns the answer.
+// knock tries to authenticate and returns the response.
 func (w *world) knock(mechanism, data string) string {
 	w.Helper()
 	r := &wire{world: w}
@@ -81,7 +81,7 @@ func (w *world) knock(mechanism, data string) string {
 	return fmt.Sprintf("%d %s", answer.ErrorCode, *answer.ErrorMessage)
 }
 
-// dialFrom connects from an address of this machine.
+// dialFrom connects from a local address.
 func (w *world) dialFrom(address string) net.Conn {
 	w.Helper()
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext(w.Context(),
@@ -93,7 +93,7 @@ func (w *world) dialFrom(address string) net.Conn {
 	return conn
 }
 
-// open counts the connections that are not ended within a moment.
+// open counts the connections that stay open.
 func open(conns []net.Conn) int {
 	var n atomic.Int64
 	var group sync.WaitGroup
@@ -110,8 +110,8 @@ func open(conns []net.Conn) int {
 	return int(n.Load())
 }
 
-// TestBurstOfClients opens as many connections as an address may have before any of
-// them authenticates, as clients do after a restart: all are served.
+// TestBurstOfClients opens the maximum of connections of an address before any of them
+// authenticates, as clients do after a restart, and checks that all are served.
 func TestBurstOfClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,16 +132,15 @@ func TestBurstOfClients(t *testing.T) {
 	}
 	group.Wait()
 	if served.Load() != burst {
-		t.Errorf("clients of one address that came at once: got %d served, want %d", served.Load(), burst)
+		t.Errorf("simultaneous clients of one address: got %d served, want %d", served.Load(), burst)
 	}
 	if got := w.server.Stats().TurnedAway; got != 0 {
-		t.Errorf("connections turned away: got %d, want 0", got)
+		t.Errorf("rejected connections: got %d, want 0", got)
 	}
 }
 
-// TestAttackConnections holds connections without authenticating: there are at most
-// 500 of an address and 2000 of all, and clients that do authenticate are served all
-// the time.
+// TestAttackConnections holds unauthenticated connections open. It checks the limits of 500 per
+// address and 2000 in total, and that authenticating clients are served all the time.
 func TestAttackConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +151,7 @@ func TestAttackConnections(t *testing.T) {
 	serves := func(when string) {
 		t.Helper()
 		if _, err := client.exchange(kmsg.NewPtrApiVersionsRequest(), nil); err != nil {
-			t.Errorf("a client that was there before, %s: got %v, want an answer", when, err)
+			t.Errorf("existing client, %s: got %v, want a response", when, err)
 		}
 		other := &wire{world: w, token: w.token}
 		other.conn = w.dialFrom("127.0.0.2")
@@ -165,7 +164,7 @@ func TestAttackConnections(t *testing.T) {
 		conns = append(conns, w.dialFrom("127.0.0.3"))
 	}
 	attempts += len(conns)
-	for range 20 { // they have a moment to authenticate
+	for range 20 { // the limit applies after settleTime
 		if open(conns) <= byAddress {
 			break
 		}
@@ -183,8 +182,8 @@ func TestAttackConnections(t *testing.T) {
 	tally.Attack(t, "connections that do not authenticate", attempts, successes)
 }
 
-// TestAttackSlowCredentials sends credentials a byte at a time: the time to
-// authenticate is over after 10 s, however much of a frame is missing.
+// TestAttackSlowCredentials sends credentials byte by byte and checks that authentication times out
+// after 10 s.
 func TestAttackSlowCredentials(t *testing.T) {
 	t.Parallel()
 	if !tally.Long() {

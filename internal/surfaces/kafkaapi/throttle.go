@@ -7,13 +7,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxThrottle bounds how long a client is told to wait at once; what is left of
-// its debt is for the next request.
+// maxThrottle bounds the throttle time of one response; the rest applies to later requests.
 const maxThrottle = 30 * time.Second
 
-// throttle counts a request and its answer against the quotas of the cluster. Who
-// is over them gets the answer with the milliseconds to wait (KIP-219), and nothing
-// more is read from it until then.
+// throttle counts a request and its response against the quotas of the cluster. Over the quota it
+// returns the throttle time in milliseconds (KIP-219), and the connection reads nothing until that
+// time has passed.
 func (c *conn) throttle(a *answer, bytes int) (millis int32) {
 	if a.session == nil || a.session.who.System {
 		return 0
@@ -27,7 +26,7 @@ func (c *conn) throttle(a *answer, bytes int) (millis int32) {
 	return int32(delay.Milliseconds()) //nolint:gosec // bounded above
 }
 
-// mute waits until the client may be heard again.
+// mute waits until the throttling of the client has ended.
 func (c *conn) mute(ctx context.Context) error {
 	for {
 		wait := time.Until(time.Unix(0, c.muted.Load()))
@@ -44,8 +43,7 @@ func (c *conn) mute(ctx context.Context) error {
 	}
 }
 
-// setThrottle tells a client how long it has to wait, in answers that have a field
-// for it.
+// setThrottle sets the throttle time in responses that have a field for it.
 func setThrottle(b encodable, millis int32) {
 	if r, ok := b.(kmsg.SetThrottleResponse); ok {
 		r.SetThrottle(millis)

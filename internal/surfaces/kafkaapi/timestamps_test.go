@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestTimestampBounds: a record whose clock is too far off is refused, where its
-// timestamp counts.
+// TestTimestampBounds checks that records with a timestamp too far off are rejected, where the
+// producer's timestamp counts.
 func TestTimestampBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestTimestampBounds(t *testing.T) {
 		now := time.Now()
 		batch := []*kgo.Record{{Topic: tc.topic, Timestamp: now}, {Topic: tc.topic, Timestamp: now.Add(tc.off)}}
 		got := client.ProduceSync(short(t), batch...)
-		for _, r := range got { // the batch is refused as a whole
+		for _, r := range got { // the whole batch is rejected
 			if r.Err != tc.want { //nolint:errorlint // the client's own sentinels
 				t.Errorf("%s, a record %s off: got %v, want %v", tc.topic, tc.off, r.Err, tc.want)
 			}

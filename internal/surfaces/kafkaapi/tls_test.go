@@ -12,11 +12,11 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-// TestShutdownDuringHandshakes stops a server while clients are being greeted: those
-// in the middle of it end at once, as those do that are idle behind it.
+// TestShutdownDuringHandshakes shuts a server down during TLS handshakes and checks that
+// connections in a handshake end immediately, like idle ones.
 func TestShutdownDuringHandshakes(t *testing.T) {
 	t.Parallel()
-	certified := httptest.NewTLSServer(nil) // for its certificate
+	certified := httptest.NewTLSServer(nil) // only for its certificate
 	certified.Close()
 	for range 5 {
 		w := newWorld(t)
@@ -38,20 +38,21 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 				}
 				defer func() { _ = conn.Close() }()
 				_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-				if i%4 != 0 { // the others are silent
-					secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // its own certificate
+				if i%4 != 0 { // the others send nothing
+					config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // self-signed certificate
+					secured := tls.Client(conn, config)
 					if secured.Handshake() == nil {
 						greeted <- struct{}{}
 						conn = secured
 					}
 				}
-				_, _ = conn.Read(make([]byte, 1)) // until it is ended
+				_, _ = conn.Read(make([]byte, 1)) // until the server closes it
 			})
 		}
 		<-greeted
-		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // less than the handshake may take
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // less than the timeout of the handshake
 		if err := w.server.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown during handshakes: got %v, want all connections to end by themselves", err)
+			t.Errorf("shutdown during handshakes: got %v, want all connections to end in time", err)
 		}
 		cancel()
 		clients.Wait()

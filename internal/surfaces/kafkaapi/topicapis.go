@@ -27,7 +27,7 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 		var topic *messaging.StreamTopic
 		err := limit
 		if err == nil && seen[asked.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s is named twice", errInvalid, asked.Topic)
+			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, asked.Topic)
 		}
 		if err == nil {
 			topic, err = c.createTopic(ctx, asked, request.ValidateOnly)
@@ -45,8 +45,8 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 	return nil
 }
 
-// createTopic makes one topic. Replication factor and assignments are accepted and
-// ignored: there is one replica.
+// createTopic creates one topic. Replication factor and replica assignments are accepted and
+// ignored, because a partition has one replica.
 func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic,
 	dryRun bool,
 ) (*messaging.StreamTopic, error) {
@@ -63,7 +63,7 @@ func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestT
 	config := make(map[string]string)
 	for i := range asked.Configs {
 		if asked.Configs[i].Value == nil {
-			return nil, fmt.Errorf("%w: %s needs a value; leave it out for the default", messaging.ErrConfig,
+			return nil, fmt.Errorf("%w: %s needs a value; omit it for the default", messaging.ErrConfig,
 				asked.Configs[i].Name)
 		}
 		config[asked.Configs[i].Name] = *asked.Configs[i].Value
@@ -115,12 +115,12 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 			topic, err = c.deletedTopic(ctx, &asked[i])
 		}
 		if err == nil {
-			if row.Topic == nil { // before the topic is gone: then its name may mean another
+			if row.Topic == nil { // before the deletion, after which the name may resolve to another topic
 				row.Topic = text(c.printed(topic.Name()))
 			}
 			err = topic.Delete(ctx)
 			if errors.Is(err, messaging.ErrNoTopic) && asked[i].Topic == nil {
-				err = errTopicID // somebody else was faster
+				err = errTopicID // another caller deleted it first
 			}
 			c.record(permitDelete, topic.Name().String(), err)
 		}
@@ -132,15 +132,15 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 	return nil
 }
 
-// deletedTopic finds a topic to delete, by its name or by its id.
+// deletedTopic looks up a topic to delete, by its name or id.
 func (c *call) deletedTopic(ctx context.Context, asked *kmsg.DeleteTopicsRequestTopic) (*messaging.StreamTopic, error) {
 	if asked.Topic != nil && asked.TopicID != [16]byte{} {
-		return nil, fmt.Errorf("%w: give a topic's name or its id, not both", errInvalid)
+		return nil, fmt.Errorf("%w: send the topic's name or its id, not both", errInvalid)
 	}
 	return c.topicBy(ctx, deref(asked.Topic), asked.TopicID, permitDelete)
 }
 
-// record notes an administrative call in the audit trail.
+// record writes an administrative call to the audit log.
 func (c *call) record(permission access.Permission, scope string, err error) {
 	status := 200
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *call) record(permission access.Permission, scope string, err error) {
 	c.conn.server.opts.Auditor.Record(rec)
 }
 
-// denied notes that the caller was refused a permission.
+// denied writes a denied permission to the audit log.
 func (c *call) denied(permission access.Permission, scope access.Scope) {
 	if c.unaudited {
 		return

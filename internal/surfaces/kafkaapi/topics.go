@@ -14,12 +14,12 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// errTopicID is the answer to a topic id that is none of this cluster.
-var errTopicID = errors.New("topic id is not known")
+// errTopicID means that a topic id does not belong to this cluster.
+var errTopicID = errors.New("topic id is unknown")
 
 const maxTopicName = 249
 
-// legal says whether a topic can have this name in the stream protocol.
+// legal reports whether a name is a legal Kafka topic name.
 func legal(name string) bool {
 	if name == "" || len(name) > maxTopicName || name == "." || name == ".." {
 		return false
@@ -34,11 +34,11 @@ func legal(name string) bool {
 	return true
 }
 
-// topicName finds out which topic a client means (docs/spec/stream.md#names). The
-// topic need not exist.
+// topicName resolves the topic name of a client (docs/spec/stream.md#names). The topic need not
+// exist.
 func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) {
 	if strings.Contains(said, "/") {
-		topic, err := names.ParseTopic(cut(said, 4*maxTopicName)) // what is longer is no name either way
+		topic, err := names.ParseTopic(cut(said, 4*maxTopicName)) // a longer name is invalid anyway
 		if err != nil {
 			return names.Topic{}, fmt.Errorf("%w: %w", messaging.ErrName, err)
 		}
@@ -58,7 +58,7 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 	case err == nil:
 		return local, nil
 	case errs.KindOf(err) != errs.NotFound && !errors.Is(err, messaging.ErrPartitionName):
-		return names.Topic{}, err // the topic may exist, so the other reading of the name may be wrong
+		return names.Topic{}, err // the topic may exist, so the other interpretation may be wrong
 	}
 	if exists, err := broker.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
 		return elsewhere, err
@@ -66,7 +66,7 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 	return local, nil
 }
 
-// dotted reads tenant.namespace.topic. ok is false for a name that cannot be read so.
+// dotted parses tenant.namespace.topic. ok is false for a name of another form.
 func dotted(said string) (topic names.Topic, ok bool) {
 	parts := strings.SplitN(said, ".", 3)
 	if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
@@ -76,9 +76,9 @@ func dotted(said string) (topic names.Topic, ok bool) {
 	return topic, err == nil
 }
 
-// printed returns the name of an existing topic where the client did not name it: bare in
-// the default namespace, tenant.namespace.topic elsewhere. Where topicName would read that
-// as another topic, or as none, printed returns the full name with slashes.
+// printed returns the name of an existing topic for responses: bare in the default namespace,
+// tenant.namespace.topic elsewhere. If topicName would resolve that to another topic, or to none,
+// displayName returns the full name with slashes.
 func (c *call) printed(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
 		if !legal(topic.Local) {
@@ -94,8 +94,8 @@ func (c *call) printed(topic names.Topic) string {
 	return said
 }
 
-// topic finds a topic that the caller has one of the permissions on. Who has none
-// is not told whether it exists.
+// topic looks up a topic on which the caller has one of the permissions. Without a permission the
+// error does not reveal whether the topic exists.
 func (c *call) topic(ctx context.Context, said string, wanted ...access.Permission) (*messaging.StreamTopic, error) {
 	name, err := c.topicName(ctx, said)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *call) topic(ctx context.Context, said string, wanted ...access.Permissi
 	return c.session.cluster.Broker.StreamTopic(ctx, name)
 }
 
-// topicBy finds a topic by name, or by id where the request has one.
+// topicBy looks up a topic by id if the request contains one, and otherwise by name.
 func (c *call) topicBy(ctx context.Context, said string, id [16]byte,
 	wanted ...access.Permission,
 ) (*messaging.StreamTopic, error) {
@@ -128,8 +128,8 @@ func (c *call) topicBy(ctx context.Context, said string, id [16]byte,
 	return topic, c.mayTopic(ctx, topic.Name(), wanted...)
 }
 
-// topicID is the id of a topic: half of it says which cluster, half which
-// incarnation of which topic.
+// topicID returns the Kafka topic id: the first half identifies the cluster, the second half is the
+// topic's incarnation number.
 func (c *Cluster) topicID(number uint64) (id [16]byte) {
 	prefix := c.idPrefix()
 	copy(id[:8], prefix[:])
@@ -137,7 +137,7 @@ func (c *Cluster) topicID(number uint64) (id [16]byte) {
 	return id
 }
 
-// topicNumber reads what topicID made.
+// topicNumber returns the incarnation number in a topic id; false for an id of another cluster.
 func (c *Cluster) topicNumber(id [16]byte) (uint64, bool) {
 	prefix := c.idPrefix()
 	return binary.BigEndian.Uint64(id[8:]), [8]byte(id[:8]) == prefix

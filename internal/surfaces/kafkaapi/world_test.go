@@ -31,7 +31,7 @@ const (
 	instance     = "main"
 )
 
-// world is a stream server over real parts.
+// world is a server over real parts.
 type world struct {
 	*testing.T
 	identity *identitytest.World
@@ -44,7 +44,7 @@ type world struct {
 	trail    trail
 }
 
-// trail keeps audit records.
+// trail stores audit records.
 type trail struct {
 	mu  sync.Mutex
 	all []audit.Record
@@ -57,7 +57,7 @@ func (a *trail) Record(r audit.Record) {
 	a.all = append(a.all, r)
 }
 
-// count returns how many calls of a kind were recorded with a decision.
+// count returns the number of audit records of a call with a decision.
 func (a *trail) count(resource, verb string, decision audit.Decision) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func newWorld(t *testing.T, edit ...func(*kafkaapi.Options)) *world {
 	return worldOn(t, eng, edit...)
 }
 
-// worldOn makes a world on an engine, which it closes.
+// worldOn returns a world on an engine, which it closes at the end.
 func worldOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Options)) *world {
 	t.Helper()
 	t.Cleanup(func() { _ = eng.Close() })
@@ -153,14 +153,14 @@ func (w *world) Named(org, name string) (*kafkaapi.Cluster, error) {
 	return nil, &pipeline.Undisclosed{Organization: org, Err: errors.New("no such cluster")}
 }
 
-// account makes a service account and returns a token of it.
+// account creates a service account and returns a token for it.
 func (w *world) account(name string, edit ...func(*identity.Account)) string {
 	w.Helper()
 	a, _ := w.identity.Account(organization, name, edit...)
 	return w.identity.Token(a, identity.InstanceAudience(organization, instance))
 }
 
-// bind gives an account a role.
+// bind grants an account a role.
 func (w *world) bind(account, role string) {
 	w.Helper()
 	err := w.policy.SetBinding(access.Binding{
@@ -172,7 +172,7 @@ func (w *world) bind(account, role string) {
 	}
 }
 
-// client opens a Kafka client of the administrator.
+// client opens a Kafka client as the administrator.
 func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	w.Helper()
 	return w.clientAs(plain.Auth{User: "public/default", Pass: "token:" + w.token}.AsMechanism(), opts...)

@@ -33,7 +33,7 @@ func TestWhoIsNobody(t *testing.T) {
 			as.Call("GET", "/rest-stream/admin/v1/topics", "").Want(401)
 		})
 	}
-	// An administrator of another organization holds a token of ours.
+	// An administrator of another organization has a token for this instance.
 	foreign := w.as(w.Identity.Token(stranger, identity.InstanceAudience(organization, instance)))
 	foreign.Call("POST", topic+"/message", "x").Want(401)
 	foreign.Call("GET", "/admin/v2/tenants", "").Want(403)
@@ -47,12 +47,13 @@ func TestWithoutAnyRole(t *testing.T) {
 	r := nobody.Call("POST", topic+"/message", "x").Want(401)
 	if !strings.Contains(r.Body, "messaging.topics.produce") ||
 		!strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
-		t.Errorf("body %s, challenge %s", r.Body, r.Header.Get("WWW-Authenticate"))
+		t.Errorf("got body %s, challenge %s, want the missing permission and insufficient_scope", r.Body,
+			r.Header.Get("WWW-Authenticate"))
 	}
 	if got := w.Log.Last(); got.Decision != audit.Denied || got.Permission != "messaging.topics.produce" ||
 		got.Status != 401 ||
 		got.Principal != w.Principal("nobody") || !strings.Contains(got.Scope, "topic/t") {
-		t.Errorf("audit record %+v", got)
+		t.Errorf("audit record: got %+v, want a denial of messaging.topics.produce on topic t with status 401", got)
 	}
 	nobody.Call("POST", topic+"/s/message", "").Want(401)
 	nobody.Call("PUT", topic+"/s/message", "x").Want(401)
@@ -78,7 +79,8 @@ func TestRolesOfBindings(t *testing.T) {
 	consumer.Call("PUT", "/admin/v2/persistent/public/default/other/subscription/own", "").Want(403)
 	consumer.Call("DELETE", "/admin/v2/persistent/public/default/mine", "").Want(403)
 
-	list := `{"kind":"StreamTopicList","data":[{"kind":"StreamTopic","topic_name":"mine","is_internal":false,"partitions_count":1}]}`
+	list := `{"kind":"StreamTopicList","data":[` +
+		`{"kind":"StreamTopic","topic_name":"mine","is_internal":false,"partitions_count":1}]}`
 	producer.Call("GET", "/rest-stream/admin/v1/topics", "").Want(200).Is(list)
 	producer.Call("GET", "/admin/v2/persistent/public/default", "").Want(200).Is(`["persistent://public/default/mine"]`)
 }
@@ -97,14 +99,13 @@ func TestPermissionsOfTheCluster(t *testing.T) {
 	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), `["consume"]`).Want(204)
 	app.Call("POST", topic+"/s/message", "").Want(200)
 	app.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/own", "").Want(204)
-	// Who may consume does not thereby create topics, and who may produce does not
-	// by their schemas.
+	// The permission to consume does not include creating topics.
 	app.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(403)
 	w.Call("PUT", "/admin/v2/persistent/public/default/new/subscription/own", "").Want(204)
 	w.Call("DELETE", "/admin/v2/namespaces/public/default/permissions/"+w.Principal("app"), "").Want(204)
 	app.Call("POST", topic+"/s/message", "").Want(401)
 
-	// A tenant's administrators rule what is in it, and nothing else.
+	// A tenant's administrators manage the resources in it, and nothing else.
 	ruler := w.as(w.Account("ruler"))
 	w.Call("PUT", "/admin/v2/tenants/kingdom", `{"adminRoles":["`+w.Principal("ruler")+
 		`"],"allowedClusters":["prod"]}`).Want(204)
@@ -114,7 +115,7 @@ func TestPermissionsOfTheCluster(t *testing.T) {
 	ruler.Call("DELETE", "/admin/v2/tenants/kingdom", "").Want(403)
 	ruler.Call("PUT", "/admin/v2/persistent/public/default/x", "").Want(403)
 
-	// The same name in another organization is somebody else.
+	// A role of another organization grants nothing.
 	alien, _ := w.Identity.Account("elsewhere", "alien")
 	name := w.Identity.Issuer.PrincipalName("elsewhere", "alien")
 	w.Call("POST", "/admin/v2/namespaces/public/default/permissions/"+name, `["produce","consume"]`).Want(204)

@@ -11,13 +11,13 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Options configures the surface; Resolver, Authenticator and Authorizer are
-// required. Calls that may wait are not counted by the limiter: the broker
-// bounds how many do.
+// Options configures the surface; Resolver, Authenticator and Authorizer are required.
+// The limiter does not count calls that may wait: the broker limits them.
 type Options struct {
 	pipeline.Options
 	Resolver brokerhttp.Resolver
-	// WriteTimeout is for a client to take what it is sent; 0 means a minute.
+	// WriteTimeout is the time for a client to read a large response or an event; 0 means
+	// one minute.
 	WriteTimeout time.Duration
 }
 
@@ -30,7 +30,7 @@ type API struct {
 	tickets tickets
 }
 
-// New makes the surface.
+// New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("messageapi")
 	if opts.Resolver == nil {
@@ -47,14 +47,13 @@ func New(opts Options) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
-// calls keeps those that ended for those that begin: BenchmarkHandler.
+// calls reuses call values to save allocations; see BenchmarkHandler.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// dispatch sends a request to its handler, and what went wrong to the table of
-// errors. Only what was denied is recorded: there are too many messages, and
-// they are the users' own.
+// dispatch calls the handler of a request and maps its error to a response. It writes an
+// audit record for denied requests only: there are too many messages to record each one.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
-	c := calls.Get().(*call) // the pool holds nothing else
+	c := calls.Get().(*call) // the pool has no other type
 	defer c.end()
 	*c = call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
 	var err error
@@ -70,7 +69,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
 	c.Fail(err, status)
 }
 
-// end gives back what the call held, and the call.
+// end releases the call's reserved memory and returns the call to the pool.
 func (c *call) end() {
 	c.Release()
 	*c = call{}

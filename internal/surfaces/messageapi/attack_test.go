@@ -10,9 +10,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackHeaders: whatever a client of the stream protocol puts into keys and
-// headers of records, no HTTP consumer gets a header that the server did not mean,
-// on the calls for messages and on those for administrators.
+// TestAttackHeaders: a Kafka client cannot inject HTTP headers into the responses of
+// HTTP consumers or of the admin interface with the keys and headers of its records.
 func TestAttackHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})

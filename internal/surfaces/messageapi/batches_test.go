@@ -29,11 +29,12 @@ func TestBatches(t *testing.T) {
 		{"payload":"dHdv","encoding":"base64","idempotencyKey":"i"}]}`).Want(207).Into(&sent)
 	for i, status := range []int{201, 201, 201, 404, 201} {
 		if sent.Results[i].Status != status || (status == 404) != (sent.Results[i].Reason != "") {
-			t.Errorf("message %d: %+v, want %v, %v", i, sent.Results[i], status, (sent.Results[i].Reason != ""))
+			t.Errorf("message %d: got %+v, want status %d", i, sent.Results[i], status)
 		}
 	}
 	if !sent.Results[4].Duplicate || sent.Results[4].MessageID != sent.Results[1].MessageID {
-		t.Errorf("the second of two equal keys: %+v, want %v", sent.Results[4], sent.Results[1].MessageID)
+		t.Errorf("second message with the same idempotency key: got %+v, want a duplicate of %s", sent.Results[4],
+			sent.Results[1].MessageID)
 	}
 	var got struct {
 		Messages []struct {
@@ -47,14 +48,14 @@ func TestBatches(t *testing.T) {
 	}
 	w.Call("POST", topic+"/s/messages", `{"maxMessages":10,"encoding":"json"}`).Want(200).Into(&got)
 	if len(got.Messages) != 3 {
-		t.Fatalf("got %d messages", len(got.Messages))
+		t.Fatalf("got %d messages, want 3", len(got.Messages))
 	}
 	if m := got.Messages[0]; m.Encoding != "base64" || m.Payload != "b25l" || m.Key != "k" ||
 		m.Properties["A"] != "b" || m.SequenceID != 1 {
-		t.Errorf("first: %+v, want %v, %v, %v, %v, %v", m, "base64", "b25l", "k", "b", 1)
+		t.Errorf("first message: got %+v, want b25l in base64, key k, property A=b, sequence id 1", m)
 	}
 	if m := got.Messages[2]; m.Encoding != "json" || fmt.Sprint(m.Payload) != "map[three:3]" {
-		t.Errorf("third: %+v, want %v, %v", m, "json", "map[three:3]")
+		t.Errorf("third message: got %+v, want JSON three=3", m)
 	}
 	w.Call("PUT", topic+"/s/messages", fmt.Sprintf(`[%q,"99999:0:-1:0"]`, got.Messages[0].MessageID)).Want(404)
 	w.Call("PUT", topic+"/s/messages", `[]`).Want(400)
@@ -65,7 +66,7 @@ func TestBatches(t *testing.T) {
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageIds":[%q]}`, got.Messages[2].MessageID)).Want(204)
 	w.Call("POST", topic+"/s/messages", `{"encoding":"text"}`).Want(200).Into(&got)
 	if len(got.Messages) != 1 || got.Messages[0].Payload != `{"three":3}` {
-		t.Errorf("again: %+v", got)
+		t.Errorf("after a negative acknowledgement: got %+v, want the third message as text", got)
 	}
 	w.Call("PUT", topic+"/s/message/cumulative", got.Messages[0].MessageID).Want(204)
 	w.Call("POST", topic+"/s/messages", `{"timeoutMillis":0}`).Want(204)
@@ -75,7 +76,7 @@ func TestBatches(t *testing.T) {
 		`{"messages":[{"payload":"","schemaVersion":-1}]}`, `{"messages":[{"payload":"","sequenceId":-1}]}`,
 	} {
 		if r := w.Call("POST", topic+"/messages", body); r.Status != 400 {
-			t.Errorf("%s: status %d: %s, want 400", body, r.Status, r.Body)
+			t.Errorf("%s: got status %d: %s, want 400", body, r.Status, r.Body)
 		}
 	}
 	w.Call("POST", topic+"/messages", `{"messages":[`+strings.Repeat(`{},`, 1000)+`{}]}`).Want(413)
@@ -109,7 +110,8 @@ func TestDeadLetters(t *testing.T) {
 	w := newWorld(t, messaging.Options{})
 	path := "/admin/v2/persistent/public/default/t"
 	w.Call("PUT", path+"/subscription/s",
-		`{"position":"earliest","ackTimeoutMillis":5000,"deadLetterPolicy":{"maxRedeliverCount":1,"deadLetterTopic":"graves"}}`).Want(204)
+		`{"position":"earliest","ackTimeoutMillis":5000,`+
+			`"deadLetterPolicy":{"maxRedeliverCount":1,"deadLetterTopic":"graves"}}`).Want(204)
 	w.Call("GET", path+"/subscription/s/properties", "").Want(200).
 		Is(`{"ackTimeoutMillis":"5000","deadLetterTopic":"graves","maxRedeliverCount":"1"}`)
 	w.Call("PUT", "/admin/v2/persistent/public/default/graves/subscription/u", "").Want(204)
@@ -150,12 +152,12 @@ func TestPartitionsDrainThroughTheParent(t *testing.T) {
 		w.Call("PUT", topic+"/s/message", got.ID()).Want(204)
 	}
 	if len(seen) != 12 {
-		t.Errorf("got %v, want 12", seen)
+		t.Errorf("got %v, want 12 distinct messages", seen)
 	}
 	one := topic + "-partition-3"
 	r := w.Call("POST", one+"/message", "direct").Want(201)
 	if !strings.Contains(r.Body, ":3:0") {
-		t.Errorf("id %s", r.Body)
+		t.Errorf("got message id %s, want partition 3", r.Body)
 	}
 	w.Call("POST", topic+"-partition-2/s/message", `{"timeoutMillis":0}`).Want(204)
 	got := w.Call("POST", one+"/s/message", "").Want(200).Is("direct")

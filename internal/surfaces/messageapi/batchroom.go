@@ -6,31 +6,31 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// batchRoom is memory for the messages of a batch, in both of the forms that they go
-// through, and three quarters of the memory that reading a batch takes.
+// batchRoom has reusable buffers for the messages of a batch: as decoded and as passed
+// to the broker. They are three quarters of the memory that decoding a batch needs.
 type batchRoom struct {
 	rows     batchList
 	messages []messaging.Message
 }
 
-// keptBatch is the largest batch whose room is kept.
+// keptBatch is the largest batch whose buffers are reused.
 const keptBatch = 1000
 
 var batchRooms = sync.Pool{New: func() any { return new(batchRoom) }}
 
-// takeBatchRoom returns room that is the caller's until it is given back, if ever.
+// takeBatchRoom returns buffers. The caller owns them; it may return them with giveBack.
 func takeBatchRoom() *batchRoom {
 	room, _ := batchRooms.Get().(*batchRoom)
 	return room
 }
 
-// giveBack keeps the room, as far as it has grown, for the next batch. Nobody may use
-// the slices any more.
+// giveBack returns the buffers, which may have grown, to the pool. The caller must not
+// use the slices afterwards.
 func (r *batchRoom) giveBack(rows batchList, messages []messaging.Message) {
 	if cap(rows) > keptBatch || cap(messages) > keptBatch {
 		return
 	}
-	clear(rows) // they refer to the request
+	clear(rows) // so that they do not keep the request's memory alive
 	clear(messages)
 	r.rows, r.messages = rows[:0], messages[:0]
 	batchRooms.Put(r)

@@ -10,10 +10,12 @@ import (
 
 var batchBodies = []string{
 	`{"messages":[{"payload":"aGk="}]}`,
-	` {"encoding":"text", "producerName":"p", "messages" : [ {"payload":"hällo"} , {"payload":"x","key":"k","eventTime":12,"sequenceId":3} ] } `,
+	` {"encoding":"text", "producerName":"p", "messages" : [ {"payload":"hällo"} , ` +
+		`{"payload":"x","key":"k","eventTime":12,"sequenceId":3} ] } `,
 	`{"messages":[{"payload":{"a":[1,"]}",{}]},"encoding":"json"},{"payload":[],"encoding":"json"}]}`,
 	`{"messages":[{"nullValue":true,"key":"k"},{"nullValue":false,"payload":""}]}`,
-	`{"messages":[{"payload":"aGk=","properties":{"a":"b","c":"d"},"deliverAt":-5,"schemaVersion":0,"deliverAfterMillis":7,"idempotencyKey":"i","keyEncoding":"base64"}]}`,
+	`{"messages":[{"payload":"aGk=","properties":{"a":"b","c":"d"},"deliverAt":-5,"schemaVersion":0,` +
+		`"deliverAfterMillis":7,"idempotencyKey":"i","keyEncoding":"base64"}]}`,
 	`{"messages":[{"payload":"aGk=","headers":[{"key":"a","value":"b"}]}]}`,
 	`{"messages":[{"payload":"a\u0047k="}]}`,
 	`{"Messages":[{"PAYLOAD":"aGk="}]}`,
@@ -37,17 +39,16 @@ var batchBodies = []string{
 	`{"messages":[{"payload":"aGk=","eventTime":--1}]}`,
 }
 
-// TestScanBatch wants the bodies that clients really send to take the short way.
+// TestScanBatch checks that scanBatch decodes the bodies that clients really send.
 func TestScanBatch(t *testing.T) {
 	for i, text := range batchBodies {
 		if got, want := scanBatch([]byte(text), new(batchBody)), i < 5; want && !got {
-			t.Errorf("body %d took the long way: %s", i, text)
+			t.Errorf("scanBatch did not decode body %d: %s", i, text)
 		}
 	}
 }
 
-// FuzzScanBatch holds the short way equal to encoding/json: what both make of a
-// body, up to the messages.
+// FuzzScanBatch compares scanBatch with encoding/json, up to the resulting messages.
 func FuzzScanBatch(f *testing.F) {
 	for _, text := range batchBodies {
 		f.Add([]byte(text))
@@ -64,16 +65,16 @@ func FuzzScanBatch(f *testing.F) {
 			wantErr = unpackErr
 		}
 		if (gotErr == nil) != (wantErr == nil) {
-			t.Fatalf("of %q: got error %v, want %v", b, gotErr, wantErr)
+			t.Fatalf("body %q: got error %v, want %v", b, gotErr, wantErr)
 		}
 		if gotErr == nil && !reflect.DeepEqual(alike(got), alike(want)) {
-			t.Fatalf("of %q: got %+v, want %+v", b, got, want)
+			t.Fatalf("body %q: got %+v, want %+v", b, got, want)
 		}
 	})
 }
 
-// alike takes off what may differ: no payload is as good as an empty one,
-// and a delay is counted from when it is read.
+// alike removes differences that do not matter: a nil payload equals an empty one, and a
+// delay starts when it is decoded.
 func alike(msgs []messaging.Message) []messaging.Message {
 	for i := range msgs {
 		if len(msgs[i].Payload) == 0 {

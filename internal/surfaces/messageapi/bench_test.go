@@ -25,15 +25,15 @@ import (
 	"freshet/test/rawhttp"
 )
 
-// The benchmarks measure the surface against a bare net/http handler that reads
-// the same requests and writes the same responses, under the same client and in
-// the same run: a slice of one, a slice of the other, in turn. The store is on
-// disk and every message is synced. ratio is what they report; cpu-ratio is the
-// same of processor time, which says more on a machine that others use too.
+// The benchmarks compare the surface with a bare net/http handler that reads the same
+// requests and writes the same responses. Both are measured with the same client in the
+// same run, in alternating slices. The store is on disk and every message is synced.
+// ratio compares the wall time, cpu-ratio the CPU time, which is more robust on a busy
+// machine.
 
 const (
 	benchConnections = 64
-	benchSlice       = 64 // operations of a connection in one slice
+	benchSlice       = 64 // operations per connection in one slice
 	benchPayload     = 1024
 )
 
@@ -47,8 +47,8 @@ func dial(tb testing.TB, server *httptest.Server) *rawhttp.Connection {
 	return c
 }
 
-// benchWorld is the surface over a store on disk, with its server and 64
-// connections to it, and the same to a bare handler.
+// benchWorld has a server with the surface over a store on disk, a server with a bare
+// handler, and 64 connections to each.
 type benchWorld struct {
 	Broker     *messaging.Broker
 	Token      string
@@ -95,7 +95,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 
 var benchTopic = names.Topic{Namespace: names.PublicDefault, Local: "bench"}
 
-// cost is the time that something took, and the processor time.
+// cost is wall time and CPU time.
 type cost struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) { c.wall, c.cpu = c.wall+other.wall, c.cpu+other.cpu }
@@ -108,7 +108,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// slice lets every connection do its share and returns what it cost.
+// slice runs one slice on every connection and returns its cost.
 func slice(b *testing.B, connections []*rawhttp.Connection, op func(*rawhttp.Connection) error) cost {
 	b.Helper()
 	var group sync.WaitGroup
@@ -127,7 +127,7 @@ func slice(b *testing.B, connections []*rawhttp.Connection, op func(*rawhttp.Con
 	return cost{time.Since(began), cpuTime() - cpu}
 }
 
-// compare runs slices of both in turn and reports what came of it.
+// compare runs slices of both servers in turn and reports the results.
 func compare(b *testing.B, w *benchWorld, prepare func(), op func(c *rawhttp.Connection, real bool) error) {
 	b.Helper()
 	var real, bare cost
@@ -156,7 +156,7 @@ func compare(b *testing.B, w *benchWorld, prepare func(), op func(c *rawhttp.Con
 
 var produceHeaders = "Accept: application/json\r\nContent-Type: application/octet-stream\r\n"
 
-// bareProduce does what a produce needs of HTTP and nothing else.
+// bareProduce does only the HTTP work of a produce.
 func bareProduce(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		return
@@ -184,7 +184,7 @@ func BenchmarkProduce(b *testing.B) {
 	})
 }
 
-// bareConsume answers as a consume or an acknowledgement does.
+// bareConsume responds like a consume or an acknowledgement.
 func bareConsume(payload []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
@@ -238,7 +238,7 @@ func BenchmarkConsumeAck(b *testing.B) {
 	})
 }
 
-// discard is a response writer that keeps nothing.
+// discard is a response writer that discards the body.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
@@ -261,7 +261,7 @@ func BenchmarkHandler(b *testing.B) {
 		w.API.ServeHTTP(res, req)
 		return res.header
 	}
-	b.Run("nothing", func(b *testing.B) { // what the harness costs
+	b.Run("nothing", func(b *testing.B) { // the cost of the benchmark itself
 		b.ReportAllocs()
 		for b.Loop() {
 			req := httptest.NewRequestWithContext(b.Context(), http.MethodPost, topic+"/message",

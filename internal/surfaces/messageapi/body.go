@@ -12,10 +12,10 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// Bounds of bodies, in bytes. That of a payload is the broker's.
+// Limits of bodies, in bytes. The broker configures the limit of a payload.
 const (
 	maxSmallBody = 64 << 10 // options, one id
-	idBytes      = 512      // of one id in a batch
+	idBytes      = 512      // one id in a batch
 )
 
 // receiveBody are the options of consuming calls.
@@ -25,7 +25,7 @@ type receiveBody struct {
 	MaxMessages      *int64 `json:"maxMessages"`
 }
 
-// defaultWait is how long a consumer waits that does not say
+// defaultWait is how long a consumer waits that sends no timeoutMillis
 // (docs/spec/messages.md#consume).
 const defaultWait = 3 * time.Second
 
@@ -54,8 +54,8 @@ func (b *receiveBody) options() (messaging.ReceiveOptions, error) {
 	return opts, nil
 }
 
-// millis turns a number into a duration. What does not fit becomes the longest
-// there is, which is bounded further down.
+// millis converts milliseconds to a duration. A number that does not fit becomes the
+// maximum duration, which the broker limits further.
 func millis(name string, n int64) (time.Duration, error) {
 	if n < 0 {
 		return 0, brokerhttp.BadBody("%s must not be negative", name)
@@ -68,9 +68,9 @@ func millis(name string, n int64) (time.Duration, error) {
 
 const timeoutPrefix = `{"timeoutMillis":`
 
-// parseReceive reads the body of a consuming call. The one that
-// docs/spec/messages.md#consume shows is read by hand, as it comes with every
-// consume: BenchmarkHandler/consume+ack.
+// parseReceive parses the body of a consuming call. It has a fast path for the body in
+// docs/spec/messages.md#consume, because most consume calls send it; see
+// BenchmarkHandler/consume+ack.
 func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 	if rest, ok := bytes.CutPrefix(b, []byte(timeoutPrefix)); ok && len(rest) > 1 && len(rest) < 10 &&
 		rest[len(rest)-1] == '}' {
@@ -93,7 +93,7 @@ func parseReceive(b []byte) (messaging.ReceiveOptions, error) {
 	return body.options()
 }
 
-// settleBody is the body of calls on ids that have more to say than the id.
+// settleBody is the body of calls on message ids with options.
 type settleBody struct {
 	MessageID        string   `json:"messageId"`
 	MessageIDs       []string `json:"messageIds"`
@@ -101,13 +101,13 @@ type settleBody struct {
 	AckTimeoutMillis *int64   `json:"ackTimeoutMillis"`
 }
 
-// parseIDs reads one or more ids: one alone as parseID takes it, an array, or
-// an object with messageId or messageIds and options.
+// parseIDs parses one or more ids: a single id as brokerhttp.ParseID accepts it, an
+// array, or an object with messageId or messageIds and options.
 func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 	var body settleBody
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
-		return nil, body, brokerhttp.BadBody("it must hold a message id")
+		return nil, body, brokerhttp.BadBody("a message id is missing")
 	}
 	switch b[0] {
 	default:
@@ -127,10 +127,10 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 		list = append(list, body.MessageID)
 	}
 	if len(list) == 0 {
-		return nil, body, brokerhttp.BadBody("it must hold a message id")
+		return nil, body, brokerhttp.BadBody("a message id is missing")
 	}
 	if len(list) > limit {
-		return nil, body, errs.Newf(errs.TooLarge, "%w: it has %d message ids, the limit is %d", messaging.ErrBatch,
+		return nil, body, errs.Newf(errs.TooLarge, "%w: %d message ids, the limit is %d", messaging.ErrBatch,
 			len(list), limit)
 	}
 	ids := make([]names.MessageID, len(list))
@@ -143,8 +143,8 @@ func parseIDs(b []byte, limit int) ([]names.MessageID, settleBody, error) {
 	return ids, body, nil
 }
 
-// flush sends what was written and tells whether it left. A wrapper that
-// flushes without saying how it went is passed over for what it wraps.
+// flush flushes the response and returns whether that failed. A wrapper without
+// FlushError is unwrapped, because its Flush would hide the error.
 func flush(w http.ResponseWriter) error {
 	for {
 		switch t := w.(type) {

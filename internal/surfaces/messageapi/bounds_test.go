@@ -12,14 +12,14 @@ import (
 	"freshet/internal/surfaces/brokerhttp/brokertest"
 )
 
-// bounded is what the document says of one field of a request.
+// bounded is the OpenAPI schema of one field of a request.
 type bounded struct {
 	name   string
 	schema *openapi3.Schema
 }
 
-// boundsOfRequests collects every bound of message calls: of their query and
-// headers, and of the fields of their bodies.
+// boundsOfRequests collects every limit of message calls in the OpenAPI document: of
+// query parameters, headers and fields of bodies.
 func boundsOfRequests(t *testing.T) map[string]*openapi3.Schema {
 	t.Helper()
 	found := map[string]*openapi3.Schema{}
@@ -47,8 +47,8 @@ func boundsOfRequests(t *testing.T) map[string]*openapi3.Schema {
 	return found
 }
 
-// TestBoundsAreThoseOfTheDocument tries every bound of the document, and one
-// beyond.
+// TestBoundsAreThoseOfTheDocument tries every limit of the OpenAPI document, and one
+// value beyond it.
 func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -74,17 +74,19 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 		"credits":                   stream("credits"),
 		"ackTimeoutMillis":          stream("ackTimeoutMillis"),
 		"X-Max-Unacked":             nil, // the same as credits: TestCreditsOfNothing
-		"X-Msg-Long-Schema-Version": nil, // which versions there are is the topic's; TestProduceHeaders
+		"X-Msg-Long-Schema-Version": nil, // depends on the versions of the topic: TestProduceHeaders
 		"X-Msg-Sequence-Id":         header("/message", "X-Msg-Sequence-Id"),
 		"X-Msg-Event-Time":          header("/message", "X-Msg-Event-Time"),
 		"X-Msg-Deliver-At":          header("/message", "X-Msg-Deliver-At"),
 		"X-Msg-Deliver-After-Ms":    header("/message", "X-Msg-Deliver-After-Ms"),
-		"payloadLimit":              nil, // the same
-		"since":                     nil, // a stream; negative ones are 400: TestEventsRefuse
+		"payloadLimit":              nil, // of a stream: TestEventsRefuse
+		"since":                     nil, // of a stream: TestEventsRefuse
 		"Idempotency-Key": func(n int64) int {
 			return w.Call("POST", topic+"/message", "x", "Idempotency-Key", strings.Repeat("k", int(n))).Status
 		},
-		"Settle.messageIds":                    func(n int64) int { return w.Call("PUT", topic+"/s/messages", ids(first, n)).Status },
+		"Settle.messageIds": func(n int64) int {
+			return w.Call("PUT", topic+"/s/messages", ids(first, n)).Status
+		},
 		"Settle.delayMillis":                   leased("nack", "delayMillis"),
 		"Settle.ackTimeoutMillis":              leased("extend", "ackTimeoutMillis"),
 		"ConsumeOptions.timeoutMillis":         post("/s/message", `{"timeoutMillis":%d}`),
@@ -99,7 +101,7 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 		"BatchMessage.eventTime":          post("/messages", `{"messages":[{"eventTime":%d}]}`),
 		"BatchMessage.deliverAt":          post("/messages", `{"messages":[{"deliverAt":%d}]}`),
 		"BatchMessage.sequenceId":         post("/messages", `{"messages":[{"sequenceId":%d}]}`),
-		"BatchMessage.schemaVersion":      nil, // which versions there are is the topic's
+		"BatchMessage.schemaVersion":      nil, // depends on the versions of the topic
 		"BatchMessage.deliverAfterMillis": post("/messages", `{"messages":[{"deliverAfterMillis":%d}]}`),
 		"BatchMessage.idempotencyKey": func(n int64) int {
 			return w.Call("POST", topic+"/messages", `{"messages":[{"idempotencyKey":"`+strings.Repeat("k", int(n))+
@@ -109,14 +111,14 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 	for name, schema := range boundsOfRequests(t) {
 		probe, known := probes[name]
 		if !known {
-			t.Errorf("%s has bounds that no test tries", name)
+			t.Errorf("limits of %s are not tested; add a probe", name)
 		}
 		if probe == nil {
 			continue
 		}
 		try := func(value int64, within bool) {
 			if status := probe(value); (status < 400 && status != http.StatusMultiStatus) != within {
-				t.Errorf("%s of %d: got status %d, want it taken: %v", name, value, status, within)
+				t.Errorf("%s of %d: got status %d, want success: %v", name, value, status, within)
 			}
 		}
 		if schema.Min != nil {
@@ -132,7 +134,7 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// openStream opens a stream and leaves it.
+// openStream opens a stream, closes it and returns its status.
 func (w *world) openStream(path string) int {
 	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.Server.URL+path, http.NoBody)
 	if err != nil {
@@ -147,7 +149,7 @@ func (w *world) openStream(path string) int {
 	return res.StatusCode
 }
 
-// ids is a body with one id n times.
+// ids returns a body that has one id n times.
 func ids(id string, n int64) string {
 	return `{"messageIds":[` + strings.TrimSuffix(strings.Repeat(`"`+id+`",`, int(n)), ",") + `]}`
 }

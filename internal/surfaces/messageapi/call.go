@@ -10,7 +10,7 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// call is one request on its way through the surface.
+// call is the state of one request.
 type call struct {
 	brokerhttp.Call
 	api   *API
@@ -18,8 +18,8 @@ type call struct {
 	route *web.Route[operation]
 }
 
-// serve routes a call. The path may have the topic's domain in front; since no
-// tenant can be called like one, the word settles it.
+// serve routes a call. The path may have the topic's domain before the tenant. That is
+// unambiguous, because no tenant can have the name of a domain.
 func (c *call) serve() error {
 	c.path.Parse(c.R.URL)
 	domain, named := names.ParseDomain(c.path.Segment(domainSegment))
@@ -28,7 +28,7 @@ func (c *call) serve() error {
 	}
 	route := c.api.router.Find(c.R.Method, &c.path)
 	if route == nil && c.R.Method == http.MethodHead {
-		// Of what describes the interface; of messages there is no HEAD.
+		// HEAD is supported for the OpenAPI document, not for messages.
 		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.needs != "" {
 			route = nil
 		}
@@ -54,8 +54,8 @@ func (c *call) serve() error {
 	return op.handle(c)
 }
 
-// admit finds the cluster, the caller and the topic, and asks whether they may. It
-// says whether another member has answered the call.
+// admit resolves the cluster, authenticates the caller, parses the topic and authorizes
+// the call. It reports whether another member has responded to the call.
 func (c *call) admit(domain names.Domain) (done bool, err error) {
 	if err := c.Resolve(c.api.opts.Resolver); err != nil {
 		return false, err
@@ -69,7 +69,7 @@ func (c *call) admit(domain names.Domain) (done bool, err error) {
 	if err := c.bind(domain); err != nil {
 		return false, err
 	}
-	if c.Forward() { // tickets too: the owner issued them
+	if c.Forward() { // also with a ticket: the owner of the topic issued it
 		return true, nil
 	}
 	if ticket != "" {
@@ -83,7 +83,7 @@ func (c *call) admit(domain names.Domain) (done bool, err error) {
 	return false, c.Authorize(c.route.Value.needs)
 }
 
-// bind takes what the path names out of it.
+// bind parses the names in the path into the call.
 func (c *call) bind(domain names.Domain) error {
 	if err := brokerhttp.CheckDomain(domain); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (c *call) notFound() error {
 	return brokerhttp.ErrNoRoute
 }
 
-// stillAllowed asks again before messages are handed out: a call that waited
-// must not outlive the credential or the role it came in with.
+// stillAllowed authorizes the call again before it returns messages: while it waited,
+// its credential may have been revoked or its role removed.
 func (c *call) stillAllowed() error {
 	if !c.Principal.Live() {
 		return identity.ErrInvalidToken
@@ -117,7 +117,7 @@ func (c *call) stillAllowed() error {
 	return c.Authorize(brokerhttp.PermitConsume)
 }
 
-// document is open to everybody, as it holds no secret.
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
 func (c *call) document() error {
 	c.Began = true
 	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document("messages"))

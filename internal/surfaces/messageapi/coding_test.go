@@ -23,7 +23,7 @@ func zipped(t testing.TB, plain io.Reader) string {
 	return b.String()
 }
 
-// zeros are n bytes that compress to nearly nothing.
+// zeros returns n zero bytes, which compress to nearly nothing.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}
@@ -51,11 +51,11 @@ func TestContentEncoding(t *testing.T) {
 		{"empty", "/message", "gzip", "", 201},
 		{"up to the limit", "/message", "gzip", zipped(t, zeros(limit)), 201},
 		{"one byte over the limit", "/message", "gzip", zipped(t, zeros(limit+1)), 413},
-		{"a bomb", "/message", "gzip", zipped(t, zeros(40<<20)), 413},
-		{"a bomb in a batch", "/messages", "gzip", zipped(t, zeros(40<<20)), 413},
-		{"an endless row of nothing", "/message", "gzip", strings.Repeat(zipped(t, zeros(0)), limit/20), 413},
+		{"a gzip bomb", "/message", "gzip", zipped(t, zeros(40<<20)), 413},
+		{"a gzip bomb in a batch", "/messages", "gzip", zipped(t, zeros(40<<20)), 413},
+		{"many empty gzip members", "/message", "gzip", strings.Repeat(zipped(t, zeros(0)), limit/20), 413},
 		{"not gzip", "/message", "gzip", "hello", 400},
-		{"cut off", "/message", "gzip", hello[:len(hello)-4], 400},
+		{"truncated", "/message", "gzip", hello[:len(hello)-4], 400},
 		{"unknown", "/message", "br", "hello", 415},
 		{"twice", "/message", "gzip, gzip", hello, 415},
 		{"unknown on consume", "/s/message", "zstd", `{"timeoutMillis":0}`, 415},
@@ -73,7 +73,7 @@ func TestContentEncoding(t *testing.T) {
 		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Is(want)
 	}
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
-	// Administration takes the same.
+	// The admin interface accepts the same encodings.
 	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", "1", "Content-Encoding", "br").Want(415)
 	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", zipped(t, strings.NewReader("60")),
 		"Content-Encoding", "gzip").Want(204)

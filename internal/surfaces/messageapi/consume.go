@@ -12,8 +12,8 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// consume is POST …/{subscription}/message. It answers at the first message
-// there is, and costs no goroutine but the connection's while it waits.
+// consume is POST …/{subscription}/message. It responds as soon as there is a message.
+// While it waits, it needs no goroutine besides the connection's.
 func (c *call) consume() error {
 	body, err := c.Body(maxSmallBody)
 	if err != nil {
@@ -45,9 +45,9 @@ func (c *call) consume() error {
 	})
 }
 
-// nothing answers a consumer for whom there is no message. One that has waited
-// is asked again, as one that gets a message is: who lost the permission hears
-// of it either way.
+// nothing responds with 204 if there is no message. If the call has waited, it is
+// authorized again first, as before a message: a caller that has lost the permission
+// gets the denial in both cases.
 func (c *call) nothing(opts *messaging.ReceiveOptions) error {
 	if opts.Wait > 0 {
 		if err := c.stillAllowed(); err != nil {
@@ -58,8 +58,9 @@ func (c *call) nothing(opts *messaging.ReceiveOptions) error {
 	return nil
 }
 
-// handOver writes a response with leased messages. When it cannot be sent, or
-// the client has left, they go back at once for somebody else.
+// handOver writes a response with leased messages. If it cannot be sent or the client
+// has disconnected, the leases end immediately, so that other consumers get the
+// messages.
 func (c *call) handOver(received []messaging.Received, write func() error) error {
 	defer c.boundWriting(received)()
 	err := c.R.Context().Err()
@@ -77,12 +78,13 @@ func (c *call) handOver(received []messaging.Received, write func() error) error
 	return errors.Join(err, c.Broker().GiveBack(c.Topic, c.Subscription, received))
 }
 
-// quickWrite is what a connection takes without anybody reading at the other
-// end, so that no deadline has to be set for it.
+// quickWrite is a response size that the connection's buffers accept even if the client
+// does not read, so that such a response needs no write deadline.
 const quickWrite = 64 << 10
 
-// boundWriting ends a response that the client does not take in time: what it
-// holds could be the memory of many messages. It returns what lifts the bound.
+// boundWriting sets a write deadline for a large response, because a client that does
+// not read could hold the memory of many messages. The returned function removes the
+// deadline.
 func (c *call) boundWriting(received []messaging.Received) (lift func()) {
 	size := 0
 	for i := range received {
@@ -92,7 +94,7 @@ func (c *call) boundWriting(received []messaging.Received) (lift func()) {
 		return func() {}
 	}
 	control := http.NewResponseController(c.W)
-	// Not every writer has deadlines; then the server's own apply.
+	// Writers without deadlines use the server's own timeouts.
 	_ = control.SetWriteDeadline(time.Now().Add(c.api.opts.WriteTimeout))
 	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
@@ -154,7 +156,7 @@ func (c *call) ack() error {
 		return err
 	}
 	if len(body) == 0 {
-		return brokerhttp.BadBody("it must hold a message id")
+		return brokerhttp.BadBody("a message id is missing")
 	}
 	id, err := brokerhttp.ParseID(body)
 	if err != nil {
@@ -171,7 +173,7 @@ func (c *call) settle(settlements ...messaging.Settlement) error {
 	return nil
 }
 
-// settleAll reads ids and applies one action to all of them.
+// settleAll parses ids and applies one action to all of them.
 func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
 	limit := c.Broker().Limits().Batch
 	body, err := c.Body(int64(limit)*idBytes + maxSmallBody)
@@ -198,8 +200,8 @@ func noDelay(*settleBody) (time.Duration, error) { return 0, nil }
 // ackBatch is PUT …/{subscription}/messages, an extension.
 func (c *call) ackBatch() error { return c.settleAll(messaging.Ack, noDelay) }
 
-// ackCumulative is PUT …/{subscription}/message/cumulative, an extension: it
-// acknowledges a message and all before it on its partition.
+// ackCumulative is PUT …/{subscription}/message/cumulative, an extension. It
+// acknowledges a message and all earlier messages of its partition.
 func (c *call) ackCumulative() error { return c.settleAll(messaging.AckTo, noDelay) }
 
 // nack is POST …/{subscription}/message/nack, an extension.
@@ -222,7 +224,7 @@ func (c *call) extend() error {
 	})
 }
 
-// idOfQuery reads a message id out of the query.
+// idOfQuery parses a message id in the query.
 func (c *call) idOfQuery(name string) (*names.MessageID, error) {
 	text := c.R.URL.Query().Get(name)
 	if text == "" {
@@ -235,7 +237,7 @@ func (c *call) idOfQuery(name string) (*names.MessageID, error) {
 	return &id, nil
 }
 
-// numberOfQuery reads a number out of the query, or out of a header.
+// numberOfQuery parses a number in the query or, without one, in a header.
 func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
 	text := c.R.URL.Query().Get(name)
 	if text == "" && header != "" {
@@ -246,7 +248,7 @@ func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
 	}
 	n, err := parseMillis(text)
 	if err != nil {
-		return 0, false, brokerhttp.BadQuery("%s must be a number of at least 0", name)
+		return 0, false, brokerhttp.BadQuery("%s must be an integer of at least 0", name)
 	}
 	return n, true, nil
 }

@@ -11,11 +11,12 @@ import (
 	"freshet/internal/surfaces/brokerhttp/brokertest"
 )
 
-const orderRecord = `{"type":"record","name":"Order","fields":[{"name":"id","type":"string"},{"name":"n","type":"int","default":0}]}`
+const orderRecord = `{"type":"record","name":"Order","fields":[` +
+	`{"name":"id","type":"string"},{"name":"n","type":"int","default":0}]}`
 
-// TestTheSpecsOwnOrder follows the order of use of docs/spec/messages.md:
-// schema, subscription, produce, consume, acknowledge; for every kind of topic
-// it names, with and without partitions, with and without a domain in the path.
+// TestTheSpecsOwnOrder makes the calls in the order of docs/spec/messages.md: schema,
+// subscription, produce, consume, acknowledge. It does so for several schema types, with
+// and without partitions, with and without a domain in the path.
 func TestTheSpecsOwnOrder(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []struct{ name, schema, payload string }{
@@ -62,7 +63,7 @@ func (w *world) converse(kind, schema, payload string, partitions int, domain st
 	}
 	if parts := strings.Split(text, ":"); len(parts) != 4 || parts[1] != "0" || parts[2] != partition ||
 		parts[3] != "0" {
-		w.T.Errorf("id %s, want %v, %v, %v, %v", text, 4, "0", partition, "0")
+		w.T.Errorf("got message id %s, want four parts with entry 0, partition %s, batch index 0", text, partition)
 	}
 	got := w.Call("POST", topic+"/sub/message", `{"timeoutMillis":3000}`, "Accept", "application/octet-stream",
 		"Content-Type", "application/json").
@@ -118,7 +119,7 @@ func TestAckForms(t *testing.T) {
 		w.Call("POST", topic+"/message", name).Want(201)
 		got := w.Call("POST", topic+"/s/message", "").Want(200).Is(name)
 		w.Call("PUT", topic+"/s/message", form(got)).Want(204)
-		w.Call("PUT", topic+"/s/message", form(got)).Want(204) // again is no error
+		w.Call("PUT", topic+"/s/message", form(got)).Want(204) // repeating it is no error
 		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
 	}
 }
@@ -151,15 +152,15 @@ func TestAckRefuses(t *testing.T) {
 		"deep JSON string": {`"` + strings.Repeat(`\"`, 1000) + `"`, 400},
 	} {
 		if r := w.Call("PUT", topic+"/s/message", tc.body); r.Status != tc.status {
-			t.Errorf("%s: status %d, want %d: %s", name, r.Status, tc.status, r.Body)
+			t.Errorf("%s: got status %d, want %d: %s", name, r.Status, tc.status, r.Body)
 		}
 	}
 	w.Call("PUT", topic+"/nobody/message", id).Want(404)
 	w.Call("PUT", root+"public/default/nothing/s/message", id).Want(404)
-	w.Call("POST", topic+"/s/message", "").Want(200) // nothing of this changed anything
+	w.Call("POST", topic+"/s/message", "").Want(200) // none of these calls acknowledged the message
 }
 
-// stringID turns the base64 form into the string form by asking for it.
+// stringID converts a message id from the base64 form to the string form.
 func (w *world) stringID(id string) string {
 	w.T.Helper()
 	parsed, err := brokerhttp.ParseID([]byte(id))
@@ -198,11 +199,11 @@ func TestConsumeBody(t *testing.T) {
 		`{"a":` + strings.Repeat(`{"a":`, 5000): 400,
 	} {
 		if r := w.Call("POST", topic+"/s/message", body); r.Status != status {
-			t.Errorf("%.60s: status %d, want %d: %s", body, r.Status, status, r.Body)
+			t.Errorf("%.60s: got status %d, want %d: %s", body, r.Status, status, r.Body)
 		}
 	}
 	w.Call("POST", topic+"/message", "x").Want(201)
-	for _, body := range []string{"", "{}", "null", " "} { // each waits by default, and finds something at once
+	for _, body := range []string{"", "{}", "null", " "} { // each waits by default and gets the message immediately
 		got := w.Call("POST", topic+"/s/message", body).Want(200).Is("x")
 		w.Call("POST", topic+"/s/message/nack", got.ID()).Want(204)
 	}
@@ -259,7 +260,7 @@ func TestProduceHeaders(t *testing.T) {
 		{"unknown header", topic, []string{"X-Msg-Whatever", "1"}, 201},
 	} {
 		if r := w.Call("POST", tc.topic+"/message", "x", tc.headers...); r.Status != tc.status {
-			t.Errorf("%s: status %d, want %d: %s", tc.name, r.Status, tc.status, r.Body)
+			t.Errorf("%s: got status %d, want %d: %s", tc.name, r.Status, tc.status, r.Body)
 		}
 	}
 }
@@ -275,10 +276,10 @@ func TestPropertiesBothWays(t *testing.T) {
 	got.Says("X-Msg-Property-color", "blue", "X-Msg-Property-shape", "round", "X-Msg-Property-plain", "wins")
 	all, err := base64.StdEncoding.DecodeString(got.Header.Get("X-Msg-Properties"))
 	if err != nil || string(all) != `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}` {
-		t.Errorf("X-Msg-Properties is %s, %v, want %v", all, err,
+		t.Errorf("X-Msg-Properties: got %s, %v, want %s", all, err,
 			`{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}`)
 	}
-	// What headers carry exactly comes in headers only.
+	// Properties that headers represent exactly are sent in headers only.
 	w.Call("POST", topic+"/message", "x", "X-Msg-Property-color", "blue").Want(201)
 	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Property-color", "blue", "X-Msg-Properties", "",
 		"X-Msg-Event-Time", "", "X-Msg-Partition-Key", "", "X-Msg-Long-Schema-Version", "")
@@ -292,7 +293,7 @@ func TestMessageSizes(t *testing.T) {
 	w.Call("POST", topic+"/message", strings.Repeat("x", 5<<20+1)).Want(413)
 	w.Call("POST", topic+"/message", "").Want(201)
 	if got := w.Call("POST", topic+"/s/message", "").Want(200); len(got.Body) != 5<<20 {
-		t.Errorf("got %d bytes", len(got.Body))
+		t.Errorf("got %d bytes, want %d", len(got.Body), 5<<20)
 	}
 	w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("Content-Length", "0")
 	w.Call("POST", "/admin/v2/persistent/public/default/t/maxMessageSize", "10").Want(204)
@@ -305,7 +306,7 @@ func TestRedelivery(t *testing.T) {
 	topic := w.Ready("t", 0)
 	w.Call("POST", topic+"/message", "x").Want(201)
 	first := w.Call("POST", topic+"/s/message", "").Want(200)
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // leased to us
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // the message is leased
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":0}`, first.ID())).Want(204)
 	second := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Redelivery-Count", "1")
 	w.Call("POST", topic+"/s/message/extend",
@@ -317,7 +318,7 @@ func TestRedelivery(t *testing.T) {
 		"extend nothing":        `{"ackTimeoutMillis":1000}`,
 	} {
 		if r := w.Call("POST", topic+"/s/message/extend", body); r.Status != 400 {
-			t.Errorf("%s: status %d: %s, want 400", name, r.Status, r.Body)
+			t.Errorf("%s: got status %d: %s, want 400", name, r.Status, r.Body)
 		}
 	}
 	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":-1}`, second.ID())).Want(400)

@@ -1,11 +1,13 @@
-// Package messageapi is the HTTP surface that messages go in and out through
-// (/admin/rest): producing, consuming and acknowledging them, one by one, in
-// batches and as streams.
+// Package messageapi is the HTTP surface that produces, consumes and acknowledges
+// messages (/admin/rest): one by one, in batches and as streams of events.
 //
-// It owns these paths, headers and bodies. What the calls mean is in messaging;
-// how a request finds its cluster and its caller, and how errors leave, is in
-// brokerhttp, which it shares with adminapi next door, where tenants,
-// namespaces, topics and subscriptions are administered. Calls that are not
-// specified are extensions (docs/spec/messages.md#m12): they live beside its
-// paths, never change them, and are marked so in api/openapi/messages.yaml.
+// It owns these paths, headers and bodies. It does not implement the calls: messaging
+// does. brokerhttp resolves the cluster, authenticates the caller and maps errors to
+// responses; it is shared with adminapi, which administers tenants, namespaces, topics
+// and subscriptions. Calls that the specification does not require are extensions
+// (docs/spec/messages.md#m12): they have paths of their own, never change specified
+// calls, and are marked in api/openapi/messages.yaml.
+//
+// The package has one lock: tickets.mu protects all fields of tickets. No function
+// blocks while it holds the lock.
 package messageapi

@@ -10,16 +10,16 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// encoding says how a payload stands in JSON.
+// encoding is the form of a payload in JSON.
 type encoding string
 
 const (
 	encodeBase64 encoding = "base64" // the default
-	encodeText   encoding = "text"   // a string with the payload's UTF-8
-	encodeJSON   encoding = "json"   // the payload's own JSON
+	encodeText   encoding = "text"   // the payload as a UTF-8 string
+	encodeJSON   encoding = "json"   // the payload as a JSON value
 )
 
-// rawPayload is a payload as it stands in a request.
+// rawPayload is the JSON of a payload in a request.
 type rawPayload = json.RawMessage
 
 func (e encoding) decode(raw rawPayload) ([]byte, error) {
@@ -37,7 +37,7 @@ func (e encoding) decode(raw rawPayload) ([]byte, error) {
 		}
 		b, err := base64.StdEncoding.DecodeString(s)
 		if err != nil {
-			return nil, brokerhttp.BadBody("payload is not base64; say \"encoding\": \"text\" for plain text")
+			return nil, brokerhttp.BadBody("payload is not base64; for plain text set \"encoding\": \"text\"")
 		}
 		return b, nil
 	case encodeJSON:
@@ -45,7 +45,7 @@ func (e encoding) decode(raw rawPayload) ([]byte, error) {
 			return nil, brokerhttp.BadBody("payload is missing")
 		}
 		if !json.Valid(raw) {
-			return nil, brokerhttp.BadBody("payload is not JSON")
+			return nil, brokerhttp.BadBody("payload is not valid JSON")
 		}
 		return raw, nil
 	}
@@ -68,7 +68,7 @@ type receivedMessage struct {
 	MessageStringID string                   `json:"messageStringId"`
 	Payload         json.RawMessage          `json:"payload"`
 	Encoding        encoding                 `json:"encoding"`
-	PayloadSize     *int                     `json:"payloadSize,omitempty"` // of all of it, where Payload is cut
+	PayloadSize     *int                     `json:"payloadSize,omitempty"` // full size if Payload is truncated
 	NullValue       bool                     `json:"nullValue,omitempty"`
 	Key             *string                  `json:"key,omitempty"`
 	KeyEncoding     string                   `json:"keyEncoding,omitempty"`
@@ -83,8 +83,8 @@ type receivedMessage struct {
 	RedeliveryCount uint32                   `json:"redeliveryCount"`
 }
 
-// render makes the JSON form of a message. A payload that does not have the
-// form that was asked for comes in base64, and says so.
+// render returns the JSON form of a message. If the payload cannot be represented in the
+// requested encoding, it is encoded in base64; the field encoding names the one used.
 func render(m *messaging.Received, wanted encoding) receivedMessage {
 	out := receivedMessage{
 		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime,
@@ -101,8 +101,8 @@ func render(m *messaging.Received, wanted encoding) receivedMessage {
 	return out
 }
 
-// renderKey shows a key as text if it is text. One that is there and empty is in
-// base64, as producers have to send it.
+// renderKey sets a key as text if it is text, otherwise in base64. An empty key is in
+// base64 too, as producers must send it.
 func (out *receivedMessage) renderKey(m *messaging.Received) {
 	switch {
 	case m.EmptyKey || m.Key != "" && !brokerhttp.Printable(m.Key):
@@ -113,15 +113,15 @@ func (out *receivedMessage) renderKey(m *messaging.Received) {
 	}
 }
 
-// rendering says how messages stand in events.
+// rendering is the form of messages in events.
 type rendering struct {
 	encoding encoding
-	limit    int64 // bytes of a payload that are shown, if limited
+	limit    int64 // maximum bytes of a payload, if limited is set
 	limited  bool
 }
 
-// render makes the JSON form of a message. Of a payload that is over the limit
-// only the beginning is shown, and how long it is.
+// render returns the JSON form of a message. A payload above the limit is truncated, and
+// its size is added.
 func (r rendering) render(m *messaging.Received) receivedMessage {
 	size := len(m.Payload)
 	if !r.limited || int64(size) <= r.limit {
@@ -137,7 +137,7 @@ func (r rendering) render(m *messaging.Received) receivedMessage {
 func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {
 	switch {
 	case wanted == encodeJSON && json.Valid(b):
-		var compact bytes.Buffer // without line breaks, which would end an event
+		var compact bytes.Buffer // no line breaks, because they would end an event
 		if err := json.Compact(&compact, b); err == nil {
 			return compact.Bytes(), encodeJSON
 		}

@@ -7,8 +7,8 @@ import (
 	"freshet/internal/identity"
 )
 
-// RouteInfo describes a route, so that a test can hold the OpenAPI document
-// against it.
+// RouteInfo describes a route, so that a test can compare it with the OpenAPI
+// document.
 type RouteInfo struct {
 	Method     string
 	Pattern    string
@@ -16,7 +16,7 @@ type RouteInfo struct {
 	Extension  bool // an extension (docs/spec/messages.md#m12)
 }
 
-// Routes lists every route but that of the document itself.
+// Routes lists every route except that of the OpenAPI document.
 func Routes() []RouteInfo {
 	var list []RouteInfo
 	for _, r := range routes {
@@ -30,19 +30,19 @@ func Routes() []RouteInfo {
 	return list
 }
 
-// Tickets are tickets for one stream, without a surface around them.
+// Tickets are tickets for one stream, without the surface.
 type Tickets struct{ t tickets }
 
-// NewTickets makes an empty set.
+// NewTickets returns an empty set.
 func NewTickets() *Tickets { return &Tickets{} }
 
-// Issue makes a ticket.
+// Issue returns a new ticket.
 func (t *Tickets) Issue(who *identity.Principal) (string, error) {
 	text, _, err := t.t.issue(who, stream{pattern: "p"}, time.Now())
 	return text, err
 }
 
-// Redeem uses it.
+// Redeem uses a ticket.
 func (t *Tickets) Redeem(text string) error {
 	_, err := t.t.redeem(text, stream{pattern: "p"}, time.Now())
 	return err

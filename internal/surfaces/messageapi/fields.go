@@ -10,8 +10,8 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// fields collects header values, so that a response costs one string and one
-// slice for all of them: BenchmarkHandler.
+// fields collects header values, so that a response allocates one string and one slice
+// for all of them; see BenchmarkHandler.
 type fields struct {
 	text  []byte
 	names [10]string
@@ -19,14 +19,14 @@ type fields struct {
 	n     int
 }
 
-// end names the value that was appended to text since the last one; without a
-// name it is no header's.
+// end ends a value: the text appended since the last end. name is its header; "" if it
+// is not a header.
 func (f *fields) end(name string) {
 	f.names[f.n], f.ends[f.n] = name, len(f.text)
 	f.n++
 }
 
-// write sets the headers and returns the text that they are part of.
+// write sets the headers and returns the whole text.
 func (f *fields) write(h http.Header) string {
 	all, values := string(f.text), make([]string, f.n)
 	from := 0
@@ -60,7 +60,7 @@ func (f *fields) schema(version int64) {
 	}
 }
 
-// writeHeaders puts a received message's metadata into a response.
+// writeHeaders adds a received message's metadata to the response headers.
 func writeHeaders(h http.Header, m *messaging.Received) {
 	var buf [256]byte
 	f := fields{text: buf[:0]}
@@ -81,7 +81,7 @@ func writeHeaders(h http.Header, m *messaging.Received) {
 	metadataHeaders.Write(h, m)
 }
 
-// appendBase64Version appends a version in the eight bytes that Pulsar sends.
+// appendBase64Version appends a version as base64 of eight bytes, as Pulsar does.
 func appendBase64Version(dst []byte, version int64) []byte {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], uint64(version))

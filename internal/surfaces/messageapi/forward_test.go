@@ -13,9 +13,9 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// elsewhere is another member that owns the topic "there".
+// elsewhere is another member, which owns the topic "there".
 type elsewhere struct {
-	err  error // it is not reached
+	err  error // if set, the member cannot be reached
 	sent []string
 }
 
@@ -44,8 +44,8 @@ func (e *elsewhere) edit(o *messageapi.Options) {
 	})
 }
 
-// TestRequestsGoToTheOwner: as they came, with their bodies unread; not before the
-// caller is known, and only for topics of others.
+// TestRequestsGoToTheOwner: requests for topics of another member are forwarded
+// unchanged, with their bodies unread, after the caller was authenticated.
 func TestRequestsGoToTheOwner(t *testing.T) {
 	t.Parallel()
 	owner := &elsewhere{}
@@ -55,16 +55,16 @@ func TestRequestsGoToTheOwner(t *testing.T) {
 	const path = "/admin/rest/topics/v1/public/default/"
 	w.Call(http.MethodPost, path+"there/message?a=%2F", "hello").Want(http.StatusAccepted)
 	if len(owner.sent) != 1 || owner.sent[0] != "POST "+path+"there/message?a=%2F hello" {
-		t.Errorf("got %q at the owner, want the request as it came", owner.sent)
+		t.Errorf("owner got %q, want the request unchanged", owner.sent)
 	}
 	w.Call(http.MethodPost, path+"here/message", "hello").Want(http.StatusCreated)
 	w.as("nobody").Call(http.MethodPost, path+"there/message", "hello").Want(http.StatusUnauthorized)
 	if len(owner.sent) != 1 {
-		t.Errorf("got %q at the owner, want nothing of callers that are not known", owner.sent)
+		t.Errorf("owner got %q, want no request of an unknown caller", owner.sent)
 	}
 	w.as("").Call(http.MethodGet, path+"there/tail?ticket=abc", "").Want(http.StatusAccepted)
 	if len(owner.sent) != 2 || owner.sent[1] != "GET "+path+"there/tail?ticket=abc " {
-		t.Errorf("got %q at the owner, want the ticket, which only the owner can check", owner.sent)
+		t.Errorf("owner got %q, want the request with the ticket, which only the owner can check", owner.sent)
 	}
 }
 

@@ -43,11 +43,12 @@ func FuzzHeaders(f *testing.F) {
 			return // delayed
 		}
 		if got.Code != http.StatusOK || got.Header().Get("X-Msg-Message-Id") == "" {
-			t.Fatalf("status %d, header %v, want %v", got.Code, got.Header(), http.StatusOK)
+			t.Fatalf("consuming: got status %d, header %v, want %d with a message id", got.Code, got.Header(),
+				http.StatusOK)
 		}
 		ack := w.Attempt("PUT", take, http.Header{}, []byte(got.Header().Get("X-Msg-Message-Id")))
 		if ack.Code != http.StatusNoContent {
-			t.Fatalf("acknowledging: status %d: %s, want %v", ack.Code, ack.Body, http.StatusNoContent)
+			t.Fatalf("acknowledging: got status %d: %s, want %d", ack.Code, ack.Body, http.StatusNoContent)
 		}
 	})
 }

@@ -17,13 +17,13 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// Names of headers as net/http spells them. On input X-Pulsar- may stand for
-// X-Msg-; on output only X-Msg- is used.
+// Header names in net/http's canonical form. In requests, X-Pulsar- is accepted instead
+// of X-Msg-; responses use X-Msg- only.
 const (
 	prefixMsg    = "X-Msg-"
 	prefixPulsar = "X-Pulsar-"
 
-	nameProperty = "Property-" // behind a prefix; the key follows
+	nameProperty = "Property-" // after a prefix and before the property's key
 
 	headerMessageID    = "X-Msg-Message-Id"
 	headerStringID     = "X-Msg-Message-String-Id"
@@ -40,11 +40,11 @@ const (
 	headerMaxUnacked   = "X-Max-Unacked"
 )
 
-// metadataHeaders are those of what a message has beside its payload.
+// metadataHeaders are the headers of a message's metadata.
 var metadataHeaders = brokerhttp.HeadersWith(prefixMsg)
 
-// ExposedHeaders are those that a page of another origin may read; property
-// headers are added as they come.
+// ExposedHeaders returns the headers that a page of another origin may read. Property
+// headers are added per response.
 func ExposedHeaders() []string {
 	return []string{
 		headerMessageID, headerStringID, headerBase64Schema, headerLongSchema, headerSequence, headerEventTime,
@@ -61,8 +61,8 @@ const (
 	contentEvents = "text/event-stream"
 )
 
-// Header values that are the same in many responses. They are shared, so
-// nothing may append to them: BenchmarkHandler.
+// Header values of many responses. They are shared to save allocations, so they must not
+// be appended to; see BenchmarkHandler.
 var (
 	valueJSON   = []string{contentJSON}
 	valueBinary = []string{contentBinary}
@@ -79,8 +79,8 @@ func badHeader(name string, want string) error {
 	return errs.Newf(errs.Invalid, "%w: header %s must be %s", messaging.ErrMessage, name, want)
 }
 
-// readHeaders takes a message's metadata out of a request. A message without a
-// schema version leaves the choice to the broker.
+// readHeaders parses a message's metadata from the headers of a request. If there is no
+// schema version, the broker chooses one.
 func readHeaders(h http.Header, m *messaging.Message) error {
 	m.SchemaVersion = messaging.NoSchema
 	after := int64(-1)
@@ -92,7 +92,7 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 		field, ok := strings.CutPrefix(name, prefixMsg)
 		if !ok {
 			if field, ok = strings.CutPrefix(name, prefixPulsar); !ok || has(h, prefixMsg+field) {
-				continue // foreign, or said again in our own words
+				continue // another header, or X-Msg- takes precedence over X-Pulsar-
 			}
 		}
 		value := values[0]
@@ -101,7 +101,7 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 		case "Sequence-Id":
 			m.HasSequence = true
 			if m.Sequence, err = strconv.ParseUint(value, 10, 64); err != nil {
-				return badHeader(name, "a number of at least 0")
+				return badHeader(name, "an integer of at least 0")
 			}
 		case "Event-Time":
 			if m.EventTime, err = parseMillis(value); err != nil {
@@ -109,7 +109,7 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 			}
 		case "Long-Schema-Version":
 			if m.SchemaVersion, err = parseMillis(value); err != nil {
-				return badHeader(name, "a number of at least 0")
+				return badHeader(name, "an integer of at least 0")
 			}
 		case "Base64-Schema-Version":
 			if has(h, headerLongSchema) {
@@ -142,7 +142,7 @@ func readHeaders(h http.Header, m *messaging.Message) error {
 			exact = value
 		default:
 			if key, ok := strings.CutPrefix(field, nameProperty); ok && key != "" {
-				// HTTP does not keep the case of names, so there is only one.
+				// HTTP does not preserve the case of header names, so keys are lower case.
 				m.Properties = append(m.Properties, messaging.Property{
 					Key: strings.ToLower(key), Value: strings.Join(values, ","),
 				})
@@ -178,15 +178,15 @@ func parseFlag(s string) (bool, error) {
 	return false, strconv.ErrSyntax
 }
 
-// decodeKey takes the encoding off a key that is no text. A key that is there and
-// empty then is one, which without an encoding it is not.
+// decodeKey decodes a key that is not text. With an encoding, an empty key is a key;
+// without one it means no key.
 func decodeKey(m *messaging.Message, encoding string, keyed bool) error {
 	if encoding != brokerhttp.EncodingBase64 {
 		return errors.New("base64")
 	}
 	raw, err := brokerhttp.DecodeBase64(m.Key)
 	if err != nil || !keyed {
-		return errors.New("there only with a key in base64")
+		return errors.New("used only with a key in base64")
 	}
 	m.Key, m.EmptyKey, m.BinaryKey = string(raw), len(raw) == 0, true
 	return nil
@@ -194,7 +194,8 @@ func decodeKey(m *messaging.Message, encoding string, keyed bool) error {
 
 func has(h http.Header, name string) bool { return len(h[name]) > 0 }
 
-// finishHeaders checks what was read, with listed properties as they are.
+// finishHeaders validates the metadata. If listed is set, the properties are an exact
+// list and keep their order.
 func finishHeaders(h http.Header, m *messaging.Message, after int64, listed bool) error {
 	if keys := h["Idempotency-Key"]; len(keys) > 0 && keys[0] != "" {
 		if m.IdempotencyKey = keys[0]; len(m.IdempotencyKey) > maxIdempotencyKey {
@@ -203,35 +204,35 @@ func finishHeaders(h http.Header, m *messaging.Message, after int64, listed bool
 	}
 	if after >= 0 {
 		if m.DeliverAt != 0 {
-			return badHeader("X-Msg-Deliver-After-Ms", "absent when X-Msg-Deliver-At is given")
+			return badHeader("X-Msg-Deliver-After-Ms", "absent if X-Msg-Deliver-At is present")
 		}
 		m.DeliverAt = deliverAfter(after)
 	}
 	if len(m.Properties) > 1 && !listed {
-		// Headers come in no order; what is stored has one.
+		// Headers have no order, but stored properties do.
 		slices.SortFunc(m.Properties, func(a, b messaging.Property) int { return strings.Compare(a.Key, b.Key) })
 	}
 	if len(m.Properties) > maxProperties {
-		return errs.Newf(errs.Invalid, "%w: it has more than %d properties", messaging.ErrMessage, maxProperties)
+		return errs.Newf(errs.Invalid, "%w: more than %d properties", messaging.ErrMessage, maxProperties)
 	}
 	return checkText(m, listed)
 }
 
-// checkText demands UTF-8 of what did not come in base64, and names and a key that
-// would fit into a header.
+// checkText checks that values that were not sent in base64 are UTF-8, and that property
+// names and the key have no control characters.
 func checkText(m *messaging.Message, listed bool) error {
 	if !m.BinaryKey && strings.ContainsFunc(m.Key, isControl) {
 		return errs.Newf(errs.Invalid,
-			"%w: the key holds a control character; send it in base64, with %s or keyEncoding", messaging.ErrMessage,
-			metadataHeaders.KeyEncoding)
+			"%w: the key contains a control character; send it in base64, with %s or keyEncoding",
+			messaging.ErrMessage, metadataHeaders.KeyEncoding)
 	}
 	ok := (m.BinaryKey || utf8.ValidString(m.Key)) && utf8.ValidString(m.Producer) && utf8.ValidString(m.IdempotencyKey)
 	if !listed {
 		for i := range m.Properties {
 			p := &m.Properties[i]
 			if p.Key == "" || strings.ContainsFunc(p.Key, isControl) {
-				return errs.Newf(errs.Invalid, "%w: property name is empty or holds a control character; send such "+
-					"as %s or headers", messaging.ErrMessage, metadataHeaders.RecordHeaders)
+				return errs.Newf(errs.Invalid, "%w: a property name is empty or contains a control character; "+
+					"send such properties in %s or headers", messaging.ErrMessage, metadataHeaders.RecordHeaders)
 			}
 			ok = ok && utf8.ValidString(p.Key) && utf8.ValidString(p.Value)
 		}
@@ -245,11 +246,11 @@ func checkText(m *messaging.Message, listed bool) error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// deliverAfter turns a delay into a time. A delay past all bounds stays past
-// them and is refused further down.
+// deliverAfter converts a delay to a time. A delay above the limit becomes a time that
+// the broker rejects.
 func deliverAfter(millis int64) int64 {
 	if millis > messaging.LongestDelay.Milliseconds() {
-		return 1 << 62 // never, however long it takes until somebody looks at it
+		return 1 << 62 // above the limit, no matter when the broker checks it
 	}
 	return time.Now().UnixMilli() + millis
 }
@@ -271,10 +272,10 @@ func parseBase64Version(s string) (int64, error) {
 	return n, nil
 }
 
-// readProperties reads X-Msg-Properties: base64 of a JSON object whose values
-// are strings. Its keys keep their case and win over property headers.
+// readProperties parses X-Msg-Properties: base64 of a JSON object whose values are
+// strings. Its keys keep their case and take precedence over property headers.
 func readProperties(value string, m *messaging.Message) error {
-	const want = "base64 of a JSON object of strings"
+	const want = "base64 of a JSON object with string values"
 	raw, err := brokerhttp.DecodeBase64(value)
 	if err != nil {
 		return badHeader(headerProperties, want)
@@ -296,7 +297,7 @@ func readProperties(value string, m *messaging.Message) error {
 	return nil
 }
 
-// readRecordHeaders reads X-Msg-Record-Headers: all properties, exactly.
+// readRecordHeaders parses X-Msg-Record-Headers: the exact list of all properties.
 func readRecordHeaders(value string, m *messaging.Message) error {
 	raw, err := brokerhttp.DecodeBase64(value)
 	if err != nil {
@@ -304,7 +305,7 @@ func readRecordHeaders(value string, m *messaging.Message) error {
 	}
 	var list brokerhttp.RecordHeaders
 	if err = json.Unmarshal(raw, &list); err == nil && list == nil {
-		err = errors.New("must be a list")
+		err = errors.New("must be an array")
 	}
 	if err != nil {
 		return errs.Newf(errs.Invalid, "%w: header %s: %w", messaging.ErrMessage, metadataHeaders.RecordHeaders, err)

@@ -9,8 +9,8 @@ import (
 	"freshet/internal/surfaces/brokerhttp/brokertest"
 )
 
-// lapsed makes a world in which one consumer has let its lease of a message run
-// out and another has the message. It returns what each of them was handed.
+// lapsed returns a world in which the lease of one consumer has expired and another
+// consumer has the message. late and holder are the two deliveries.
 func lapsed(t *testing.T) (w *world, topic string, late, holder *brokertest.Reply) {
 	t.Helper()
 	w = newWorld(t, messaging.Options{Limits: messaging.Limits{MinLease: time.Millisecond}})
@@ -34,7 +34,7 @@ func TestLateConsumerDoesNotTouchTheNextLease(t *testing.T) {
 			}
 		}
 	}
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // the holder still has it
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // the holder still has the lease
 	w.Call("POST", topic+"/s/message/extend",
 		fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, holder.ID())).Want(204)
 	w.Call("POST", topic+"/s/message/nack", holder.ID()).Want(204)
@@ -79,7 +79,7 @@ func TestDeletedSubscriptionEndsItsConsumers(t *testing.T) {
 						t.Errorf("%s: got status %d %s, want 404", r.What, r.Status, r.Body)
 					}
 				case <-time.After(10 * time.Second):
-					t.Error("a consumer still waits, want 404 at once")
+					t.Error("consumer still waits after 10s, want an immediate 404")
 				}
 			}
 			for what, events := range map[string]<-chan event{"idle stream": idle, "stream without credit": full} {
@@ -89,7 +89,7 @@ func TestDeletedSubscriptionEndsItsConsumers(t *testing.T) {
 						t.Errorf("%s: got %+v, want an error with %q", what, e, tc.reason)
 					}
 				case <-time.After(10 * time.Second):
-					t.Errorf("%s goes on, want an error event at once", what)
+					t.Errorf("%s: got no event within 10s, want an immediate error event", what)
 				}
 			}
 		})

@@ -19,8 +19,8 @@ import (
 	"freshet/test/tally"
 )
 
-// TestNobodyComesInWhileTheServerIsFull: what there is no room for is told to
-// come back; what may wait is counted elsewhere.
+// TestNobodyComesInWhileTheServerIsFull: requests above the limit get 503 with
+// Retry-After. Consume calls are not counted by this limiter.
 func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(1, 1<<20)
@@ -42,7 +42,8 @@ func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 	w.Call("POST", topic+"/message", "x").Want(201)
 }
 
-// TestRefusedClientHearsWhy: one that sends all of a request before it reads.
+// TestRefusedClientHearsWhy: a client that sends the whole request before it reads still
+// gets the error response.
 func TestRefusedClientHearsWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -58,7 +59,7 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 			"too large, in chunks", topic, w.Token,
 			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, body), 413,
 		},
-		{"not let in", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
+		{"invalid token", topic, "nonsense", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body), 401},
 		{
 			"no such topic", root + "public/default/none", w.Token,
 			fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size/2, body[:size/2]), 404,
@@ -72,7 +73,7 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 			}
 			defer conn.Close()
 			in := bufio.NewReader(conn)
-			for range 2 { // and the connection stays good
+			for range 2 { // the connection can be reused
 				if _, err := fmt.Fprintf(conn, "POST %s/message HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n%s",
 					c.path, c.token, c.body); err != nil {
 					t.Fatal(err)
@@ -94,8 +95,8 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 	}
 }
 
-// TestMessageComesBackFromAClientThatDoesNotRead: its connection ends, so that
-// nobody can make the server hold messages in memory.
+// TestMessageComesBackFromAClientThatDoesNotRead: the server closes the connection of a
+// client that does not read, so that such clients cannot hold messages in memory.
 func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
@@ -114,15 +115,15 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 		"%s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the message came back", func() bool { return w.cameBack("t") })
+	until(t, "the message is returned", func() bool { return w.cameBack("t") })
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
 	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
 	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
-		t.Errorf("%d messages, %v, want 1, 1", len(again), err)
+		t.Errorf("got %d messages, error %v, want one message with one redelivery", len(again), err)
 	}
 }
 
-// cameBack says whether what the subscription s handed out was returned.
+// cameBack reports whether all messages that the subscription s delivered were returned.
 func (w *world) cameBack(topic string) bool {
 	w.T.Helper()
 	var stats struct {
@@ -133,8 +134,8 @@ func (w *world) cameBack(topic string) bool {
 	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
 }
 
-// TestAttackStalledCalls: calls of one account that send nothing of their body take
-// no more than its share, on the message interface and the administrative calls.
+// TestAttackStalledCalls: calls of one account whose body never arrives use no more than
+// that account's share, on the message interface and the admin interface.
 func TestAttackStalledCalls(t *testing.T) {
 	t.Parallel()
 	const callers = 200
@@ -161,9 +162,9 @@ func TestAttackStalledCalls(t *testing.T) {
 		for _, c := range [][3]string{{"POST", topic + "/message", "x"}, {"GET", "/admin/v2/tenants", ""}} {
 			if reply := w.Call(c[0], c[1], c[2]); reply.Status >= 300 {
 				kept++
-				t.Errorf("%s %s while others send nothing: %d", c[0], c[1], reply.Status)
+				t.Errorf("%s %s while other calls stall: got status %d", c[0], c[1], reply.Status)
 			}
 		}
 	}
-	tally.Attack(t, "bodies that never come, messages and administration", callers, kept)
+	tally.Attack(t, "bodies that never arrive, message and admin interface", callers, kept)
 }

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/surfaces/messageapi/loadtest"
 )
 
-// TestLoad runs 64 producers against 64 consumers. FRESHET_LOAD sets how many
-// messages; the default keeps the test short.
+// TestLoad runs 64 producers and 64 consumers. FRESHET_LOAD sets the number of messages;
+// the default keeps the test short.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	messages := 2000
@@ -36,7 +36,7 @@ func TestLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.Produced != messages || report.Consumed != messages || len(report.Problems) > 0 {
-				t.Errorf("%+v, want %v, %v", report, messages, messages)
+				t.Errorf("got report %+v, want %d produced and consumed and no problems", report, messages)
 			}
 			t.Logf("%d messages in %s, %d redelivered, %d retries", report.Produced,
 				report.Elapsed.Round(time.Millisecond), report.Redelivered, report.Retries)

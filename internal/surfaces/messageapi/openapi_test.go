@@ -26,8 +26,8 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 }
 
-// TestDocumentHasEveryRoute holds the document and the routes together, and
-// what it says of permissions.
+// TestDocumentHasEveryRoute checks that the OpenAPI document has the same routes and
+// permissions as the code.
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	described := brokertest.Operations(t, "/admin/rest/")
@@ -35,11 +35,11 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 		key := route.Method + " " + route.Pattern
 		want := brokertest.Operation{Permission: route.Permission, Extension: route.Extension}
 		if got, ok := described[key]; !ok || got != want {
-			t.Errorf("%s is described as %+v, %v, want %+v", key, got, ok, want)
+			t.Errorf("OpenAPI document of %s: got %+v, %v, want %+v", key, got, ok, want)
 		}
 		delete(described, key)
 	}
 	for key := range described {
-		t.Errorf("%s is in the document and nowhere else", key)
+		t.Errorf("%s is in the OpenAPI document but has no route", key)
 	}
 }

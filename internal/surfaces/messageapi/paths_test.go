@@ -45,10 +45,10 @@ func TestPaths(t *testing.T) {
 		"a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/message":                   404,
 	} {
 		if strings.Contains(path, "%zz") {
-			continue // such a request cannot be made with net/http's client
+			continue // net/http's client cannot send such a request
 		}
 		if r := w.Call("POST", root+path, "x"); r.Status != status {
-			t.Errorf("%.60s: status %d, want %d: %s", path, r.Status, status, r.Body)
+			t.Errorf("%.60s: got status %d, want %d: %s", path, r.Status, status, r.Body)
 		}
 	}
 	w.Call("GET", root+"public/default/t/message", "").Want(405).Says("Allow", "POST")

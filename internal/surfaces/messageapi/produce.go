@@ -28,7 +28,7 @@ func (c *call) produce() error {
 		return err
 	}
 	if m.NullPayload && len(payload) > 0 {
-		return brokerhttp.BadBody("it must be empty with %s: true", metadataHeaders.NullValue)
+		return brokerhttp.BadBody("must be empty with %s: true", metadataHeaders.NullValue)
 	}
 	m.Payload = payload
 	ctx := c.R.Context()
@@ -43,7 +43,7 @@ func (c *call) produce() error {
 	return nil
 }
 
-// created answers with the id of a new message (docs/spec/messages.md#m3).
+// created responds with the id of a new message (docs/spec/messages.md#m3).
 func (c *call) created(p *messaging.Produced) {
 	var buf [192]byte
 	f := fields{text: append(buf[:0], '"')}
@@ -69,11 +69,11 @@ func (c *call) created(p *messaging.Produced) {
 	body := f.write(h)[from:to]
 	c.Began = true
 	c.W.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(c.W, body) // the message is stored whether or not the client hears of it
+	_, _ = io.WriteString(c.W, body) // the message is stored, even if the response is lost
 }
 
-// wantsText reports whether a client prefers text/plain to JSON. Accept is a
-// hint here and never a reason to refuse.
+// wantsText reports whether a client prefers text/plain to JSON. Accept is only a hint
+// here: no request is rejected for it.
 func wantsText(accept []string) bool {
 	if len(accept) == 0 {
 		return false
@@ -97,11 +97,11 @@ type batchBody struct {
 	Messages     batchList `json:"messages"`
 }
 
-// batchList is decoded one by one, so that a body full of nothing does not
-// become a hundred times its size in memory.
+// batchList is decoded one message at a time, so that a body with many empty messages
+// does not need a hundred times its size in memory.
 type batchList []batchMessage
 
-// maxBatch is more than a broker may be configured to take.
+// maxBatch is more than the highest limit that can be configured for a broker.
 const maxBatch = 10_000
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -114,7 +114,7 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 	}
 	for in.More() {
 		if len(*l) == maxBatch {
-			return errs.Newf(errs.TooLarge, "%w: it has more than %d messages", messaging.ErrBatch, maxBatch)
+			return errs.Newf(errs.TooLarge, "%w: more than %d messages", messaging.ErrBatch, maxBatch)
 		}
 		var m batchMessage
 		if err := in.Decode(&m); err != nil {
@@ -126,7 +126,7 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// batchMessage is one message of it.
+// batchMessage is one message of a batch produce.
 type batchMessage struct {
 	Payload            rawPayload               `json:"payload"`
 	Encoding           encoding                 `json:"encoding"`
@@ -143,14 +143,14 @@ type batchMessage struct {
 	IdempotencyKey     string                   `json:"idempotencyKey"`
 }
 
-// batchFailure is what became of a message that was not stored.
+// batchFailure is the result of a message that was not stored.
 type batchFailure struct {
 	Status int    `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// produceBatch is POST …/{topic}/messages, an extension. Its answer is 201
-// when every message is stored, and else 207 with a status for each.
+// produceBatch is POST …/{topic}/messages, an extension. It responds with 201 if every
+// message is stored, otherwise with 207 and a status for each message.
 func (c *call) produceBatch() error {
 	limits := c.Broker().Limits()
 	room := takeBatchRoom()
@@ -173,17 +173,17 @@ func (c *call) produceBatch() error {
 	}
 	results, err := c.Broker().ProduceBatch(c.Working(), c.Topic, msgs)
 	if err != nil {
-		return err // somebody may still be looking at the messages
+		return err // the broker may still use the messages, so they are not reused
 	}
 	room.giveBack(body.Messages, msgs)
 	return c.batchProduced(results)
 }
 
-// unpack makes messages of it, in room that they have if it is enough. Their payloads
-// share one piece of memory.
+// unpack converts the body to messages. It uses room if that is large enough. The
+// payloads share one allocation.
 func (b *batchBody) unpack(room []messaging.Message) ([]messaging.Message, error) {
 	if len(b.Messages) == 0 {
-		return nil, brokerhttp.BadBody("it must be an object with messages")
+		return nil, brokerhttp.BadBody("expected an object with messages")
 	}
 	size := 0
 	for i := range b.Messages {
@@ -248,7 +248,7 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody, room *[]byt
 	return finishHeaders(nil, out, after, false)
 }
 
-// payload reads the payload; one that is null has none.
+// payload decodes the payload; a null message must not have one.
 func (m *batchMessage) payload(enc encoding, room *[]byte) ([]byte, error) {
 	if !m.NullValue {
 		if enc == "" || enc == encodeBase64 {
@@ -265,7 +265,7 @@ func (m *batchMessage) payload(enc encoding, room *[]byte) ([]byte, error) {
 	return nil, brokerhttp.BadBody("payload must be absent with nullValue")
 }
 
-// batchProduced answers with what became of each message.
+// batchProduced responds with the result of each message.
 func (c *call) batchProduced(results []messaging.Result) error {
 	code := http.StatusCreated
 	b := append(make([]byte, 0, 32+96*len(results)), `{"results":[`...)
@@ -296,8 +296,7 @@ func (c *call) batchProduced(results []messaging.Result) error {
 	return nil
 }
 
-// appendProduced appends the JSON of a message that was stored; its ids need no
-// escapes.
+// appendProduced appends the JSON of a stored message; its ids need no escapes.
 func appendProduced(b []byte, r *messaging.Result) []byte {
 	b = append(b, `{"messageId":"`...)
 	b = r.ID.AppendBase64(b)

@@ -20,7 +20,7 @@ import (
 	"freshet/test/tally"
 )
 
-// record is what a client of the stream protocol sends and gets.
+// record is a Kafka record.
 type record struct {
 	key, value []byte
 	headers    []records.Header
@@ -30,7 +30,7 @@ func header(name string, value []byte) records.Header {
 	return records.Header{Key: []byte(name), Value: value}
 }
 
-// oddRecords have everything that is hard to put into HTTP.
+// oddRecords have keys, values and headers that are hard to represent in HTTP.
 var oddRecords = map[string]record{
 	"plain": {
 		key: []byte("k"), value: []byte("v"),
@@ -87,7 +87,7 @@ func (w *world) streamTopic(local string) *messaging.StreamTopic {
 	return t
 }
 
-// write appends records as a client of the stream protocol does, in one batch.
+// write appends records in one batch, as a Kafka producer does.
 func (w *world) write(topic string, list ...record) {
 	w.T.Helper()
 	b := records.NewBuilder(nil, 0)
@@ -106,7 +106,7 @@ func (w *world) write(topic string, list ...record) {
 	}
 }
 
-// read returns a topic's messages as clients of the stream protocol get them.
+// read returns a topic's messages as a Kafka consumer gets them.
 func (w *world) read(topic string) []record {
 	w.T.Helper()
 	var all []record
@@ -141,9 +141,8 @@ func (w *world) read(topic string) []record {
 	return all
 }
 
-// TestRecordsOverHTTP: what a client of the stream protocol wrote is read over
-// HTTP without losing a byte, and what an HTTP producer makes of it again is the
-// same record; in headers, in JSON and in events.
+// TestRecordsOverHTTP: an HTTP consumer gets Kafka records unchanged, and an HTTP
+// producer can produce the same records again; with headers, JSON and events.
 func TestRecordsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for name, want := range oddRecords {
@@ -182,7 +181,7 @@ func TestRecordsOverHTTP(t *testing.T) {
 	}
 }
 
-// copied are the headers of a message that say what it is, for a producer.
+// copied returns the metadata headers of a consumed message that a producer can send.
 func copied(h http.Header) (pairs []string) {
 	for name, values := range h {
 		if strings.HasPrefix(name, "X-Msg-") && !strings.HasSuffix(name, "-Id") && !strings.HasSuffix(name, "-Time") {
@@ -194,7 +193,7 @@ func copied(h http.Header) (pairs []string) {
 	return pairs
 }
 
-// event reads the first message of a stream.
+// event returns the first message of a stream.
 func (w *world) event(path string) string {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(w.T.Context(), "GET", w.Server.URL+path, http.NoBody)
@@ -213,11 +212,11 @@ func (w *world) event(path string) string {
 			return data
 		}
 	}
-	w.T.Fatalf("%s: no message: %v", path, lines.Err())
+	w.T.Fatalf("%s: stream ended without a message: %v", path, lines.Err())
 	return ""
 }
 
-// TestRecordForms: the forms themselves, as docs/spec/messages.md#metadata has them.
+// TestRecordForms checks the headers and JSON of docs/spec/messages.md#metadata.
 func TestRecordForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -242,7 +241,7 @@ func TestRecordForms(t *testing.T) {
 	second := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("X-Msg-Null-Value", "",
 		"X-Msg-Partition-Key-Encoding", "base64")
 	if got := second.Header["X-Msg-Partition-Key"]; !slices.Equal(got, []string{""}) {
-		t.Errorf("header of an empty key: got %q, want one that is empty", got)
+		t.Errorf("header of an empty key: got %q, want one empty header", got)
 	}
 	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Partition-Key", "k", "X-Msg-Partition-Key-Encoding",
 		"", "X-Msg-Property-a", "1", "X-Msg-Record-Headers", "")
@@ -264,15 +263,15 @@ func TestRecordForms(t *testing.T) {
 		t.Errorf("first in JSON: got %+v, want null, the key in base64 and headers %s", m, list)
 	}
 	if m := got.Messages[2]; m.Key != "k" || m.KeyEncoding != "" || m.Headers != nil {
-		t.Errorf("third in JSON: got %+v, want a key of text and no headers", m)
+		t.Errorf("third in JSON: got %+v, want a text key and no headers", m)
 	}
 	if m := got.Messages[3]; m.Key != "k" || len(m.Properties["big"]) != 16<<10 {
-		t.Errorf("fourth in JSON: got key %q and %d bytes of properties, want all of it", m.Key,
-			len(m.Properties["big"]))
+		t.Errorf("fourth in JSON: got key %q and %d bytes of properties, want k and %d", m.Key,
+			len(m.Properties["big"]), 16<<10)
 	}
 }
 
-// TestRecordFormsThatAreWrong: nothing is stored, and the reason says why.
+// TestRecordFormsThatAreWrong: invalid metadata is rejected and nothing is stored.
 func TestRecordFormsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -318,11 +317,12 @@ func TestRecordFormsThatAreWrong(t *testing.T) {
 		}
 	}
 	if got := w.read("t"); len(got) != 0 {
-		t.Errorf("got %d messages stored, want none", len(got))
+		t.Errorf("stored messages: got %d, want none", len(got))
 	}
 }
 
-// TestCompactedTopicWantsKeys: over HTTP as over the stream protocol.
+// TestCompactedTopicWantsKeys: producing to a compacted topic needs a key, over HTTP as
+// over the Kafka protocol.
 func TestCompactedTopicWantsKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -342,7 +342,7 @@ func TestCompactedTopicWantsKeys(t *testing.T) {
 	}
 }
 
-// oneID is a registry that knows one id for everything.
+// oneID is a registry in which every subject has the same single id.
 type oneID int32
 
 func (r oneID) SubjectHasID(_ context.Context, _ string, id int32) (bool, error) {
@@ -351,7 +351,8 @@ func (r oneID) SubjectHasID(_ context.Context, _ string, id int32) (bool, error)
 
 func (oneID) RecordNames(context.Context, int32) ([]string, error) { return nil, nil }
 
-// TestSchemaIDsOfRecords: consumers are told the id, and null needs none.
+// TestSchemaIDsOfRecords: consumers get the schema id of a message; a null message needs
+// none.
 func TestSchemaIDsOfRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{Schemas: oneID(7)})
@@ -366,25 +367,26 @@ func TestSchemaIDsOfRecords(t *testing.T) {
 	for i, want := range []string{"7", "", "7", ""} {
 		got := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Schema-Id", want)
 		if (want == "") != (got.Header.Get("X-Msg-Null-Value") == "true") {
-			t.Errorf("message %d: got X-Msg-Null-Value %q with id %q", i, got.Header.Get("X-Msg-Null-Value"), want)
+			t.Errorf("message %d: got X-Msg-Null-Value %q with schema id %q", i, got.Header.Get("X-Msg-Null-Value"),
+				want)
 		}
 	}
 	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).Want(204)
 	var got struct{ Messages []struct{ SchemaID int32 } }
 	w.Call("POST", topic+"/j/messages", "").Want(200).Into(&got)
 	if ids := fmt.Sprint(got.Messages); ids != "[{7} {0} {7} {0}]" {
-		t.Errorf("ids in JSON: got %s, want 7, none, 7, none", ids)
+		t.Errorf("schema ids in JSON: got %s, want 7, none, 7, none", ids)
 	}
 }
 
-// TestAttackLargeHeaders packs records with little value and much in keys and headers:
-// what one call hands out counts all of it, unpacked.
+// TestAttackLargeHeaders: the size limit of one consume call includes the decompressed
+// keys and headers of records, not only their values.
 func TestAttackLargeHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
 	topic := w.Ready("t", 0)
 	much := bytes.Repeat([]byte("x"), 900_000)
-	const rounds, most = 5, 20 << 20 // 8 MiB and a message, in base64
+	const rounds, most = 5, 20 << 20 // 8 MiB and one message, in base64
 	for range rounds {
 		var batch []record
 		for range 4 {
@@ -409,7 +411,7 @@ func TestAttackLargeHeaders(t *testing.T) {
 		}
 		if size > most {
 			successes++
-			t.Errorf("one call handed out %d bytes, want at most %d", size, most)
+			t.Errorf("one call returned %d bytes, want at most %d", size, most)
 		}
 	}
 	tally.Attack(t, "receive: messages with little payload and large keys and headers", attempts, successes)

@@ -11,11 +11,11 @@ import (
 
 // operation is a call on messages.
 type operation struct {
-	needs        access.Permission // "" when it is open to everybody
+	needs        access.Permission // "" if the call needs no token
 	handle       func(*call) error
-	subscription bool // the path names one
-	waits        bool // it may: not counted by the limiter, the broker counts who waits
-	streams      bool // it sends events, and takes tickets
+	subscription bool // the path names a subscription
+	waits        bool // the call may wait: the broker limits it, not the limiter
+	streams      bool // the call sends events and accepts tickets
 }
 
 const (
@@ -24,12 +24,11 @@ const (
 
 	ticketSuffix = "/ticket"
 
-	// domainSegment is where a path may have the topic's domain.
+	// domainSegment is the index of the segment that may be the topic's domain.
 	domainSegment = 4
 )
 
-// routes are all calls of the surface: those of docs/spec/messages.md, and
-// extensions.
+// routes are the routes of the surface: those of docs/spec/messages.md and extensions.
 var routes = []web.Route[operation]{
 	produces(topicPath+"/message", (*call).produce),
 	consumes(http.MethodPost, subPath+"/message", (*call).consume),
@@ -57,21 +56,21 @@ func produces(pattern string, handle func(*call) error) web.Route[operation] {
 	}
 }
 
-// consumes is a call that hands messages out, and may wait for them.
+// consumes is a route that delivers messages and may wait for them.
 func consumes(method, pattern string, handle func(*call) error) web.Route[operation] {
 	r := settles(method, pattern, handle)
 	r.Value.waits = true
 	return r
 }
 
-// streams is a call that hands messages out as events.
+// streams is a route that delivers messages as events.
 func streams(pattern string, handle func(*call) error) web.Route[operation] {
 	r := consumes(http.MethodGet, pattern, handle)
 	r.Value.streams = true
 	return r
 }
 
-// settles is a call on messages that were handed out.
+// settles is a route on delivered messages.
 func settles(method, pattern string, handle func(*call) error) web.Route[operation] {
 	return web.Route[operation]{Method: method, Pattern: pattern, Value: operation{
 		needs: brokerhttp.PermitConsume, handle: handle, subscription: strings.HasPrefix(pattern, subPath),

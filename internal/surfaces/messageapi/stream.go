@@ -13,9 +13,9 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// Server-sent events. A page reads them with EventSource or fetch, a shell with
-// curl -N.
-const eventBeat = 15 * time.Second // a comment, so that proxies keep the line open
+// eventBeat is the interval of heartbeats on an idle stream of server-sent events. The
+// heartbeat is a comment; it keeps proxies from closing the connection.
+const eventBeat = 15 * time.Second
 
 // events writes server-sent events to a client.
 type events struct {
@@ -29,7 +29,7 @@ func (c *call) startEvents() (*events, error) {
 	h := c.W.Header()
 	h["Content-Type"] = []string{contentEvents}
 	h["Cache-Control"] = []string{"no-store"}
-	h["X-Accel-Buffering"] = []string{"no"} // nginx would collect them
+	h["X-Accel-Buffering"] = []string{"no"} // keeps nginx from buffering events
 	c.Began = true
 	c.W.WriteHeader(http.StatusOK)
 	e := &events{w: c.W, control: http.NewResponseController(c.W), timeout: c.api.opts.WriteTimeout}
@@ -37,7 +37,7 @@ func (c *call) startEvents() (*events, error) {
 	return e, e.send()
 }
 
-// message adds one message as an event to what is to be sent.
+// message adds an event with one message to the buffer.
 func (e *events) message(m *messaging.Received, as rendering) error {
 	b, err := web.MarshalJSON(as.render(m))
 	if err != nil {
@@ -51,9 +51,9 @@ func (e *events) message(m *messaging.Received, as rendering) error {
 	return nil
 }
 
-// send writes and flushes. A client that does not read loses its connection.
+// send writes and flushes the buffer. A client that does not read is disconnected.
 func (e *events) send() error {
-	// Not every writer has deadlines; then the server's own apply.
+	// Writers without deadlines use the server's own timeouts.
 	_ = e.control.SetWriteDeadline(time.Now().Add(e.timeout))
 	_, err := e.w.Write(e.buf)
 	e.buf = e.buf[:0]
@@ -63,7 +63,7 @@ func (e *events) send() error {
 	return flush(e.w)
 }
 
-// release gives the connection back without the deadline of the last event.
+// release removes the write deadline of the last event.
 func (e *events) release() { _ = e.control.SetWriteDeadline(time.Time{}) }
 
 func (e *events) beat() error {
@@ -71,12 +71,12 @@ func (e *events) beat() error {
 	return e.send()
 }
 
-// source is where events come from.
+// source returns the messages of a stream.
 type source interface {
 	Next(ctx context.Context, wait time.Duration) ([]messaging.Received, error)
 }
 
-// pump sends events until the client leaves or the broker drains.
+// pump sends events until the client disconnects or the broker drains.
 func (c *call) pump(from source, as rendering) error {
 	out, err := c.startEvents()
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *call) pump(from source, as rendering) error {
 	defer out.release()
 	for {
 		if err := c.pace(); err != nil {
-			return nil // the client has gone
+			return nil // the client has disconnected
 		}
 		received, err := from.Next(c.R.Context(), eventBeat)
 		if err == nil {
@@ -93,7 +93,7 @@ func (c *call) pump(from source, as rendering) error {
 		}
 		switch {
 		case errors.Is(err, messaging.ErrClosing), c.R.Context().Err() != nil:
-			return nil // a clean end: the client connects again, here or elsewhere
+			return nil // a clean end: the client reconnects, to this or to another server
 		case err != nil:
 			status := brokerhttp.StatusOf(err, brokerhttp.MessageCalls)
 			out.buf = strconv.AppendInt(append(out.buf, "event: error\ndata: {\"status\":"...), int64(status), 10)
@@ -117,7 +117,7 @@ func (c *call) pump(from source, as rendering) error {
 	}
 }
 
-// pace waits while the organization has been sent more than its bytes per second.
+// pace waits while the organization exceeds its quota of bytes per second.
 func (c *call) pace() error {
 	if c.Principal.System {
 		return nil
@@ -136,10 +136,9 @@ func (c *call) pace() error {
 	}
 }
 
-// stream is GET …/{subscription}/messages, an extension: messages as they
-// come, at most as many unacknowledged as the caller gives credit for. They
-// are acknowledged by PUT, as those of a consume; what is not when the line
-// breaks goes back at once.
+// stream is GET …/{subscription}/messages, an extension. It sends messages as events,
+// with at most credits unacknowledged messages. The client acknowledges them with PUT,
+// as after a consume. When the connection ends, the leases of the others end immediately.
 func (c *call) stream() error {
 	credits, given, err := c.numberOfQuery("credits", headerMaxUnacked)
 	if err != nil {
@@ -169,8 +168,8 @@ func (c *call) stream() error {
 	return errors.Join(c.pump(s, rendering{encoding: wanted}), s.Close())
 }
 
-// tail is GET …/{topic}/tail, an extension: a topic's messages as they come,
-// without any subscription noticing.
+// tail is GET …/{topic}/tail, an extension. It sends a topic's messages as events and
+// does not affect any subscription.
 func (c *call) tail() error {
 	query := c.R.URL.Query()
 	wanted, err := parseEncoding(query.Get("encoding"))
@@ -196,7 +195,7 @@ func (c *call) tail() error {
 		return err
 	}
 	if last := c.R.Header.Get("Last-Event-ID"); last != "" && from.After == nil {
-		// A page that lost its line goes on where it was.
+		// A page whose connection was lost continues after its last event.
 		id, err := brokerhttp.ParseID([]byte(last))
 		if err != nil {
 			return err

@@ -15,14 +15,13 @@ import (
 )
 
 // A ticket lets a page open a stream with EventSource, which cannot send an
-// Authorization header: it stands in the query, where proxies and histories may
-// keep it, and so is good for one stream of one caller, once and not for long
+// Authorization header. The ticket is in the query, which proxies and browser histories
+// may store. So it is valid for one stream of one caller, once and for a short time
 // (docs/spec/messages.md#tickets).
 const (
 	ticketLife = 30 * time.Second
-	// Bounds of the tickets of the last 30 s, used or not: of everybody, of one
-	// organization, of one caller. No organization can keep the others from having
-	// any.
+	// Limits of the tickets of the last 30 s, used or not: in total, per organization and
+	// per caller. So one organization cannot use up all tickets.
 	maxTickets               = 100_000
 	maxTicketsOfOrganization = 5_000
 	maxTicketsOfOne          = 1_000
@@ -31,12 +30,12 @@ const (
 )
 
 var (
-	errTicket = errs.New(errs.Unauthenticated, "the ticket is not known here, not for this stream, used already or "+
-		"too old; ask for a new one and open the stream with it at once")
-	errTickets = errs.New(errs.Unavailable, "too many tickets were asked for in the last 30 seconds; try again shortly")
+	errTicket = errs.New(errs.Unauthenticated, "ticket is unknown, for another stream, already used or expired; "+
+		"request a new one and open the stream with it within 30 seconds")
+	errTickets = errs.New(errs.Unavailable, "too many tickets were requested in the last 30 seconds; retry later")
 )
 
-// stream is what a ticket opens.
+// stream identifies the stream that a ticket opens.
 type stream struct {
 	scope   access.Scope
 	pattern string
@@ -51,17 +50,17 @@ type ticket struct {
 
 type ticketHash [sha256.Size]byte
 
-// tickets are those that have not ended, used or not. mu guards everything.
+// tickets are the tickets that have not expired, used or not.
 type tickets struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // protects all fields
 	live  map[ticketHash]*ticket
-	queue []ticketHash   // in the order of their end
-	of    map[string]int // how many each holder and each organization has
+	queue []ticketHash   // in the order of their expiry
+	of    map[string]int // number of tickets per holder and per organization
 }
 
 func holder(who *identity.Principal) string { return who.Organization + "/" + who.Name }
 
-// issue makes a ticket.
+// issue returns a new ticket.
 func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (text string, ends time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +81,7 @@ func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (t
 	return text, ends, nil
 }
 
-// redeem uses a ticket up, whether or not it opens this stream.
+// redeem marks a ticket as used, whether or not it opens this stream.
 func (t *tickets) redeem(text string, opens stream, now time.Time) (*identity.Principal, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,8 +113,7 @@ func (t *tickets) expireLocked(now time.Time) {
 	}
 }
 
-// issueTicket is POST on the path of a stream with /ticket behind it, an
-// extension.
+// issueTicket is POST on the path of a stream with the suffix /ticket, an extension.
 func (c *call) issueTicket() error {
 	opens := stream{scope: c.Scope(), pattern: strings.TrimSuffix(c.route.Pattern, ticketSuffix)}
 	text, ends, err := c.api.tickets.issue(c.Principal, opens, time.Now())
@@ -129,8 +127,8 @@ func (c *call) issueTicket() error {
 	}{text, ends.UnixMilli()})
 }
 
-// takeTicket takes the ticket of a stream out of the query, so that nobody who
-// looks at the request later finds it there. Who sends a token needs none.
+// takeTicket removes the ticket of a stream from the query and returns it, so that later
+// code cannot log it. It returns "" if the request has an Authorization header.
 func (c *call) takeTicket() string {
 	if !c.route.Value.streams || !strings.Contains(c.R.URL.RawQuery, ticketQuery) {
 		return ""
@@ -145,7 +143,7 @@ func (c *call) takeTicket() string {
 	return text
 }
 
-// redeem finds the caller by its ticket.
+// redeem authenticates the caller by its ticket.
 func (c *call) redeem(text string) error {
 	who, err := c.api.tickets.redeem(text, stream{scope: c.Scope(), pattern: c.route.Pattern}, time.Now())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"freshet/internal/surfaces/messageapi"
 )
 
-// ticket asks for a ticket for a stream.
+// ticket requests a ticket for a stream.
 func (w *world) ticket(path string) string {
 	w.T.Helper()
 	var body struct {
@@ -29,7 +29,7 @@ func (w *world) ticket(path string) string {
 	}
 	w.Call("POST", path+"/ticket", "").Want(201).Says("Cache-Control", "no-store").Into(&body)
 	if left := time.Until(time.UnixMilli(body.ExpiresAt)); left <= 0 || left > 30*time.Second || len(body.Ticket) < 26 {
-		w.T.Fatalf("got the ticket %q for %s, want one for up to 30s", body.Ticket, left)
+		w.T.Fatalf("got ticket %q valid for %s, want one valid for up to 30s", body.Ticket, left)
 	}
 	return body.Ticket
 }
@@ -67,10 +67,10 @@ func TestTicketOpensOneStream(t *testing.T) {
 		}
 		if strings.Contains(logged.String(), used) || strings.Contains(fmt.Sprint(w.Log.Records), used) ||
 			strings.Contains(fmt.Sprint(w.Log.Records), elsewhere) {
-			t.Errorf("%s: a ticket stands in the log or the audit trail, want it nowhere", path)
+			t.Errorf("%s: log or audit trail contains a ticket", path)
 		}
 	}
-	// It opens streams and nothing else.
+	// A ticket opens streams and nothing else.
 	for method, path := range map[string]string{"POST": topic + "/s/message", "PUT": topic + "/s/message"} {
 		anybody.Call(method, path+"?ticket="+w.ticket(topic+"/s/messages"), "").Want(401)
 	}
@@ -84,7 +84,8 @@ func (w *world) listenWithout(path string) (<-chan event, *http.Response) {
 	return w.listen(w.T.Context(), path, "Authorization", "")
 }
 
-// A ticket is worth no more than the caller's role and credential.
+// TestTicketDoesNotOutliveThePermission: a ticket is invalid after the caller's role or
+// account was removed.
 func TestTicketDoesNotOutliveThePermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -117,7 +118,7 @@ func TestTicketsAreBoundedAndEnd(t *testing.T) {
 			}
 		}
 		if _, err := all.Issue(account(0)); err == nil {
-			t.Error("the 1001st ticket of one caller: got none, want an error")
+			t.Error("ticket 1001 of one caller: got no error, want one")
 		}
 		for i := 1000; i < 5000; i++ {
 			if _, err := all.Issue(account(i)); err != nil {
@@ -125,17 +126,17 @@ func TestTicketsAreBoundedAndEnd(t *testing.T) {
 			}
 		}
 		if _, err := all.Issue(account(6000)); err == nil {
-			t.Error("ticket 5001 of one organization: got none, want an error")
+			t.Error("ticket 5001 of one organization: got no error, want one")
 		}
 		if _, err := all.Issue(account(100_000)); err != nil {
-			t.Errorf("a ticket of another organization: got error %v, want none", err)
+			t.Errorf("ticket of another organization: got error %v, want none", err)
 		}
 		time.Sleep(30 * time.Second)
 		if err := all.Redeem(last); err == nil {
-			t.Error("a ticket after 30s: got none, want an error")
+			t.Error("redeeming a ticket after 30s: got no error, want one")
 		}
 		if last, err = all.Issue(account(0)); err != nil || all.Redeem(last) != nil {
-			t.Errorf("a ticket once the others have ended: got error %v, want none", err)
+			t.Errorf("ticket after the others have expired: got error %v, want none", err)
 		}
 	})
 }
@@ -156,7 +157,7 @@ func TestBasicCredentials(t *testing.T) {
 		"token prefix":      {"Basic " + basic("any:token:"+w.Token), 201, ""},
 		"as the user":       {"Basic " + basic(w.Token+":"), 401, ""},
 		"wrong password":    {"Basic " + basic("any:thing"), 401, ""},
-		"not base64":        {"Basic !", 401, "not base64"},
+		"not base64":        {"Basic !", 401, "not valid base64"},
 		"unknown scheme":    {"Digest username=x", 401, "Basic with the token as password"},
 		"bearer":            {"Bearer " + w.Token, 201, ""},
 		"scheme of no name": {" x", 401, ""},
@@ -169,8 +170,8 @@ func TestBasicCredentials(t *testing.T) {
 	anybody.Call("GET", "/admin/v2/clusters", "", "Authorization", "Basic "+basic("any:"+w.Token)).Want(200)
 }
 
-// Who loses the permission while waiting hears of it whether or not a message
-// came.
+// TestLostPermissionWhileWaiting: a waiting consumer that loses its permission gets 401,
+// whether or not a message arrives.
 func TestLostPermissionWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for name, produce := range map[string]bool{"a message came": true, "none came": false} {
@@ -197,7 +198,7 @@ func TestLostPermissionWhileWaiting(t *testing.T) {
 			for range 2 {
 				if r := <-answers; r.Status != 401 ||
 					!strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
-					t.Errorf("%s: got %d %s, want 401 for the permission", r.What, r.Status, r.Body)
+					t.Errorf("%s: got %d %s, want 401 with insufficient_scope", r.What, r.Status, r.Body)
 				}
 			}
 		})

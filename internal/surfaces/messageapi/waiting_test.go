@@ -18,7 +18,7 @@ import (
 	"freshet/internal/surfaces/brokerhttp/brokertest"
 )
 
-// waiting asks how many consumers wait on the subscription s of a topic.
+// waiting returns how many consumers wait on the subscription s of a topic.
 func (w *world) waiting(topic string) int {
 	w.T.Helper()
 	var stats struct {
@@ -28,12 +28,12 @@ func (w *world) waiting(topic string) int {
 	return stats.Subscriptions["s"].WaitingConsumers
 }
 
-// until repeats a question until the answer is yes.
+// until polls a condition until it is true. It fails the test after 20 s.
 func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !yes(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		runtime.Gosched()
 	}
@@ -56,7 +56,7 @@ func TestLongPollAnswersAtTheFirstMessage(t *testing.T) {
 	w.Call("POST", topic+"/message", "x").Want(201)
 	(<-answers).Want(200).Is("x")
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %s", took)
+		t.Errorf("consume took %s after the message was produced, want at most 5s", took)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestEmptyPollTakesItsTime(t *testing.T) {
 	began := time.Now()
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":150}`).Want(204).Is("")
 	if took := time.Since(began); took < 150*time.Millisecond {
-		t.Errorf("took %s", took)
+		t.Errorf("empty poll took %s, want at least its timeout of 150ms", took)
 	}
 }
 
@@ -111,14 +111,14 @@ func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Says("X-Msg-Redelivery-Count", "0")
 }
 
-// broken is a client that takes nothing.
+// broken is a response writer whose connection is broken.
 type broken struct{ header http.Header }
 
 func (b *broken) Header() http.Header       { return b.header }
 func (b *broken) WriteHeader(int)           {}
 func (b *broken) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// deaf is a client whose connection breaks when the response is flushed.
+// deaf is a response writer whose connection breaks at the flush.
 type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) FlushError() error { return errors.New("connection reset") }
@@ -138,7 +138,7 @@ func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
 			w.API.ServeHTTP(client, req)
 			got := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
 			if got.Status != 200 {
-				t.Errorf("%s on %s: status %d, want the message back", name, path, got.Status)
+				t.Errorf("%s on %s: got status %d, want 200 with the message again", name, path, got.Status)
 			}
 		}
 	}
@@ -159,13 +159,13 @@ func TestWaitingCostsNoGoroutine(t *testing.T) {
 			res := httptest.NewRecorder()
 			w.API.ServeHTTP(res, req)
 			if res.Code != http.StatusNoContent {
-				t.Errorf("status %d, want %v", res.Code, http.StatusNoContent)
+				t.Errorf("got status %d, want %d", res.Code, http.StatusNoContent)
 			}
 		})
 	}
-	until(t, "all wait", func() bool { return w.waiting("t") == n })
+	until(t, "all consumers wait", func() bool { return w.waiting("t") == n })
 	if grown := runtime.NumGoroutine() - before; grown > n+10 {
-		t.Errorf("%d waiting consumers have %d goroutines", n, grown)
+		t.Errorf("%d waiting consumers have %d goroutines, want one each", n, grown)
 	}
 	w.Broker.Drain()
 	consumers.Wait()
@@ -240,11 +240,11 @@ func next(t testing.TB, events <-chan event) event {
 	select {
 	case e, ok := <-events:
 		if !ok {
-			t.Fatal("the stream has ended")
+			t.Fatal("stream ended, want an event")
 		}
 		return e
 	case <-time.After(20 * time.Second):
-		t.Fatal("no event came")
+		t.Fatal("got no event within 20s")
 	}
 	return event{}
 }
@@ -261,19 +261,18 @@ func TestEvents(t *testing.T) {
 	first, second := next(t, events), next(t, events)
 	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" ||
 		second.Data.Payload != "line 1\nand more" {
-		t.Errorf("got %+v and %+v, want %v, %v, %v, %v", first, second, "line 0\nand more", first.Data.MessageID,
-			"message", "line 1\nand more")
+		t.Errorf("got events %+v and %+v, want message events with line 0 and line 1", first, second)
 	}
 	select {
 	case e := <-events:
-		t.Fatalf("without credit came %+v", e)
+		t.Fatalf("got event %+v without credit, want none", e)
 	case <-time.After(100 * time.Millisecond):
 	}
 	w.Call("PUT", topic+"/s/message", first.ID).Want(204)
 	if third := next(t, events); third.Data.Payload != "line 2\nand more" {
-		t.Errorf("after an ack came %+v, want %v", third, "line 2\nand more")
+		t.Errorf("after an acknowledgement: got %+v, want line 2", third)
 	}
-	// The line breaks: what was not acknowledged is for others at once.
+	// When the connection ends, other consumers get the unacknowledged messages.
 	cancel()
 	got := map[string]bool{}
 	until(t, "the messages come back", func() bool {
@@ -296,10 +295,10 @@ func TestEventsEndWithTheServer(t *testing.T) {
 		select {
 		case e, open := <-stream:
 			if open {
-				t.Errorf("got %+v", e)
+				t.Errorf("got event %+v, want the end of the stream", e)
 			}
 		case <-time.After(20 * time.Second):
-			t.Error("a stream goes on")
+			t.Error("stream did not end within 20s after the broker drained")
 		}
 	}
 }
@@ -323,7 +322,7 @@ func TestEventsRefuse(t *testing.T) {
 		"/tail?after=99999:0:-1:0":       404,
 	} {
 		if r := w.Call("GET", topic+path, ""); r.Status != status {
-			t.Errorf("%s: status %d, want %d: %s", path, r.Status, status, r.Body)
+			t.Errorf("%s: got status %d, want %d: %s", path, r.Status, status, r.Body)
 		}
 	}
 	w.Call("GET", root+"public/default/nothing/tail", "").Want(404)
@@ -337,26 +336,27 @@ func TestTail(t *testing.T) {
 	w.Call("POST", topic+"/message", "two").Want(201)
 	all, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=json")
 	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.ID() {
-		t.Errorf("first %+v, want %v, %v, %v", e, "json", "map[n:1]", first.ID())
+		t.Errorf("first event: got %+v, want JSON n=1 with id %s", e, first.ID())
 	}
 	if e := next(t, all); e.Data.Encoding != "base64" || e.Data.Payload != "dHdv" {
-		t.Errorf("second %+v, want %v, %v", e, "base64", "dHdv")
+		t.Errorf("second event: got %+v, want dHdv in base64", e)
 	}
 	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.ID())
 	if e := next(t, behind); e.Data.Payload != "two" {
-		t.Errorf("behind the first %+v, want %v", e, "two")
+		t.Errorf("event after Last-Event-ID: got %+v, want two", e)
 	}
 	end, _ := w.listen(t.Context(), topic+"/tail?encoding=text")
 	w.Call("POST", topic+"/message", "three").Want(201)
 	if e := next(t, end); e.Data.Payload != "three" {
-		t.Errorf("at the end %+v, want %v", e, "three")
+		t.Errorf("event of a tail from the end: got %+v, want three", e)
 	}
-	for _, want := range []string{`{"n": 1}`, "two", "three"} { // nobody was disturbed
+	for _, want := range []string{`{"n": 1}`, "two", "three"} { // the subscription was not affected
 		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")
 	}
 }
 
-// Who only wants to look gets the beginning of large payloads, and their size.
+// TestTailCutsPayloads: with payloadLimit, a tail returns the beginning of large payloads
+// and their size.
 func TestTailCutsPayloads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, messaging.Options{})
@@ -369,8 +369,8 @@ func TestTailCutsPayloads(t *testing.T) {
 		t.Errorf("got %v of %d bytes, want xxxx of %d", e.Data.Payload, e.Data.PayloadSize, len(large))
 	}
 	if e := next(t, cut); e.Data.Payload != "four" || e.Data.PayloadSize != 0 {
-		t.Errorf("got %v and size %d of a payload that fits, want it whole and no size", e.Data.Payload,
+		t.Errorf("payload below the limit: got %v and size %d, want four and no size", e.Data.Payload,
 			e.Data.PayloadSize)
 	}
-	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // those who consume get all of it
+	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // consumers get the whole payload
 }

@@ -8,8 +8,8 @@ import (
 	"freshet/internal/identity"
 )
 
-// Challenge is the header WWW-Authenticate of a refusal (RFC 6750): what to
-// bring, and what was wrong with what was brought.
+// Challenge returns the WWW-Authenticate header for an authentication or authorization
+// error (RFC 6750).
 func Challenge(realm string, err error) string {
 	header := "Bearer realm=" + strconv.QuoteToASCII(realm)
 	switch {

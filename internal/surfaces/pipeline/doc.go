@@ -1,15 +1,14 @@
-// Package pipeline is the vocabulary that every surface shares: the roles that a
-// surface asks (Resolver, Authenticator, Authorizer, Auditor, Limiter), the
-// Options that carry them, and the one way to make an audit record.
+// Package pipeline has the interfaces that every surface depends on (Resolver,
+// Authenticator, Authorizer, Auditor), the Options that hold them together with a
+// web.Limiter, and the one function that builds an audit record.
 //
-// A role that is nil has one meaning everywhere. Those that decide (Resolver,
-// Authenticator, Authorizer) are required: New panics without them, since a
-// surface that does not ask lets everybody in. Those that observe or bound
-// (Auditor, Limiter) may be nil, and then nothing is recorded or bounded. A
-// surface that logs on its own behalf takes a Log, and nil discards; the surfaces
-// over HTTP have no need of one, their requests are logged by web.Middleware.
+// A nil dependency has the same meaning in every surface. Resolver, Authenticator and
+// Authorizer are required: the constructors of surfaces panic without them, because a
+// surface without access control would admit every caller. Auditor and Limiter may be
+// nil; then the surface records nothing or limits nothing. HTTP surfaces take no logger,
+// because web.Middleware logs their requests.
 //
-// It decides nothing itself: who is calling is identity's business, what they
-// may do access's, where records go audit's. What of a request is HTTP and
-// nothing else is in web.
+// The package implements none of these interfaces: identity authenticates, access
+// authorizes, audit stores records. Code that only concerns HTTP is in web. The package
+// has no locks.
 package pipeline

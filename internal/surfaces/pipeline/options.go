@@ -11,49 +11,48 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-// Resolver finds what a request is for, by its host: T is a cluster, as far as
-// the surface needs to know it. An error of kind NotFound says that there is
-// none.
+// Resolver finds the cluster of a request by its host. T is the surface's own type of a
+// cluster. An error of kind NotFound means that the cluster does not exist.
 type Resolver[T any] interface {
 	Resolve(r *http.Request) (T, error)
 }
 
-// ResolverFunc is a function as a Resolver.
+// ResolverFunc adapts a function to a Resolver.
 type ResolverFunc[T any] func(r *http.Request) (T, error)
 
 // Resolve implements Resolver.
 func (f ResolverFunc[T]) Resolve(r *http.Request) (T, error) { return f(r) }
 
-// Authenticator tells whose a token is that is good for one of the audiences;
-// its refusals are of kind Unauthenticated. identity.Verifier is one.
+// Authenticator returns the principal of a token that is valid for one of the
+// audiences. It rejects a token with an error of kind Unauthenticated.
+// identity.Verifier implements it.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error)
 }
 
-// Authorizer says what gives a principal a permission on a scope; its refusals
-// are of kind Denied. access.Policy is one.
+// Authorizer returns the decision that gives a principal a permission on a scope. It
+// rejects with an error of kind Denied. access.Policy implements it.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
 }
 
-// Auditor takes the record of every change and of every call that was denied.
-// audit.Log is one.
+// Auditor stores the records of all changes and of all denied calls. audit.Log
+// implements it.
 type Auditor interface {
 	Record(r audit.Record)
 }
 
-// Options are what every surface asks that serves callers with tokens.
+// Options are the dependencies of every surface whose callers have tokens.
 // Authenticator and Authorizer are required.
 type Options struct {
 	Authenticator Authenticator
 	Authorizer    Authorizer
-	Auditor       Auditor      // nil: nothing is recorded
-	Limiter       *web.Limiter // nil: nothing is bounded
+	Auditor       Auditor      // nil: no audit records
+	Limiter       *web.Limiter // nil: no limits
 }
 
-// Complete checks what is required and puts something harmless where nothing
-// was given. It panics when a required role is missing.
+// Complete sets defaults. It panics if a required dependency is missing.
 func (o *Options) Complete(surface string) {
 	if o.Authenticator == nil || o.Authorizer == nil {
 		panic(surface + ": an Authenticator and an Authorizer are required")
@@ -61,7 +60,7 @@ func (o *Options) Complete(surface string) {
 	o.Auditor = Audit(o.Auditor)
 }
 
-// Audit returns the auditor, or one that discards when there is none.
+// Audit returns a, or an auditor that discards records if a is nil.
 func Audit(a Auditor) Auditor {
 	if a == nil {
 		return discard{}
@@ -73,8 +72,8 @@ type discard struct{}
 
 func (discard) Record(audit.Record) {}
 
-// Authenticate asks whose the token of a request is, and names the caller in
-// the request's record. No token is identity.ErrNoToken.
+// Authenticate returns the principal of a request's token and adds its name to the
+// request's log record. It returns identity.ErrNoToken for an empty token.
 func (o *Options) Authenticate(r *http.Request, token string, audiences ...string) (*identity.Principal, error) {
 	if token == "" {
 		return nil, identity.ErrNoToken
@@ -87,8 +86,8 @@ func (o *Options) Authenticate(r *http.Request, token string, audiences ...strin
 	return who, nil
 }
 
-// Allowed asks whether a principal has a permission. A denial is an answer, and
-// only what kept the question from being answered is an error.
+// Allowed reports whether a principal has a permission. A denial is false, not an
+// error; the error is a failure to decide.
 func (o *Options) Allowed(ctx context.Context, who *identity.Principal, permission access.Permission,
 	scope access.Scope,
 ) (bool, error) {

@@ -11,21 +11,21 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-// Asked is a permission that a call needed, on what, and what gave it.
+// Asked is a permission check of a call: the permission, its scope and the decision.
 type Asked struct {
-	Permission access.Permission // "" when nothing was asked for
+	Permission access.Permission // "" if no permission was checked
 	Scope      access.Scope
 	Decision   access.Decision
 }
 
-// Denied says whether a status means that the caller was turned away.
+// Denied reports whether a status means that the caller was denied: 401 or 403.
 func Denied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// Record makes the audit record of a request; who is nil when nobody was
-// recognized. Verb and resource are those of the permission, or else the method
-// and the route. A surface that knows better sets the fields afterwards.
+// Record returns the audit record of a request. who is nil if the caller was not
+// authenticated. Verb and resource are those of the permission, or the method and the
+// route without one. A surface can overwrite fields afterwards.
 func Record(r *http.Request, surface string, who *identity.Principal, asked Asked, status int) audit.Record {
 	rec := web.RecordOf(r.Context())
 	out := audit.Record{

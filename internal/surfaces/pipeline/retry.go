@@ -7,7 +7,7 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// RetryAfter is the header Retry-After of a refusal that passes by itself.
+// RetryAfter returns the Retry-After header for a temporary error, in seconds.
 func RetryAfter(err error) string {
 	var throttled *quota.Throttled
 	if errors.As(err, &throttled) {

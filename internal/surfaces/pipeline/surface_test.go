@@ -38,12 +38,12 @@ func TestRecord(t *testing.T) {
 			Principal: "ci@acme", KeyID: "k", Verb: "create", Resource: "topics",
 			Permission: "messaging.topics.create", Decision: audit.Allowed, Status: 409,
 		}},
-		"denied: nothing gave it": {who, asked, 403, audit.Record{
+		"denied: no decision": {who, asked, 403, audit.Record{
 			Principal: "ci@acme", KeyID: "k", Organization: "acme", Scope: "organization/acme/tenant/public",
 			Verb: "create", Resource: "topics",
 			Permission: "messaging.topics.create", Decision: audit.Denied, Status: 403,
 		}},
-		"nobody, before anything was asked": {
+		"no principal and no permission": {
 			nil,
 			pipeline.Asked{},
 			401,
@@ -57,7 +57,7 @@ func TestRecord(t *testing.T) {
 			r.Header.Set("User-Agent", "curl")
 			got := pipeline.Record(r, "messages", tc.who, tc.asked, tc.status)
 			if got.Time.IsZero() {
-				t.Error("the record has no time")
+				t.Error("audit record has no time")
 			}
 			tc.want.Time, tc.want.Surface, tc.want.Source, tc.want.UserAgent = got.Time, "messages",
 				r.RemoteAddr, "curl"
@@ -68,14 +68,14 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// echo is an authenticator that calls everybody by their token.
+// echo is an authenticator that returns the token as the principal's name.
 type echo struct{}
 
 func (echo) Authenticate(_ context.Context, token string, audiences ...string) (*identity.Principal, error) {
 	return &identity.Principal{Name: token + " for " + audiences[0]}, nil
 }
 
-// answers is an authorizer that always says the same.
+// answers is an authorizer that always returns the same error.
 type answers struct{ err error }
 
 func (a answers) Authorize(context.Context, *identity.Principal, access.Permission,
@@ -94,7 +94,7 @@ func TestAllowed(t *testing.T) {
 		o := pipeline.Options{Authorizer: answers{tc.says}}
 		got, err := o.Allowed(t.Context(), nil, "", access.Scope{})
 		if got != tc.want || !errors.Is(err, tc.err) {
-			t.Errorf("the authorizer says %v: got %v, %v, want %v, %v", tc.says, got, err, tc.want, tc.err)
+			t.Errorf("authorizer returns %v: got %v, %v, want %v, %v", tc.says, got, err, tc.want, tc.err)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestCompleteDemandsWhoDecides(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {
-			t.Error("options without an authenticator were taken, want a panic")
+			t.Error("Complete accepted options without an authenticator, want a panic")
 		}
 	}()
 	o := pipeline.Options{Authorizer: answers{}}
@@ -122,5 +122,5 @@ func TestNoTokenIsNotAskedFor(t *testing.T) {
 	}
 	o = pipeline.Options{Authenticator: o.Authenticator, Authorizer: answers{}}
 	o.Complete("messageapi")
-	o.Auditor.Record(audit.Record{}) // nobody listens
+	o.Auditor.Record(audit.Record{}) // the default auditor discards it
 }

@@ -7,9 +7,9 @@ import (
 	"freshet/internal/identity"
 )
 
-// Undisclosed is why a cluster cannot be had, that it does not exist for one. Only
-// callers of its organization may hear of it: to others it is like any cluster that
-// they have no credentials for.
+// Undisclosed is an error about a cluster, for example that it does not exist. Only
+// callers of the cluster's organization may see it. Other callers get the same error as
+// for any cluster that they have no credentials for.
 type Undisclosed struct {
 	Organization string
 	Err          error
@@ -21,9 +21,8 @@ func (u *Undisclosed) Error() string { return u.Err.Error() }
 // Unwrap returns the error as callers of the organization see it.
 func (u *Undisclosed) Unwrap() error { return u.Err }
 
-// Disclose returns what to tell a caller with this token about an error: of an
-// Undisclosed one, that its credentials are not good, unless it belongs to the
-// organization.
+// Disclose returns the error that a caller with this token may see. For an Undisclosed
+// error and a caller of another organization, that is an authentication error.
 func Disclose(ctx context.Context, by Authenticator, token string, err error) error {
 	var hidden *Undisclosed
 	if !errors.As(err, &hidden) {

@@ -19,33 +19,32 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// surfaceName is the surface's in records and metrics.
+// surfaceName is the name of the surface in records and metrics.
 const surfaceName = "registry"
 
-// Target is the registry that a request means.
+// Target is the registry of a request.
 type Target struct {
 	Registry *schemas.Registry
 	// Scope has the organization, instance and cluster of the registry.
 	Scope access.Scope
 	// Audiences are the names under which it accepts tokens.
 	Audiences []string
-	// Quota is what the registry's cluster may take; nil: everything.
+	// Quota limits the registry's cluster; nil: no limit.
 	Quota *quota.Cluster
-	// Namespaces are those of the registry's cluster.
+	// Namespaces looks up the namespaces of the registry's cluster.
 	Namespaces Namespaces
-	// HonourFormat has the query parameter format looked at
-	// (docs/spec/registry.md#d12).
+	// HonourFormat enables the query parameter format (docs/spec/registry.md#d12).
 	HonourFormat bool
 }
 
-// FormatKey and FormatHonoured are how the custom configuration of a cluster
-// asks for Target.HonourFormat.
+// FormatKey and FormatHonoured are the key and the value in the custom configuration of
+// a cluster that set Target.HonourFormat.
 const (
 	FormatKey      = "registry.format"
 	FormatHonoured = "honour"
 )
 
-// Namespaces knows which namespaces a cluster has; messaging.Broker is one.
+// Namespaces reports which namespaces a cluster has; messaging.Broker implements it.
 type Namespaces interface {
 	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
 }
@@ -55,19 +54,19 @@ type Namespaces interface {
 type Options struct {
 	pipeline.Options
 	Resolver pipeline.Resolver[Target]
-	// Timeout bounds every call but reads by id; 0 means 30 s.
+	// Timeout limits every call except reads by id, export and import; 0 means 30 s.
 	Timeout time.Duration
 }
 
-// API serves the registry. The path of a request begins at the mount point: put
-// http.StripPrefix before it where that is not the root.
+// API serves the registry. It expects paths without the prefix of the mount point: use
+// http.StripPrefix if that is not the root.
 type API struct {
 	opts   Options
 	router *web.Router[endpoint]
 	serve  http.Handler
 }
 
-// New makes the surface.
+// New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("registryapi")
 	if opts.Resolver == nil {
@@ -84,7 +83,7 @@ func New(opts Options) *API {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
-// call is one request on its way through an endpoint.
+// call is the state of one request.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -94,21 +93,21 @@ type call struct {
 	route *web.Route[endpoint]
 	Target
 	principal *identity.Principal
-	media     string // content type of the reply
+	media     string // content type of the response
 
-	asked   pipeline.Asked // what the call needed and what gave it, for its audit record
-	changed bool           // something, so that it has one
-	held    int64          // room at the limiter for the body
+	asked   pipeline.Asked // the last permission check, for the audit record
+	changed bool           // the call has changed the registry, so it gets an audit record
+	held    int64          // bytes that the body has reserved at the limiter
 }
 
-// calls keeps those that ended for those that begin: BenchmarkHandler.
+// calls reuses call values to save allocations; see BenchmarkHandler.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
 		return refusal
 	}
-	c := calls.Get().(*call) // the pool holds nothing else
+	c := calls.Get().(*call) // the pool has no other type
 	defer c.end()
 	*c = call{w: w, r: r, api: a}
 	err := c.serve()
@@ -116,7 +115,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// end gives back what the call held, and the call.
+// end releases the call's reserved memory and returns the call to the pool.
 func (c *call) end() {
 	c.api.opts.Limiter.Release(c.who(), c.held)
 	*c = call{}
@@ -125,7 +124,7 @@ func (c *call) end() {
 
 func (c *call) serve() error {
 	if c.r.Method == http.MethodOptions {
-		// A preflight was answered before; this is someone who just asks.
+		// CORS preflight requests do not get here; this is a plain OPTIONS request.
 		c.w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS")
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -162,16 +161,17 @@ func (c *call) serve() error {
 	return c.route.Value.serve(c)
 }
 
-// working is the context for calls that can cost much: it says who has to wait.
+// working returns the context for expensive calls. It names the organization and the
+// principal, so that the work pool can share its capacity fairly.
 func (c *call) working() context.Context {
 	return workpool.WithShare(c.r.Context(),
 		workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
 }
 
-// param returns what the path says for a parameter of the route.
+// param returns the value of a path parameter.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
 
-// who is the caller to the limiter.
+// who returns the caller for the limiter. It is the zero Caller before authenticate.
 func (c *call) who() web.Caller {
 	if c.principal == nil {
 		return web.Caller{}
@@ -179,7 +179,8 @@ func (c *call) who() web.Caller {
 	return web.Caller{Organization: c.principal.Organization, Principal: c.principal.Name}
 }
 
-// disclose returns what to tell the caller about a registry that cannot be had.
+// disclose returns the error that the caller may see about a registry that cannot be
+// resolved.
 func (c *call) disclose(err error) error {
 	token := credentials(c.r)
 	if token == "" {
@@ -204,7 +205,8 @@ func (c *call) authenticate() error {
 	return c.Quota.Admit()
 }
 
-// audit records changes, and whatever was denied; err is the call's outcome.
+// audit writes an audit record for changes and for denied calls; err is the error of the
+// call.
 func (c *call) audit(err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -216,8 +218,8 @@ func (c *call) audit(err error) {
 	}
 }
 
-// credentials takes the token out of the Authorization header: a bearer token,
-// or the password of basic credentials, whose user name is a placeholder.
+// credentials returns the token of the Authorization header: a bearer token, or the
+// password of basic credentials, whose user name is ignored.
 func credentials(r *http.Request) string {
 	scheme, value, ok := web.Authorization(r)
 	switch {
@@ -236,5 +238,5 @@ func credentials(r *http.Request) string {
 	return strings.TrimPrefix(password, "token:")
 }
 
-// errNoCredentials is also the answer to other schemes than Basic and Bearer.
+// errNoCredentials is also the error for schemes other than Basic and Bearer.
 var errNoCredentials = errs.New(errs.Unauthenticated, "Missing AUTHORIZATION header")

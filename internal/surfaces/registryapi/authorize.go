@@ -11,8 +11,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// What calls need. A consumer's role (schema-reader) has the first two, a
-// producer's (schema-writer) the third as well.
+// The permissions that calls need. A consumer's role (schema-reader) has the first two,
+// a producer's (schema-writer) the first three.
 const (
 	describeSubject access.Permission = "schema.subjects.describe"
 	listSubjects    access.Permission = "schema.subjects.list"
@@ -22,8 +22,8 @@ const (
 	updateMode      access.Permission = "schema.mode.update"
 )
 
-// denial is a 403. Its text is the one clients know; the permission that was
-// missing goes into a header.
+// denial is a 403. Its text is fixed by compatibility with existing clients, so the
+// missing permission is in a header.
 type denial struct {
 	role       string
 	what       string
@@ -33,7 +33,7 @@ type denial struct {
 func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
 func (d *denial) Unwrap() error { return errDenied }
 
-// namespaceMissing is a 403, too, of which more permissions are no cure.
+// namespaceMissing is also a 403, but more permissions do not help.
 type namespaceMissing struct {
 	role    string
 	subject string
@@ -47,7 +47,7 @@ func (m *namespaceMissing) Error() string {
 }
 func (m *namespaceMissing) Unwrap() error { return errDenied }
 
-// scopeOf places a subject: its name says which topic's permissions govern it
+// scopeOf returns the scope of a subject: the topic that its name refers to
 // (docs/spec/registry.md#subjects).
 func (c *call) scopeOf(subject string) (access.Scope, error) {
 	scope := c.Scope
@@ -61,7 +61,7 @@ func (c *call) scopeOf(subject string) (access.Scope, error) {
 	return scope, nil
 }
 
-// subject takes the subject out of the path, and checks the name before the
+// subject returns the subject of the path. It validates the name before it checks the
 // permission.
 func (c *call) subject(need access.Permission) (string, error) {
 	subject := c.param("subject")
@@ -71,7 +71,7 @@ func (c *call) subject(need access.Permission) (string, error) {
 	return subject, c.authorize(subject, need)
 }
 
-// subjectToWrite is subject for calls that can bring a subject into being.
+// subjectToWrite is subject for calls that can create a subject.
 func (c *call) subjectToWrite(need access.Permission) (string, error) {
 	subject, err := c.subject(need)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *call) subjectToWrite(need access.Permission) (string, error) {
 	return subject, c.requireNamespace(subject)
 }
 
-// requireNamespace refuses a subject whose name says that it belongs to a
-// namespace that does not exist (docs/spec/registry.md#d11).
+// requireNamespace rejects a subject whose name refers to a namespace that does not
+// exist (docs/spec/registry.md#d11).
 func (c *call) requireNamespace(subject string) error {
 	topic, err := names.SubjectTopic(subject)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *call) authorize(subject string, need access.Permission) error {
 	return c.require(need, scope, "subject "+subject)
 }
 
-// require turns a refusal into the registry's own words.
+// require checks a permission. It returns a denial as an error of the registry.
 func (c *call) require(need access.Permission, scope access.Scope, what string) error {
 	decision, err := c.api.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
 	c.asked = pipeline.Asked{Permission: need, Scope: scope, Decision: decision}
@@ -115,17 +115,17 @@ func (c *call) require(need access.Permission, scope access.Scope, what string) 
 	return err
 }
 
-// allowed says whether the caller has a permission on a subject.
+// allowed reports whether the caller has a permission on a subject.
 func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 	scope, err := c.scopeOf(subject)
 	if err != nil {
-		return false, nil //nolint:nilerr // no such subject can be anyone's
+		return false, nil //nolint:nilerr // a subject with an invalid name cannot exist
 	}
 	return c.api.opts.Allowed(c.r.Context(), c.principal, need, scope)
 }
 
-// authorizeID lets a read by id pass when the caller may read any subject that
-// has the id. A refusal does not name the subjects: the caller may not know.
+// authorizeID allows a read by id if the caller may read any subject that has the id.
+// The denial does not name the subjects, because the caller must not see them.
 func (c *call) authorizeID(id int32) error {
 	var ok bool
 	var err error
@@ -140,7 +140,7 @@ func (c *call) authorizeID(id int32) error {
 	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
-// mayRead returns what a draft asks of the subjects that it refers to.
+// mayRead returns the function that decides whether a draft may refer to a subject.
 func (c *call) mayRead() func(subject string) (bool, error) {
 	var f *filter
 	return func(subject string) (bool, error) {
@@ -154,8 +154,8 @@ func (c *call) mayRead() func(subject string) (bool, error) {
 	}
 }
 
-// filter answers for many subjects: once for the whole registry if that is
-// allowed, else once per namespace, else for each subject.
+// filter checks a permission on many subjects: once for the whole registry if that is
+// allowed, otherwise once per namespace, otherwise for each subject.
 type filter struct {
 	c          *call
 	need       access.Permission
@@ -180,7 +180,7 @@ func (f *filter) shows(subject string) (bool, error) {
 	}
 	scope, err := f.c.scopeOf(subject)
 	if err != nil {
-		return false, nil //nolint:nilerr // no such subject can be anyone's
+		return false, nil //nolint:nilerr // a subject with an invalid name cannot exist
 	}
 	key := [2]string{scope.Tenant, scope.Namespace}
 	whole, known := f.namespaces[key]

@@ -14,10 +14,17 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// The benchmarks come in pairs: a bare handler that reads the same request and
-// writes the same reply, and the registry, under the same clients.
+// The benchmarks come in pairs with the same clients: a bare handler that reads the same
+// request and writes the same response, and the registry.
 
-const benchSchema = `{"type":"record","name":"Order","namespace":"shop","fields":[{"name":"id","type":"long"},{"name":"customer","type":"string"},{"name":"items","type":{"type":"array","items":{"type":"record","name":"Item","fields":[{"name":"sku","type":"string"},{"name":"quantity","type":"int"},{"name":"price","type":{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}}]}}},{"name":"placed","type":{"type":"long","logicalType":"timestamp-millis"}}%s]}`
+const benchSchema = `{"type":"record","name":"Order","namespace":"shop","fields":[` +
+	`{"name":"id","type":"long"},` +
+	`{"name":"customer","type":"string"},` +
+	`{"name":"items","type":{"type":"array","items":{"type":"record","name":"Item","fields":[` +
+	`{"name":"sku","type":"string"},` +
+	`{"name":"quantity","type":"int"},` +
+	`{"name":"price","type":{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}}]}}},` +
+	`{"name":"placed","type":{"type":"long","logicalType":"timestamp-millis"}}%s]}`
 
 func benchDraft(i int) string {
 	return fmt.Sprintf(benchSchema, fmt.Sprintf(`,{"name":"extra_%d","type":["null","string"],"default":null}`, i))
@@ -28,7 +35,7 @@ func body(schema string) []byte {
 	return b
 }
 
-// bare reads a request and writes a fixed reply.
+// bare reads a request and writes a fixed response.
 func bare(reply []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -37,7 +44,7 @@ func bare(reply []byte) http.Handler {
 	})
 }
 
-// hammer sends requests from many connections at once.
+// hammer sends concurrent requests over many connections.
 func hammer(b *testing.B, handler http.Handler, clients int, request func(n int64, base string) *http.Request) {
 	b.Helper()
 	s := httptest.NewServer(handler)
@@ -60,7 +67,7 @@ func hammer(b *testing.B, handler http.Handler, clients int, request func(n int6
 			_, _ = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
 			if res.StatusCode != http.StatusOK {
-				b.Errorf("status %d", res.StatusCode)
+				b.Errorf("got status %d, want 200", res.StatusCode)
 				return
 			}
 		}
@@ -106,7 +113,7 @@ func BenchmarkRegisterKnown(b *testing.B) {
 
 func BenchmarkRegisterNew(b *testing.B) {
 	r := newRegistry(b, schemas.Options{})
-	var total atomic.Int64 // not repeated when the benchmark grows
+	var total atomic.Int64 // not reset if the benchmark runs again with a larger N
 	request := func(_ int64, base string) *http.Request {
 		n := total.Add(1)
 		return post(func(int64) string { return fmt.Sprintf("/subjects/s-%d/versions", n%1000) },
@@ -132,14 +139,14 @@ func BenchmarkListSubjects(b *testing.B) {
 	b.Run("registry", func(b *testing.B) { hammer(b, newHandler(r), 2, get("/subjects")) })
 }
 
-// discard is a response writer that keeps nothing.
+// discard is a response writer that discards the body.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkHandler is the handler alone, without a network.
+// BenchmarkHandler measures the handler without a network.
 func BenchmarkHandler(b *testing.B) {
 	r := newRegistry(b, schemas.Options{})
 	if _, err := r.Register(b.Context(), "orders-value",

@@ -10,12 +10,11 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// maxBody bounds a request, and with it a schema
-// (docs/spec/registry.md#limits).
+// maxBody limits a request and so a schema (docs/spec/registry.md#limits), in bytes.
 const maxBody = 5 << 20
 
-// schemaRequest is the body of every call that brings a schema. Other members,
-// metadata and ruleSet among them, are dropped without a word.
+// schemaRequest is the body of every call with a schema. Other members, such as metadata
+// and ruleSet, are ignored.
 type schemaRequest struct {
 	Schema     *string             `json:"schema"`
 	SchemaType string              `json:"schemaType"`
@@ -24,7 +23,7 @@ type schemaRequest struct {
 	Version    int32               `json:"version"`
 }
 
-// draft reads the schema that a call brings.
+// draft decodes the schema in the body of the call.
 func (c *call) draft() (*schemas.Draft, error) {
 	body, err := c.body()
 	if err != nil {
@@ -58,7 +57,7 @@ func (c *call) body() ([]byte, error) {
 	return body, err
 }
 
-// decode reads the body of the call as JSON.
+// decode decodes the body of the call as JSON.
 func (c *call) decode(into any) error {
 	body, err := c.body()
 	if err != nil {
@@ -67,8 +66,7 @@ func (c *call) decode(into any) error {
 	return decode(body, into)
 }
 
-// decode reads JSON in UTF-8: what is none at all is 400, JSON of another shape
-// 422.
+// decode decodes JSON in UTF-8. Invalid JSON is 400, JSON of the wrong types is 422.
 func decode(body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	var shape *json.UnmarshalTypeError

@@ -36,8 +36,8 @@ func (c *call) checkVersion() error {
 	return c.replyVerdict(verdict, err)
 }
 
-// replyVerdict writes the outcome of a check. To those who want to know why,
-// a schema that is not valid is just another reason.
+// replyVerdict responds with the result of a check. With verbose, an invalid schema is
+// reported as incompatible with a message, not as an error.
 func (c *call) replyVerdict(verdict schemas.Verdict, err error) error {
 	verbose := c.query().flag("verbose")
 	if verbose && errors.Is(err, schemas.ErrInvalidSchema) {

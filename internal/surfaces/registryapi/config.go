@@ -2,9 +2,9 @@ package registryapi
 
 import "freshet/internal/registry/schemas"
 
-// getGlobalConfig answers the same always.
+// getGlobalConfig always responds with NONE.
 //
-// Quirk: the level in force is another one; clients must ask for the subject's.
+// Quirk: that is not the level in force; clients must request the level of a subject.
 func (c *call) getGlobalConfig() error {
 	return c.reply([]byte(`{"compatibilityLevel":"NONE"}`))
 }
@@ -44,12 +44,13 @@ func (c *call) putConfig() error {
 		return err
 	}
 	c.changed = true
-	// Quirk: both names, since the Java client reads the one of the request.
+	// Quirk: the response has both names, because the Java client reads the name of the
+	// request.
 	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `","compatibility":"` + level.String() + `"}`))
 }
 
-// getMode answers whoever is known, as the global config does: clients ask for
-// both before they write.
+// getMode needs no permission, only a valid token, like the global configuration:
+// clients request both before they write.
 func (c *call) getMode() error {
 	mode, err := c.Registry.Mode(c.r.Context())
 	if err != nil {

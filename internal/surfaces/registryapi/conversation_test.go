@@ -3,6 +3,7 @@ package registryapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,24 +20,23 @@ import (
 	"freshet/test/tally"
 )
 
-// A conversation is a txtar file. Its head may hold lines
+// A conversation is a txtar file. Its comment may have lines
 //
 //	name = text
 //
-// after which {{name}} in any exchange stands for the text as a JSON string.
-// Each file of the archive is one exchange: a request, a line of dashes and the
-// reply that is expected. The request has a line with method and path, headers,
-// and after an empty line a body; Authorization is the administrator's unless
-// it says otherwise. The reply has a status, headers of which each must be
-// there, and after an empty line a body: JSON that must be equal, where the
-// string <any> stands for anything and <like x> for a string with x in it; or,
-// after "raw:", a text. Every conversation begins with an empty registry.
+// which define that {{name}} in any exchange is replaced with the text as a JSON string.
+// Each file of the archive is one exchange: a request, a line of dashes and the expected
+// response. The request has a line with method and path, headers, and after an empty
+// line a body. Without an Authorization header it uses the administrator's token. The
+// response has a status, required headers, and after an empty line a body: JSON that must
+// be equal, where the string <any> matches anything and <like x> a string that contains
+// x; or, after "raw:", a text. Every conversation starts with an empty registry.
 
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d conversations: %v", len(files), err)
+		t.Fatalf("got %d conversations in testdata, error %v, want at least one", len(files), err)
 	}
 	for _, file := range files {
 		if filepath.Base(file) == attackFile {
@@ -54,10 +54,10 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// attackFile has the exchanges of somebody who refers to what they may not read.
+// attackFile has the exchanges of callers that refer to subjects that they may not read.
 const attackFile = "references_access.txtar"
 
-// TestAttackReferences counts those of them that were let through.
+// TestAttackReferences counts the exchanges of attackFile that succeed.
 func TestAttackReferences(t *testing.T) {
 	t.Parallel()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", attackFile))
@@ -80,7 +80,7 @@ func TestAttackReferences(t *testing.T) {
 			successes++
 		}
 	}
-	tally.Attack(t, "references in the registry to what the caller may not read", attempts, successes)
+	tally.Attack(t, "references in the registry to subjects that the caller may not read", attempts, successes)
 }
 
 func converse(t *testing.T, base string, archive *txtar.Archive) {
@@ -92,7 +92,7 @@ func converse(t *testing.T, base string, archive *txtar.Archive) {
 			t.Fatalf("%s: %v", f.Name, err)
 		}
 		if !t.Run(fmt.Sprintf("%02d %s", i+1, f.Name), func(t *testing.T) { e.run(t, base) }) {
-			t.FailNow() // what follows builds on it
+			t.FailNow() // later exchanges depend on it
 		}
 	}
 }
@@ -110,7 +110,8 @@ func definitions(t *testing.T, head string) map[string]string {
 
 var placeholder = regexp.MustCompile(`\{\{([a-zA-Z0-9_]+)(?::([0-9]+))?\}\}`)
 
-// substitute puts in words; {{x:400}} is a string of 400 times x.
+// substitute replaces placeholders: {{name}} with the defined text as a JSON string,
+// {{x:400}} with x repeated 400 times.
 func substitute(text string, words map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
 		parts := placeholder.FindStringSubmatch(m)
@@ -136,7 +137,7 @@ type exchange struct {
 func parseExchange(text string) (*exchange, error) {
 	request, reply, ok := strings.Cut(text, "\n---\n")
 	if !ok {
-		return nil, fmt.Errorf("no line of dashes")
+		return nil, errors.New("exchange has no line of dashes")
 	}
 	e := &exchange{}
 	first, header, body, err := parsePart(request)
@@ -145,7 +146,7 @@ func parseExchange(text string) (*exchange, error) {
 	}
 	e.header, e.body = header, body
 	if e.method, e.path, ok = strings.Cut(first, " "); !ok {
-		return nil, fmt.Errorf("request %q", first)
+		return nil, fmt.Errorf("request line %q has no path", first)
 	}
 	first, e.wantHeader, e.want, err = parsePart(reply)
 	if err != nil {
@@ -162,7 +163,7 @@ func parsePart(text string) (first string, header http.Header, body string, err 
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return "", nil, "", fmt.Errorf("header %q", line)
+			return "", nil, "", fmt.Errorf("header line %q has no colon", line)
 		}
 		header.Add(name, strings.TrimSpace(value))
 	}
@@ -195,11 +196,11 @@ func (e *exchange) run(t *testing.T, base string) {
 		t.Fatal(err)
 	}
 	if res.StatusCode != e.status {
-		t.Errorf("%s %s: status %d, want %d\n%s", e.method, e.path, res.StatusCode, e.status, clip(body))
+		t.Errorf("%s %s: got status %d, want %d\n%s", e.method, e.path, res.StatusCode, e.status, clip(body))
 	}
 	for name, values := range e.wantHeader {
 		if got := res.Header.Get(name); got != values[0] && (values[0] != "<any>" || got == "") {
-			t.Errorf("%s %s: header %s is %q, want %q", e.method, e.path, name, got, values[0])
+			t.Errorf("%s %s: header %s: got %q, want %q", e.method, e.path, name, got, values[0])
 		}
 	}
 	e.checkBody(t, body)
@@ -210,25 +211,25 @@ func (e *exchange) checkBody(t *testing.T, body []byte) {
 	t.Helper()
 	if text, ok := strings.CutPrefix(e.want, "raw:"); ok {
 		if got := strings.TrimSpace(string(body)); got != strings.TrimSpace(text) {
-			t.Errorf("%s %s: body\n%s\nwant\n%s", e.method, e.path, clip(body), text)
+			t.Errorf("%s %s: got body\n%s\nwant\n%s", e.method, e.path, clip(body), text)
 		}
 		return
 	}
 	if e.want == "" {
 		if len(bytes.TrimSpace(body)) != 0 {
-			t.Errorf("%s %s: body %s, want none", e.method, e.path, clip(body))
+			t.Errorf("%s %s: got body %s, want none", e.method, e.path, clip(body))
 		}
 		return
 	}
 	var want, got any
 	if err := json.Unmarshal([]byte(e.want), &want); err != nil {
-		t.Fatalf("expected body %s: %v", e.want, err)
+		t.Fatalf("decoding the expected body %s: %v", e.want, err)
 	}
 	if err := json.Unmarshal(body, &got); err != nil {
-		t.Fatalf("%s %s: body %s: %v", e.method, e.path, clip(body), err)
+		t.Fatalf("%s %s: decoding the body %s: %v", e.method, e.path, clip(body), err)
 	}
 	if !matches(want, got) {
-		t.Errorf("%s %s: body\n%s\nwant\n%s", e.method, e.path, clip(body), e.want)
+		t.Errorf("%s %s: got body\n%s\nwant\n%s", e.method, e.path, clip(body), e.want)
 	}
 }
 

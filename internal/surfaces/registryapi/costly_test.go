@@ -15,7 +15,7 @@ import (
 	"freshet/test/tally"
 )
 
-// unionOf is a JSON Schema of n branches that no other union has.
+// unionOf returns a JSON Schema with n branches, whose property names begin with name.
 func unionOf(n int, name string) string {
 	var b strings.Builder
 	b.WriteString(`{"oneOf":[`)
@@ -38,7 +38,8 @@ func draft(t testing.TB, kind, text string) string {
 	return string(body)
 }
 
-// send returns the status and the body; 0 when the call was given up.
+// send makes a request and returns the status and the body; the status is 0 if the
+// request failed or was canceled.
 func send(ctx context.Context, method, url, token, body string) (int, string) {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -58,10 +59,10 @@ func send(ctx context.Context, method, url, token, body string) (int, string) {
 	return w.StatusCode, string(answer)
 }
 
-// Checks that cost as much as a check may, 48 at a time by one principal, are no
-// reason for another to wait. What counts is not the clock but how many of them
-// were served while one small call was: the places there are for them, and no
-// queue of them.
+// TestAttackCostlyChecks: 48 concurrent checks of the maximum cost by one principal do
+// not delay calls of another principal. The test does not measure time but counts how
+// many costly checks finish during one small call: only those that were already running,
+// not those in the queue.
 func TestAttackCostlyChecks(t *testing.T) {
 	const attackers, before = 48, 900
 	s := newServer(t, schemas.Options{})
@@ -112,12 +113,12 @@ func TestAttackCostlyChecks(t *testing.T) {
 	}
 	cancel()
 	group.Wait()
-	t.Logf("%d costly checks were done and %d refused at once", checks.Load(), refusals.Load())
+	t.Logf("%d costly checks were done and %d rejected immediately", checks.Load(), refusals.Load())
 	tally.Attack(t, "costly checks in the registry against small calls", 2*calls, victims)
 }
 
-// Work that would be over the limit is refused before it is begun, in the words
-// of the registry.
+// TestCostlyCheckIsRefused: a check whose cost would exceed the limit is rejected before
+// it starts, with an error of the registry.
 func TestCostlyCheckIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})

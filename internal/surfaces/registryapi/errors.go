@@ -23,7 +23,7 @@ var (
 	errDenied     = errs.New(errs.Denied, "permission is missing")
 )
 
-// Numeric codes that have no sentinel of their own.
+// Numeric codes without a sentinel.
 const (
 	codeStore   = 50001
 	codeTimeout = 50002
@@ -32,18 +32,18 @@ const (
 	codeThrottled = 42901
 )
 
-// challenges are the schemes that callers can use; one header each, since not
-// every client can take them apart.
+// challenges are the supported schemes. Each has a header of its own, because not every
+// client can parse several challenges in one header.
 var challenges = []string{`Bearer realm="schema registry"`, `Basic realm="schema registry", charset="UTF-8"`}
 
-// code binds a sentinel to the number clients know. The HTTP status is its
-// first three digits.
+// code maps a sentinel to a numeric error code. The HTTP status is its first three
+// digits.
 type code struct {
 	sentinel *errs.Error
 	number   int
 }
 
-// codes is the registry's one table from errors to the wire
+// codes is the surface's one table from errors to numeric codes
 // (docs/spec/registry.md#errors).
 var codes = []code{
 	{schemas.ErrSubjectNotFound, 40401},
@@ -80,7 +80,7 @@ var codes = []code{
 	{identity.ErrNotCurrent, 503},
 }
 
-// kinds is for errors from elsewhere, which have a kind and no number.
+// kinds has the codes of errors that are not in codes.
 var kinds = map[errs.Kind]int{
 	errs.Invalid:         422,
 	errs.Unauthenticated: 401,
@@ -95,10 +95,10 @@ var kinds = map[errs.Kind]int{
 	errs.Internal:        codeStore,
 }
 
-// numberOf returns the code of an error and the text that goes with it.
+// numberOf returns the numeric code and the text of an error.
 func numberOf(err error, requestID string) (int, string) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return codeTimeout, "The registry did not answer in time"
+		return codeTimeout, "The registry did not respond in time"
 	}
 	var refusal *web.Refusal
 	if errors.As(err, &refusal) {
@@ -114,13 +114,13 @@ func numberOf(err error, requestID string) (int, string) {
 	}
 	number := kinds[errs.KindOf(err)]
 	if errs.KindOf(err) == errs.Internal || errs.KindOf(err) == errs.Precondition {
-		// The cause is for the log, not for the caller.
+		// The log has the cause; callers must not see it.
 		return number, "Error in the backend data store; request id " + requestID
 	}
 	return number, err.Error()
 }
 
-// statusOf is the HTTP status of a code: its first three digits.
+// statusOf returns the HTTP status of a code: its first three digits.
 func statusOf(number int) int {
 	for number > 999 {
 		number /= 10
@@ -128,11 +128,10 @@ func statusOf(number int) int {
 	return number
 }
 
-// Refuse answers a request that the surface cannot serve yet.
+// Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
 
-// writeError renders an error as clients expect it
-// (docs/spec/registry.md#errors).
+// writeError responds with an error in the form of docs/spec/registry.md#errors.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	number, text := numberOf(err, web.RecordOf(r.Context()).RequestID)
 	status := statusOf(number)
@@ -141,7 +140,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		media = mediaV1
 	}
 	h := w.Header()
-	// Clients remember misses; caches on the way must not.
+	// Clients may cache a 404, but proxies must not.
 	h["Cache-Control"] = noCache
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

@@ -22,7 +22,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 	for _, sentinel := range sentinels(t) {
 		number, text := numberOf(fmt.Errorf("%w", sentinel), "")
 		if number < 400 || number >= 43000 && number != codeStore || strings.Contains(text, "backend") {
-			t.Errorf("%q has code %d, text %q, want %v", sentinel, number, text, codeStore)
+			t.Errorf("%q: got code %d, text %q, want a code of its own", sentinel, number, text)
 		}
 		found := 0
 		for _, c := range codes {
@@ -31,7 +31,7 @@ func TestEverySentinelHasACode(t *testing.T) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("%q is %d times in the table, want 1", sentinel, found)
+			t.Errorf("%q occurs %d times in the table, want once", sentinel, found)
 		}
 	}
 	for kind := range errs.KindCount {
@@ -65,14 +65,14 @@ func TestErrorsOnTheWire(t *testing.T) {
 		"contended": {statemachine.ErrContended, 500, 50001, statemachine.ErrContended.Error()},
 		"timeout": {
 			fmt.Errorf("waiting: %w", context.DeadlineExceeded), 500, 50002,
-			"The registry did not answer in time",
+			"The registry did not respond in time",
 		},
-		"client gone": {context.Canceled, 500, 50002, "The registry did not answer in time"},
+		"client gone": {context.Canceled, 500, 50002, "The registry did not respond in time"},
 		"body too large": {
 			fmt.Errorf("%w: 6 MB", web.ErrBodyTooLarge), 413, 413,
 			web.ErrBodyTooLarge.Error() + ": 6 MB",
 		},
-		"of another place": {errs.New(errs.Denied, "no"), 403, 403, "no"},
+		"not in the table": {errs.New(errs.Denied, "no"), 403, 403, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +89,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			if w.Code != c.status || body.Code != c.number || body.Message != c.text {
-				t.Errorf("%d %+v, want %d %d %q", w.Code, body, c.status, c.number, c.text)
+				t.Errorf("got %d %+v, want %d %d %q", w.Code, body, c.status, c.number, c.text)
 			}
 		})
 	}

@@ -10,14 +10,14 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// mediaLines is the type of an export: one JSON object per line.
+// mediaLines is the media type of an export: one JSON object per line.
 const mediaLines = "application/x-ndjson"
 
-// maxImport bounds the file of an import.
+// maxImport limits the file of an import, in bytes.
 const maxImport = 4 << 30
 
-// sideRequest is one of the schemas of a diff: a version of a subject, or a
-// draft, for which the subject is where it would be registered.
+// sideRequest is one of the two schemas of a diff: a version of a subject, or a draft
+// that would be registered under the subject.
 type sideRequest struct {
 	Subject    string              `json:"subject"`
 	Version    versionText         `json:"version"`
@@ -39,7 +39,7 @@ func (v *versionText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// diff says how two schemas differ, and what that means to readers.
+// diff returns the differences of two schemas and what they mean for compatibility.
 func (c *call) diff() error {
 	var req struct {
 		From sideRequest `json:"from"`
@@ -88,7 +88,7 @@ func (c *call) side(req *sideRequest) (schemas.Side, error) {
 	return side, nil
 }
 
-// export writes the whole registry. It needs the right to read all of it.
+// export writes the whole registry. It needs the permission to read every subject.
 func (c *call) export() error {
 	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
 		return err
@@ -104,14 +104,14 @@ func (c *call) export() error {
 			return err
 		}
 		web.RecordOf(c.r.Context()).Fail(err)
-		panic(http.ErrAbortHandler) // the client must notice that the file is cut short
+		panic(http.ErrAbortHandler) // so that the client notices that the file is incomplete
 	}
 	return nil
 }
 
-// importFile reads an export into this registry. It needs the right to write
-// everywhere, to read everywhere, since what it brings may refer to anything,
-// and to set the mode, since it chooses ids.
+// importFile imports an export into this registry. It needs the permission to create
+// every subject, to read every subject, because imported schemas may refer to any, and
+// to set the mode, because the file determines ids.
 func (c *call) importFile() error {
 	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *call) importFile() error {
 	done, err := c.Registry.Import(c.working(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
 	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
-		return errs.Newf(errs.KindOf(err), "%w (written before: %d versions, %d levels)", err,
+		return errs.Newf(errs.KindOf(err), "%w (already imported: %d versions, %d levels)", err,
 			done.Versions, done.Levels)
 	}
 	body, err := web.MarshalJSON(done)
@@ -135,7 +135,7 @@ func (c *call) importFile() error {
 	return c.reply(body)
 }
 
-// document describes the interface. It holds no secret.
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
 func (c *call) document() error {
 	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
 	return nil

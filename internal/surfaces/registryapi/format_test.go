@@ -17,13 +17,16 @@ import (
 )
 
 const (
-	formatBase  = `syntax = "proto3";import "google/protobuf/descriptor.proto";extend google.protobuf.FieldOptions { string tag = 50000; }message Base { int32 n = 1; }`
-	formatOuter = `syntax = "proto3";package p;import "base.proto";message Outer { Base b = 1 [(tag) = "x", deprecated = true]; }`
+	formatBase = `syntax = "proto3";import "google/protobuf/descriptor.proto";` +
+		`extend google.protobuf.FieldOptions { string tag = 50000; }message Base { int32 n = 1; }`
+	formatOuter = `syntax = "proto3";package p;import "base.proto";` +
+		`message Outer { Base b = 1 [(tag) = "x", deprecated = true]; }`
 	formatInner = `{"type":"record","name":"Inner","fields":[{"name":"a","type":"int"}]}`
 	formatAvro  = `{"type":"record","name":"User","fields":[{"name":"i","type":"Inner"}]}`
 )
 
-// formatServer has a Protobuf and an Avro schema, each with a reference.
+// formatServer serves a registry with a Protobuf and an Avro schema, each with a
+// reference.
 func formatServer(t *testing.T, honour bool) *httptest.Server {
 	t.Helper()
 	h := fixture{registry: newRegistry(t, schemas.Options{}), honourFormat: honour}
@@ -52,7 +55,7 @@ func formatServer(t *testing.T, honour bool) *httptest.Server {
 	return s
 }
 
-// schemaAt asks for a schema and returns its text and the reply's tag.
+// schemaAt requests a schema and returns its text and the ETag of the response.
 func schemaAt(t *testing.T, url string) (text, tag string) {
 	t.Helper()
 	res, body := do(t, http.MethodGet, url, nil)
@@ -102,12 +105,12 @@ func TestFormatSerialized(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", path, got, "p base.proto Outer .Base")
 		}
 		if tag == plain && tag != "" {
-			t.Errorf("%s: the tag %s is that of the plain text", path, tag)
+			t.Errorf("%s: got ETag %s, want another one than that of the plain text", path, tag)
 		}
 	}
 	if _, text := do(t, http.MethodGet, s.URL+"/subjects/outer/versions/1/schema?format=serialized",
 		nil); strings.Contains(text, "syntax") {
-		t.Errorf("got the text %s, want base64", text)
+		t.Errorf("got text %s, want base64", text)
 	}
 }
 

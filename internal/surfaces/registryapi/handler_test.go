@@ -49,7 +49,7 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 	frame := len(`{"schema":"\"string\"","metadata":""}`)
 	fits := `{"schema":"\"string\"","metadata":"` + strings.Repeat("x", limit-frame) + `"}`
 	if len(fits) != limit {
-		t.Fatalf("%d bytes, want %v", len(fits), limit)
+		t.Fatalf("test body has %d bytes, want %d", len(fits), limit)
 	}
 	for name, c := range map[string]struct {
 		body   io.Reader
@@ -68,7 +68,7 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Authorization", "Bearer admin")
-			req.Header.Set("Expect", "100-continue") // as clients of large bodies do
+			req.Header.Set("Expect", "100-continue") // as clients with large bodies do
 			client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Second}}
 			defer client.CloseIdleConnections()
 			res, err := client.Do(req)
@@ -78,13 +78,13 @@ func TestBodyOfFiveMebibytes(t *testing.T) {
 			defer res.Body.Close()
 			body, _ := io.ReadAll(res.Body)
 			if res.StatusCode != c.status || c.status == 413 && !bytes.Contains(body, []byte(`"error_code":413`)) {
-				t.Errorf("status %d: %s, want %v", res.StatusCode, body, c.status)
+				t.Errorf("got status %d: %s, want %d", res.StatusCode, body, c.status)
 			}
 		})
 	}
 }
 
-// TestBodyInUTF16 is refused: JSON is UTF-8 (RFC 8259).
+// TestBodyInUTF16: a body in UTF-16 is rejected, because JSON is UTF-8 (RFC 8259).
 func TestBodyInUTF16(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
@@ -107,15 +107,16 @@ func TestImmutableRepliesAreRevalidated(t *testing.T) {
 		res, body := do(t, http.MethodGet, s.URL+path, nil)
 		tag := res.Header.Get("ETag")
 		if tag == "" || body == "" || res.Header.Get("Cache-Control") == "" {
-			t.Fatalf("%s: %v %q", path, res.Header, body)
+			t.Fatalf("%s: got header %v, body %q, want ETag, Cache-Control and a body", path, res.Header, body)
 		}
 		again, body := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", tag)
 		if again.StatusCode != http.StatusNotModified || body != "" {
-			t.Errorf("%s: %d %q, want %v, %v", path, again.StatusCode, body, http.StatusNotModified, "")
+			t.Errorf("%s with the same ETag: got %d %q, want %d without a body", path, again.StatusCode, body,
+				http.StatusNotModified)
 		}
 		other, _ := do(t, http.MethodGet, s.URL+path, nil, "If-None-Match", `"x"`)
 		if other.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d, want %v", path, other.StatusCode, http.StatusOK)
+			t.Errorf("%s with another ETag: got %d, want %d", path, other.StatusCode, http.StatusOK)
 		}
 	}
 }
@@ -138,11 +139,11 @@ func TestExportAndImportOverHTTP(t *testing.T) {
 	}
 	if _, text := do(t, http.MethodGet, to.URL+"/subjects/b/versions/1",
 		nil); text != `{"subject":"b","version":1,"id":2,"schemaType":"JSON","schema":"{\"type\":\"object\"}"}` {
-		t.Error(text)
+		t.Errorf("imported version: got %s, want b with id 2", text)
 	}
 }
 
-// A caller who leaves, or takes too long, does not get a half-written reply.
+// TestCancelledRequest: a canceled request gets error 50002 and not a partial response.
 func TestCancelledRequest(t *testing.T) {
 	t.Parallel()
 	h := newHandler(newRegistry(t, schemas.Options{}))
@@ -154,12 +155,12 @@ func TestCancelledRequest(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	if w.Code != 500 || !strings.Contains(w.Body.String(), "50002") {
-		t.Errorf("%d %s, want 500", w.Code, w.Body)
+		t.Errorf("got %d %s, want 500 with code 50002", w.Code, w.Body)
 	}
 }
 
-// FuzzRequest sends anything as method, path and body: every reply is JSON of
-// the registry, of a status that docs/spec/registry.md#errors knows.
+// FuzzRequest fuzzes methods, paths and bodies. Every response has a status of
+// docs/spec/registry.md#errors, and every error body is JSON.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/subjects", "deleted=true", "", "*/*", "application/json")
 	f.Add("POST", "/subjects/s/versions", "normalize=true", `{"schema":"\"string\""}`, "", "")
@@ -198,15 +199,15 @@ func FuzzRequest(f *testing.F) {
 		switch w.Code {
 		case 200, 204, 304, 400, 404, 409, 412, 413, 415, 422:
 		default:
-			t.Errorf("%s %q: status %d %s", method, path, w.Code, w.Body)
+			t.Errorf("%s %q: got status %d %s, want a specified status", method, path, w.Code, w.Body)
 		}
 		if w.Code >= 400 && !json.Valid(w.Body.Bytes()) {
-			t.Errorf("%s %q: %q is no JSON", method, path, w.Body)
+			t.Errorf("%s %q: error body %q is not JSON", method, path, w.Body)
 		}
 	})
 }
 
-// auditor keeps what it is told.
+// auditor stores audit records.
 type auditor struct {
 	fixture
 	records []audit.Record
@@ -254,7 +255,7 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 			}, " ")
 		}
 		if got != c.want {
-			t.Errorf("%s %s as %s: %q, want %q", c.method, c.path, c.token, got, c.want)
+			t.Errorf("%s %s as %s: got audit records %q, want %q", c.method, c.path, c.token, got, c.want)
 		}
 	}
 }
@@ -280,10 +281,10 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	w := ask()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
 		!strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
-		t.Errorf("%d %v %s, want %v, %v", w.Code, w.Header(), w.Body, http.StatusServiceUnavailable, "1")
+		t.Errorf("busy server: got %d %v %s, want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
 	}
 	limiter.Leave(web.Caller{})
 	if w := ask(); w.Code != http.StatusOK {
-		t.Errorf("%d %s, want %v", w.Code, w.Body, http.StatusOK)
+		t.Errorf("after Leave: got %d %s, want 200", w.Code, w.Body)
 	}
 }

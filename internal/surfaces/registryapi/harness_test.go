@@ -19,14 +19,14 @@ import (
 	"freshet/internal/surfaces/registryapi"
 )
 
-// fixture is everything behind the handler but the engine and the registry,
-// which are the real ones: who holds which token, and what they may do.
+// fixture implements the resolver, the authenticator and the authorizer of the tests.
+// The engine and the registry are real.
 type fixture struct {
 	registry     *schemas.Registry
 	honourFormat bool
 }
 
-// audiences are those of the one registry there is.
+// audiences are the audiences of the tests' registry.
 var audiences = []string{"east"}
 
 func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
@@ -43,12 +43,12 @@ func (h fixture) Resolve(r *http.Request) (registryapi.Target, error) {
 	}, nil
 }
 
-// HasNamespace knows public/default and those of team.
+// HasNamespace reports true for public/default, team/one and team/two.
 func (fixture) HasNamespace(_ context.Context, name names.Namespace) (bool, error) {
 	return name == names.PublicDefault || name.Tenant == "team" && (name.Name == "one" || name.Name == "two"), nil
 }
 
-// Authenticate knows three tokens.
+// Authenticate accepts five tokens.
 func (fixture) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
 	if !slices.Equal(given, audiences) {
 		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
@@ -60,9 +60,9 @@ func (fixture) Authenticate(_ context.Context, token string, given ...string) (*
 	return nil, errs.New(errs.Unauthenticated, "Token is not valid")
 }
 
-// Authorize lets admin do everything; reader and writer live in the namespace
-// team/one, where the writer may also register; importer writes everywhere and
-// reads nothing.
+// Authorize gives admin all permissions. reader and writer have permissions in the
+// namespace team/one, where writer may also register. importer may write everywhere but
+// read nothing.
 func (fixture) Authorize(_ context.Context, p *identity.Principal, permission access.Permission,
 	scope access.Scope,
 ) (access.Decision, error) {
@@ -116,7 +116,7 @@ func newHandler(registry *schemas.Registry) http.Handler {
 	})
 }
 
-// newServer serves a fresh registry at / and /stream.
+// newServer serves an empty registry at / and /stream.
 func newServer(t testing.TB, opts schemas.Options) *httptest.Server {
 	t.Helper()
 	handler := newHandler(newRegistry(t, opts))

@@ -12,7 +12,7 @@ func (c *call) getTypes() error {
 	return c.reply([]byte(`["AVRO","JSON","PROTOBUF"]`))
 }
 
-// schemaByID finds the schema of the path that the caller may read.
+// schemaByID returns the schema with the id of the path, if the caller may read it.
 func (c *call) schemaByID() (*schemas.Schema, error) {
 	id, err := c.id()
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *call) schemaByID() (*schemas.Schema, error) {
 	return c.formatted(s)
 }
 
-// formatted writes a schema as the caller wants it, where the cluster lets them
+// formatted returns a schema in the requested format, if the cluster supports formats
 // (docs/spec/registry.md#d12).
 func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
 	if !c.HonourFormat {
@@ -51,8 +51,8 @@ func (c *call) id() (int32, error) {
 	return int32(id), nil
 }
 
-// getSchema ignores the parameter subject: it is a hint where ids are not
-// global.
+// getSchema ignores the parameter subject, which is a hint for registries whose ids are
+// not global.
 func (c *call) getSchema() error {
 	s, err := c.schemaByID()
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *call) getSchemaText() error {
 	return c.replyForever(s, []byte(s.Text()))
 }
 
-// usages lists where the id of the path is registered, as far as the caller
-// may read.
+// usages calls visit for every subject version that has the id of the path and that the
+// caller may read.
 func (c *call) usages(q query, visit func(schemas.Usage)) error {
 	id, err := c.id()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"freshet/internal/base/web"
 )
 
-// The media types of docs/spec/registry.md#negotiation. Replies are of the
-// first three only.
+// The media types of docs/spec/registry.md#negotiation. Responses use the first three
+// only.
 const (
 	mediaV1     = "application/vnd.schemaregistry.v1+json"
 	mediaVendor = "application/vnd.schemaregistry+json"
@@ -23,8 +23,8 @@ var (
 	errMediaType     = errs.New(errs.Invalid, "HTTP 415 Unsupported Media Type")
 )
 
-// negotiate chooses the media type of the reply, and refuses a body of a type
-// that is none of ours.
+// negotiate selects the media type of the response, and rejects a body of an unsupported
+// type.
 func (c *call) negotiate() error {
 	lines := c.route.Value.lines
 	var ok bool
@@ -39,10 +39,10 @@ func (c *call) negotiate() error {
 	return checkContentType(c.r.Header["Content-Type"], lines)
 }
 
-// accept picks the best media type that the header allows.
+// accept selects the best media type that the header allows.
 func accept(header []string) (string, bool) {
 	if len(header) == 1 {
-		switch header[0] { // what nearly everyone sends
+		switch header[0] { // fast path for the values that nearly all clients send
 		case mediaV1, "*/*":
 			return mediaV1, true
 		case mediaJSON:
@@ -53,14 +53,14 @@ func accept(header []string) (string, bool) {
 	if !ok {
 		return mediaV1, anyType(header)
 	}
-	if media == mediaBytes { // asks for no particular form
+	if media == mediaBytes { // means no particular form
 		media = mediaV1
 	}
 	return media, true
 }
 
-// anyType says whether a member of the header leaves the type open but not
-// the subtype, which some clients send.
+// anyType reports whether an element of the header has a wildcard for the type and a
+// concrete subtype. Some clients send that.
 func anyType(header []string) bool {
 	for _, member := range strings.Split(strings.Join(header, ","), ",") {
 		media, params, err := mime.ParseMediaType(member)
@@ -71,7 +71,7 @@ func anyType(header []string) bool {
 	return false
 }
 
-// checkContentType takes the types that writes may have; a missing one is fine.
+// checkContentType checks the content type of a write. It may be missing.
 func checkContentType(header []string, lines bool) error {
 	if len(header) == 0 || header[0] == "" {
 		return nil

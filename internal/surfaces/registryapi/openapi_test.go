@@ -35,7 +35,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// TestDocumentIsServed to everybody, also where no cluster answers.
+// TestDocumentIsServed: the OpenAPI document needs no token and no cluster.
 func TestDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
@@ -47,12 +47,13 @@ func TestDocumentIsServed(t *testing.T) {
 		}
 		if doc, err := openapi3.NewLoader().LoadFromData([]byte(text)); err != nil ||
 			doc.Info.Title != "Freshet schema registry" {
-			t.Errorf("got a document that is not the registry's: %v", err)
+			t.Errorf("got another document than the registry's: %v", err)
 		}
 	}
 }
 
-// A client that knows only one of the schemes must find it.
+// TestChallengeNamesBothSchemes: a client that supports only one of the schemes finds it
+// in the challenges.
 func TestChallengeNamesBothSchemes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
@@ -67,7 +68,8 @@ func TestChallengeNamesBothSchemes(t *testing.T) {
 	}
 }
 
-// TestDocumentHasEveryEndpoint holds the document and the routes together.
+// TestDocumentHasEveryEndpoint checks that the OpenAPI document has the same endpoints as
+// the code.
 func TestDocumentHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	doc, err := document()
@@ -82,17 +84,17 @@ func TestDocumentHasEveryEndpoint(t *testing.T) {
 	}
 	for _, endpoint := range registryapi.Endpoints() {
 		if !described[endpoint] {
-			t.Errorf("%s is not in the document", endpoint)
+			t.Errorf("%s is not in the OpenAPI document", endpoint)
 		}
 		delete(described, endpoint)
 	}
 	for endpoint := range described {
-		t.Errorf("%s is in the document and nowhere else", endpoint)
+		t.Errorf("%s is in the OpenAPI document but has no route", endpoint)
 	}
 }
 
-// validate checks a reply against the document; what is no endpoint is not in
-// it.
+// validate checks a response against the OpenAPI document. It ignores requests whose
+// path is not in the document.
 func validate(t *testing.T, req *http.Request, reqBody string, res *http.Response, body []byte) {
 	t.Helper()
 	doc, err := document()
@@ -119,7 +121,7 @@ func validate(t *testing.T, req *http.Request, reqBody string, res *http.Respons
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s: reply is not as documented: %v", req.Method, req.URL.Path, err)
+		t.Errorf("%s %s: response does not match the OpenAPI document: %v", req.Method, req.URL.Path, err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plainBodies are bodies and whether plainRequest is for them.
+// plainBodies are bodies and whether plainRequest decodes them.
 var plainBodies = map[string]bool{
 	`{"schema":"\"string\""}`:                              true,
 	` { "schema" : "a\\b\/c\b\f\n\r\t" } `:                 true,
@@ -38,13 +38,13 @@ func TestPlainRequest(t *testing.T) {
 	t.Parallel()
 	for body, want := range plainBodies {
 		if _, ok := plainRequest([]byte(body)); ok != want {
-			t.Errorf("%s is plain: %t, want %t", body, ok, want)
+			t.Errorf("%s: plainRequest returned %t, want %t", body, ok, want)
 		}
 		samePlain(t, body)
 	}
 }
 
-// FuzzPlainRequest holds plainRequest against encoding/json.
+// FuzzPlainRequest compares plainRequest with encoding/json.
 func FuzzPlainRequest(f *testing.F) {
 	for body := range plainBodies {
 		f.Add(body)

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// query reads the parameters of a call. Unknown ones are ignored.
+// query has the query parameters of a call. Unknown ones are ignored.
 type query url.Values
 
 func (c *call) query() query {
@@ -18,13 +18,13 @@ func (c *call) query() query {
 	return query(c.r.URL.Query())
 }
 
-// flag is true for "true" in any case, and for nothing else.
+// flag returns true for "true" in upper or lower case, otherwise false.
 func (q query) flag(name string) bool {
 	values := q[name]
 	return len(values) > 0 && strings.EqualFold(values[0], "true")
 }
 
-// visibility reads deleted and deletedOnly, of which the latter wins.
+// visibility parses deleted and deletedOnly; deletedOnly takes precedence.
 func (q query) visibility() schemas.Visibility {
 	switch {
 	case q.flag("deletedOnly"):
@@ -35,8 +35,7 @@ func (q query) visibility() schemas.Visibility {
 	return schemas.Active
 }
 
-// page is a part of a list: limit entries from offset on, all of them unless a
-// limit above 0 is given.
+// page is a part of a list: limit entries from offset on. A negative limit means all.
 type page struct{ offset, limit int }
 
 func (q query) page() page {
@@ -50,8 +49,8 @@ func (q query) page() page {
 	return p
 }
 
-// takes says whether the entry that comes next is on the page; done is true
-// behind its end.
+// takes reports whether the next entry is on the page. done is true after the end of the
+// page.
 func (p *page) takes() (take, done bool) {
 	switch {
 	case p.limit == 0:

@@ -8,22 +8,22 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// Header values that never change are shared, so that a reply allocates none:
-// BenchmarkHandler.
+// Header values that never change are shared, so that a response does not allocate
+// them; see BenchmarkHandler.
 var (
 	noCache   = []string{"no-cache"}
 	immutable = []string{"private, max-age=86400, immutable"}
 	mediaSets = map[string][]string{mediaV1: {mediaV1}, mediaVendor: {mediaVendor}, mediaJSON: {mediaJSON}}
 )
 
-// reply writes a body that may change with the next write.
+// reply responds with a body that can change later, so it must not be cached.
 func (c *call) reply(body []byte) error {
 	c.w.Header()["Cache-Control"] = noCache
 	web.WriteBody(c.w, http.StatusOK, c.media, body)
 	return nil
 }
 
-// replyForever writes a body that the id means for ever.
+// replyForever responds with a body that never changes for its id, so it can be cached.
 func (c *call) replyForever(s *schemas.Schema, body []byte) error {
 	h := c.w.Header()
 	tag := `"` + s.Tag() + `"`
@@ -36,11 +36,11 @@ func (c *call) replyForever(s *schemas.Schema, body []byte) error {
 	h["Content-Type"] = mediaSets[c.media]
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(body) // the client may be gone; the record's byte count shows it
+	_, _ = c.w.Write(body) // the client may have disconnected; the record's byte count shows it
 	return nil
 }
 
-// replyNumbers writes a list of numbers.
+// replyNumbers responds with a page of a list of numbers.
 func (c *call) replyNumbers(numbers []int32, p page) error {
 	body := append(make([]byte, 0, 2+8*len(numbers)), '[')
 	for _, n := range numbers {

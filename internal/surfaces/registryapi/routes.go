@@ -6,15 +6,15 @@ import (
 	"freshet/internal/base/web"
 )
 
-// endpoint is what a route does.
+// endpoint is the handler of a route.
 type endpoint struct {
 	serve func(*call) error
-	quick bool // no deadline of its own: answered from memory, or as long as the file is
-	lines bool // the file of an export goes in or out
-	open  bool // to everybody, whichever registry is meant
+	quick bool // no timeout: served from memory, or depends on the size of a file
+	lines bool // the request or response is the file of an export
+	open  bool // needs no token and no registry
 }
 
-// routes are all endpoints there are.
+// routes are all endpoints.
 var routes = []web.Route[endpoint]{
 	{Method: http.MethodGet, Pattern: "/schemas/types", Value: endpoint{serve: (*call).getTypes, quick: true}},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}", Value: endpoint{serve: (*call).getSchema, quick: true}},

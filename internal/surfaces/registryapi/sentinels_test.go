@@ -12,8 +12,8 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// sentinels returns the errors that package schemas exports. The list is held
-// against its source, so that a new one is not forgotten here.
+// sentinels returns the errors that package schemas exports. It compares the list with
+// the source of schemas, so that the list cannot miss a new error.
 func sentinels(t *testing.T) []*errs.Error {
 	t.Helper()
 	known := map[string]*errs.Error{
@@ -49,7 +49,7 @@ func sentinels(t *testing.T) []*errs.Error {
 	return list
 }
 
-// exportedErrors finds the variables Err… of the package in a folder.
+// exportedErrors returns the names of the variables Err… of the package in a folder.
 func exportedErrors(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -71,7 +71,7 @@ func exportedErrors(t *testing.T, folder string) []string {
 				continue
 			}
 			for _, spec := range group.Specs {
-				for _, name := range spec.(*ast.ValueSpec).Names { // VAR groups hold nothing else
+				for _, name := range spec.(*ast.ValueSpec).Names { // the only type of spec in a var declaration
 					if strings.HasPrefix(name.Name, "Err") {
 						names = append(names, name.Name)
 					}

@@ -7,8 +7,8 @@ import (
 	"freshet/internal/registry/schemas"
 )
 
-// getSubjects shows what the caller may read, and never refuses: an empty list
-// can mean that there is nothing, or nothing for them.
+// getSubjects lists the subjects that the caller may see. It never returns a denial: an
+// empty list can mean that no subject exists or that the caller may see none.
 func (c *call) getSubjects() error {
 	filter, err := c.newFilter(listSubjects)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *call) register() error {
 	return c.reply(append(body, '}'))
 }
 
-// subjectVersion takes subject and version out of the path.
+// subjectVersion returns the subject and the version of the path.
 func (c *call) subjectVersion(need access.Permission) (string, schemas.VersionID, error) {
 	subject, err := c.subject(need)
 	if err != nil {

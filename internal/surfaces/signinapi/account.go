@@ -11,16 +11,16 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// showAccount says who has signed in, and how they can.
+// showAccount shows the signed-in user with its password state and passkeys.
 func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
 	return a.accountPage(w, r, http.StatusOK, "")
 }
 
-// keyRow is a passkey as the page shows it.
+// keyRow is a passkey on the account page.
 type keyRow struct {
 	signin.Passkey
-	ID        string // as forms carry it
-	Elsewhere bool   // it is good at another name of this server
+	ID        string // encoded for forms
+	Elsewhere bool   // the passkey is for another host name of this server
 }
 
 func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, problem string) error {
@@ -60,7 +60,8 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 	return a.showTo(w, r, status, p, browser)
 }
 
-// ownWay is who may change how they sign in: a person who has just signed in.
+// ownWay returns the session if it may change the user's passkeys: its user has signed
+// in recently.
 func (a *API) ownWay(r *http.Request) (*signin.Session, error) {
 	session, err := a.session(r)
 	switch {
@@ -74,7 +75,7 @@ func (a *API) ownWay(r *http.Request) (*signin.Session, error) {
 	return session, a.mayTryLink(r)
 }
 
-// addPasskey gives the person one more.
+// addPasskey adds a passkey to the user.
 func (a *API) addPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	session, err := a.ownWay(r)
 	if err != nil {
@@ -87,7 +88,7 @@ func (a *API) addPasskey(w http.ResponseWriter, r *http.Request, form url.Values
 	return a.changedWays(w, r, session, "create", err)
 }
 
-// removePasskey takes one away.
+// removePasskey removes a passkey of the user.
 func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	session, err := a.ownWay(r)
 	if err != nil {
@@ -100,7 +101,8 @@ func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	return a.changedWays(w, r, session, "delete", a.opts.People.RemovePasskey(r.Context(), session, id))
 }
 
-// changedWays shows the account again, with what was wrong if something was.
+// changedWays writes an audit record of a changed passkey and shows the account page,
+// with the error if the change failed.
 func (a *API) changedWays(w http.ResponseWriter, r *http.Request, session *signin.Session, verb string,
 	err error,
 ) error {
@@ -122,5 +124,5 @@ func (a *API) changedWays(w http.ResponseWriter, r *http.Request, session *signi
 	return a.accountPage(w, r, status, sentence(err.Error()))
 }
 
-// note writes down why a form is shown again.
+// note adds the error of a form to the request's log record.
 func (a *API) note(r *http.Request, err error) { web.RecordOf(r.Context()).Fail(err) }

@@ -18,7 +18,7 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// surfaceName is the surface's in records and metrics.
+// surfaceName is the name of the surface in records and metrics.
 const surfaceName = "signin"
 
 // The paths.
@@ -43,16 +43,16 @@ const (
 	pathConsole       = "/console/"
 )
 
-// CallbackPath is where an OpenID provider sends browsers back to.
+// CallbackPath is the path to which an OpenID provider redirects browsers.
 const CallbackPath = pathCallback
 
-// InviteURL and LinkURL are where one-time links lead.
+// InviteURL returns the URL of an invitation.
 func InviteURL(base, token string) string { return base + pathInvite + "?token=" + token }
 
-// LinkURL is where a one-time link of an account leads.
+// LinkURL returns the URL of a one-time link for an account.
 func LinkURL(base, token string) string { return base + pathLink + "?token=" + token }
 
-// Provider is an OpenID provider elsewhere; openid.Provider is one.
+// Provider is an external OpenID provider; openid.Provider implements it.
 type Provider interface {
 	Begin(ctx context.Context) (url string, login openid.Login, err error)
 	Finish(ctx context.Context, login openid.Login, state, code string) (email string, err error)
@@ -62,23 +62,23 @@ type Provider interface {
 type Options struct {
 	People       *signin.Service
 	Sealer       *identity.Sealer
-	Issuer       string   // of tokens
-	Origins      []string // of this server: where the console may be
-	Organization string   // that the form suggests
-	Provider     Provider // nil: there is none
+	Issuer       string   // issuer of tokens
+	Origins      []string // origins of this server, where the console may be
+	Organization string   // default of the organization field in the form
+	Provider     Provider // nil: no OpenID provider
 	ProviderName string
-	Limits       Limits                       // zero values are the defaults
-	Source       func(*http.Request) string   // the caller's address; nil for the connection's
-	Auditor      pipeline.Auditor             // nil: nothing is recorded
-	Observe      func(method, outcome string) // counts sign-ins; nil: nobody does
+	Limits       Limits                       // zero values select the defaults
+	Source       func(*http.Request) string   // returns the caller's address; nil for that of the connection
+	Auditor      pipeline.Auditor             // nil: no audit records
+	Observe      func(method, outcome string) // counts sign-ins; nil: not counted
 }
 
-// Limits bound guessing.
+// Limits are the rate limits of sign-in attempts.
 type Limits struct {
 	Address throttle.Rate // attempts per address
 	Account throttle.Rate // passwords per account and address
-	Guesses throttle.Rate // passwords per account, from addresses from which nobody has signed in to it
-	Words   throttle.Rate // codes of devices, per session
+	Guesses throttle.Rate // passwords per account, from addresses without an earlier sign-in to it
+	Words   throttle.Rate // device codes per session
 }
 
 const remembered = 20_000
@@ -100,15 +100,15 @@ type API struct {
 	accounts  *throttle.Limiter
 	guesses   *throttle.Limiter
 	words     *throttle.Limiter
-	owners    *lru.Cache[string, struct{}] // accounts and the addresses from which somebody has signed in
+	owners    *lru.Cache[string, struct{}] // pairs of account and address with a successful sign-in
 	parties   map[string]*passkey.Party    // by origin
 	policy    string                       // Content-Security-Policy
 }
 
-// New makes the API.
+// New returns the surface.
 func New(opts Options) (*API, error) {
 	if opts.People == nil || opts.Sealer == nil {
-		return nil, errors.New("signinapi: people and a sealer are required")
+		return nil, errors.New("signinapi: People and Sealer are required")
 	}
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
@@ -125,7 +125,7 @@ func New(opts Options) (*API, error) {
 		guesses:   throttle.New(opts.Limits.Guesses, remembered),
 		words:     throttle.New(opts.Limits.Words, remembered),
 		owners:    lru.New[string, struct{}](remembered),
-		// A form may lead to the console at another of our addresses.
+		// A form may redirect to the console at another origin of this server.
 		policy: "default-src 'none'; style-src 'self'; form-action 'self' " +
 			strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
 	}
@@ -138,12 +138,12 @@ func New(opts Options) (*API, error) {
 	return a, nil
 }
 
-// nameable leaves out what a policy cannot name: addresses of IPv6.
+// nameable removes origins that a Content-Security-Policy cannot name: IPv6 addresses.
 func nameable(origins []string) []string {
 	return slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return strings.Contains(o, "[") })
 }
 
-// Patterns are the paths of the surface, for the router that it is mounted on.
+// Patterns returns the paths of the surface, for the router that it is mounted on.
 func Patterns() []string {
 	return []string{
 		pathAuthorize, pathSignIn, pathProvider, pathCallback, pathChoose, pathInvite, pathLink, pathDevice,
@@ -183,8 +183,8 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 var (
-	errMethod = errs.New(errs.Invalid, "this page cannot be asked for in this way")
-	errPath   = errs.New(errs.NotFound, "there is no such page")
+	errMethod = errs.New(errs.Invalid, "method is not allowed on this page")
+	errPath   = errs.New(errs.NotFound, "page does not exist")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
@@ -208,7 +208,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	return route.Value(w, r)
 }
 
-// record leaves an audit record about somebody, who may be nobody.
+// record writes an audit record. of is the zero Subject if the user is unknown.
 func (a *API) record(r *http.Request, of signin.Subject, verb, method string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
 	rec.Verb, rec.Resource, rec.Source = verb, "sessions", a.opts.Source(r)
@@ -221,7 +221,7 @@ func (a *API) record(r *http.Request, of signin.Subject, verb, method string, st
 	a.opts.Auditor.Record(rec)
 }
 
-// Refuse answers a request that the surface cannot serve yet.
+// Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -14,7 +14,7 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackOpenRedirect tries to have people who sign in sent elsewhere.
+// TestAttackOpenRedirect tries to redirect users to other sites after they sign in.
 func TestAttackOpenRedirect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
@@ -36,7 +36,7 @@ func TestAttackOpenRedirect(t *testing.T) {
 		attempts++
 		if a := b.get(w.authorize("redirect_uri", redirect)); a.status != 400 || a.location != "" {
 			successes++
-			t.Errorf("redirect_uri %s: got %d to %q, want 400 and nowhere", redirect, a.status, a.location)
+			t.Errorf("redirect_uri %s: got %d to %q, want 400 without a redirect", redirect, a.status, a.location)
 		}
 	}
 	for _, next := range []string{
@@ -55,18 +55,19 @@ func TestAttackOpenRedirect(t *testing.T) {
 		if a.status != 303 || err != nil || to.Host != "" || to.Scheme != "" ||
 			(to.Path != "/console/" && to.Path != "/oauth/device") {
 			successes++
-			t.Errorf("next %q: got %d to %q, want a page of ours", next, a.status, a.location)
+			t.Errorf("next %q: got %d to %q, want a page of this server", next, a.status, a.location)
 		}
 		if a := b.get("/oauth/signin?next=" + url.QueryEscape(next)); strings.Contains(a.location, "evil") &&
 			!strings.HasPrefix(a.location, "/oauth/device?") {
 			successes++
-			t.Errorf("next %q, signed in: sent to %q", next, a.location)
+			t.Errorf("next %q, signed in: got a redirect to %q", next, a.location)
 		}
 	}
-	tally.Attack(t, "have people sent elsewhere after signing in", attempts, successes)
+	tally.Attack(t, "open redirects after signing in", attempts, successes)
 }
 
-// TestAttackDowngrade asks for codes that could be used by whoever sees them.
+// TestAttackDowngrade requests codes without PKCE, which any party that sees them could
+// use.
 func TestAttackDowngrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
@@ -103,19 +104,19 @@ func TestAttackDowngrade(t *testing.T) {
 		attempts++
 		if a := b.get(w.authorize(change...)); a.status != 400 || a.location != "" {
 			successes++
-			t.Errorf("%v: got %d to %s, want 400 and nowhere", change, a.status, a.location)
+			t.Errorf("%v: got %d to %s, want 400 without a redirect", change, a.status, a.location)
 		}
 	}
 	attempts++
 	if a := b.get(w.authorize() + "&redirect_uri=https://evil.example/"); a.status != 400 {
 		successes++
-		t.Errorf("two addresses: got %d to %s, want 400", a.status, a.location)
+		t.Errorf("two redirect URIs: got %d to %s, want 400", a.status, a.location)
 	}
-	tally.Attack(t, "get a code without proof of who asked", attempts, successes)
+	tally.Attack(t, "authorization codes without PKCE", attempts, successes)
 }
 
-// TestAttackForgedForms sends forms as other sites can: without a token, with that of
-// another browser, of another session, from another origin.
+// TestAttackForgedForms sends forms as other sites can: without a CSRF token, with the
+// token of another browser, with a guess, and from another origin.
 func TestAttackForgedForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
@@ -148,7 +149,9 @@ func TestAttackForgedForms(t *testing.T) {
 		for name, change := range map[string]func(*http.Request, url.Values){
 			"no token":          func(_ *http.Request, f url.Values) { f.Del("proof") },
 			"another browser's": func(_ *http.Request, f url.Values) { f.Set("proof", attacker.proof) },
-			"a guess":           func(_ *http.Request, f url.Values) { f.Set("proof", strings.Repeat("a", len(victim.proof))) },
+			"a guess": func(_ *http.Request, f url.Values) {
+				f.Set("proof", strings.Repeat("a", len(victim.proof)))
+			},
 			"another origin": func(r *http.Request, f url.Values) {
 				r.Header.Set("Origin", "https://evil.example")
 				r.Header.Set("Sec-Fetch-Site", "cross-site")
@@ -157,7 +160,7 @@ func TestAttackForgedForms(t *testing.T) {
 				r.Header.Set("Origin", "https://evil.example")
 				r.Header.Del("Sec-Fetch-Site")
 			},
-			"another host beside it": func(r *http.Request, f url.Values) {
+			"another host of the same site": func(r *http.Request, f url.Values) {
 				r.Header.Set("Sec-Fetch-Site", "same-site")
 				r.Header.Set("Origin", "https://x.stream.example")
 			},
@@ -173,23 +176,23 @@ func TestAttackForgedForms(t *testing.T) {
 			attempts++
 			if a := victim.do(r); a.status != 403 || victim.session() != before {
 				successes++
-				t.Errorf("%s with %s: got %d, want 403 and nothing changed", path, name, a.status)
+				t.Errorf("%s with %s: got %d, want 403 and no change", path, name, a.status)
 			}
 		}
 	}
 	if _, err := w.People.DeviceOf(t.Context(), d.Word); err != nil {
 		successes++
-		t.Errorf("the device: got %v, want it still waiting", err)
+		t.Errorf("device: got %v, want it still waiting", err)
 	}
 	if err := w.People.LinkGood(t.Context(), link.Reveal()); err != nil {
 		successes++
-		t.Errorf("the link: got %v, want it unused", err)
+		t.Errorf("link: got %v, want it unused", err)
 	}
-	tally.Attack(t, "send forms for somebody else", attempts, successes)
+	tally.Attack(t, "cross-site request forgery", attempts, successes)
 }
 
-// TestAttackSessionFixation plants cookies in a browser before somebody signs in
-// there, and uses them afterwards.
+// TestAttackSessionFixation sets cookies in a browser before a user signs in there, and
+// uses them afterwards.
 func TestAttackSessionFixation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,15 +220,15 @@ func TestAttackSessionFixation(t *testing.T) {
 		}
 		if got := attacker.get("/oauth/account"); strings.Contains(got.body, "ann@") {
 			successes++
-			t.Error("the planted cookie became somebody else's")
+			t.Error("the attacker's cookie became the session of the victim")
 		}
 	}
-	tally.Attack(t, "fix the session of somebody else", attempts, successes)
+	tally.Attack(t, "session fixation", attempts, successes)
 }
 
 var requestID = regexp.MustCompile(`<code>[A-Z0-9]{16}</code>|value="[^"]*"`)
 
-// TestAttackEnumeration compares the answers to people who exist and who do not.
+// TestAttackEnumeration compares the responses for users who exist and who do not.
 func TestAttackEnumeration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
@@ -242,17 +245,17 @@ func TestAttackEnumeration(t *testing.T) {
 		attempts++
 		if a.status != 401 || text != seen {
 			successes++
-			t.Errorf("%s: got %s, want 401 and the same answer as for the first", who, text)
+			t.Errorf("%s: got %s, want 401 and the same response as for the first", who, text)
 		}
 	}
 	if w.counts["password failure"] != attempts || !w.recorded("signin", 401) {
 		t.Errorf("got counts %v, want every failure counted and recorded", w.counts)
 	}
-	tally.Attack(t, "tell users from others by the answers", attempts, successes)
+	tally.Attack(t, "user enumeration by the responses", attempts, successes)
 }
 
-// TestAttackBruteForce guesses passwords from one address and from many, and looks
-// whether the owner is locked out.
+// TestAttackBruteForce guesses passwords from one address and from many, and checks that
+// the owner is not locked out.
 func TestAttackBruteForce(t *testing.T) {
 	t.Parallel()
 	address := func(r *http.Request) string { return r.Header.Get("X-Test-Address") + ":1" }
@@ -271,12 +274,12 @@ func TestAttackBruteForce(t *testing.T) {
 		r.Header.Set("X-Test-Address", address)
 		a := b.do(r)
 		if (a.status == 429) != (a.header.Get("Retry-After") != "") {
-			t.Errorf("got %d with Retry-After %q", a.status, a.header.Get("Retry-After"))
+			t.Errorf("got %d with Retry-After %q, want it for 429 only", a.status, a.header.Get("Retry-After"))
 		}
 		return a.status
 	}
 	if got := from("192.0.2.1", "ann", signintest.Password); got != 303 {
-		t.Fatalf("the owner: got %d, want 303", got)
+		t.Fatalf("owner: got %d, want 303", got)
 	}
 	tried, attempts := 0, 0
 	count := func(address, name string, n int) (let int) {
@@ -289,37 +292,37 @@ func TestAttackBruteForce(t *testing.T) {
 		return let
 	}
 	if let := count("192.0.2.66", "ann", 12); let > 5 {
-		t.Errorf("one address had %d guesses, want 5", let)
+		t.Errorf("one address had %d guesses, want at most 5", let)
 	} else {
 		tried += let
 	}
-	// Whoever changes the address meets the limit of the account; so does whoever
-	// guesses at somebody who is not there.
+	// With changing addresses, the limit of the account applies. It also applies to an
+	// account that does not exist.
 	for _, name := range []string{"ann", "nobody"} {
 		let := 0
 		for i := range 12 {
 			let += count(fmt.Sprintf("198.51.100.%d", i), name, 3)
 		}
 		if let > 20 {
-			t.Errorf("many addresses had %d guesses at %s, want 20", let, name)
+			t.Errorf("many addresses had %d guesses at %s, want at most 20", let, name)
 		}
 		tried += let
 	}
 	if got := from("192.0.2.1", "ann", signintest.Password); got != 303 {
-		t.Errorf("the owner, at the usual place: got %d, want 303", got)
+		t.Errorf("owner at the usual address: got %d, want 303", got)
 	}
 	if let := count("203.0.113.9", "a-new-name-every-time", 4) + count("203.0.113.9", "another", 4) +
 		count("203.0.113.9", "third", 4); let > 8 {
-		t.Errorf("one address had %d guesses at many people, want 8", let)
+		t.Errorf("one address had %d guesses at many users, want at most 8", let)
 	}
 	successes := 0
 	if w.counts["password success"] != 2 {
 		successes = w.counts["password success"] - 2
 	}
-	tally.Attack(t, "guess passwords", attempts, successes)
+	tally.Attack(t, "guessing passwords", attempts, successes)
 }
 
-// unlimited is for tests that try more than people do.
+// unlimited returns no limits, for tests with many attempts.
 func unlimited() signinapi.Limits {
 	none := throttle.Rate{PerSecond: -1}
 	return signinapi.Limits{Address: none, Account: none, Guesses: none, Words: none}

@@ -10,20 +10,19 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// maxPassed bounds what a client may have passed through.
+// maxPassed limits each parameter of a request, in bytes.
 const maxPassed = 1 << 10
 
 var (
 	errClient = errs.New(errs.Invalid,
-		"the application that sent you here is not one of this server: client_id must be "+signin.ClientConsole)
-	errRedirect = errs.New(errs.Invalid, "the application that sent you here wants you sent on to an address that "+
-		"is not its own: redirect_uri must be the console of this server")
-	errTwice = errs.New(errs.Invalid, "a parameter of the request is given twice or is too long")
+		"application that sent you here is unknown to this server; client_id must be "+signin.ClientConsole)
+	errRedirect = errs.New(errs.Invalid, "application that sent you here requests a redirect to an address that "+
+		"is not its own; redirect_uri must be the console of this server")
+	errTwice = errs.New(errs.Invalid, "parameter of the request occurs twice or is too long")
 )
 
-// authorize serves the authorization endpoint (RFC 6749 §4.1, RFC 7636). What is
-// wrong with the client or its address is told to the person, and nobody is sent
-// anywhere.
+// authorize serves the authorization endpoint (RFC 6749 §4.1, RFC 7636). If the client
+// or its redirect URI is invalid, it shows an error page and does not redirect.
 func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -54,7 +53,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 	case session == nil && slices.Contains(prompt, "none"):
 		return a.sendBack(w, r, redirect,
 			url.Values{
-				"error": {"login_required"}, "error_description": {"nobody has signed in in this browser"},
+				"error": {"login_required"}, "error_description": {"no user is signed in in this browser"},
 				"state": query["state"],
 			})
 	case session == nil || slices.Contains(prompt, "login"):
@@ -75,7 +74,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 	return a.sendBack(w, r, redirect, url.Values{"code": {code.Reveal()}, "state": query["state"]})
 }
 
-// checkRequest says what is wrong with a request whose client may hear it.
+// checkRequest returns the error of a request from a valid client, "" if there is none.
 func checkRequest(query url.Values) (code, text string) {
 	switch {
 	case query.Get("response_type") != "code":
@@ -92,13 +91,13 @@ func checkRequest(query url.Values) (code, text string) {
 	return "", ""
 }
 
-// isConsole compares an address with those of the console, as it is written.
+// isConsole reports whether an address is exactly one of the console's.
 func (a *API) isConsole(address string) bool {
 	return slices.ContainsFunc(a.opts.Origins, func(origin string) bool { return address == origin+pathConsole })
 }
 
-// sendBack sends the browser back to the client. The issuer goes along, so that
-// nobody mixes it up with another (RFC 9207).
+// sendBack redirects the browser to the client. It adds the issuer, which prevents mix-up
+// attacks (RFC 9207).
 func (a *API) sendBack(w http.ResponseWriter, r *http.Request, redirect string, answer url.Values) error {
 	if len(answer["state"]) == 0 {
 		delete(answer, "state")
@@ -107,18 +106,18 @@ func (a *API) sendBack(w http.ResponseWriter, r *http.Request, redirect string, 
 	return a.goTo(w, r, redirect+"?"+answer.Encode())
 }
 
-// goTo sends the browser on with GET. Nothing of the address it leaves goes along.
+// goTo redirects the browser with GET and without a referrer.
 func (a *API) goTo(w http.ResponseWriter, r *http.Request, address string) error {
 	a.harden(w)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
 
-// nextPages are where somebody may be sent on to after signing in, with what they
-// came with.
+// nextPages are the pages that a sign-in may redirect to, with their query.
 var nextPages = []string{pathAuthorize, pathDevice, pathAccount}
 
-// next is where to go after signing in: one of our own pages, or the console.
+// next returns the redirect after signing in: wanted if it is one of nextPages, otherwise
+// the console. This prevents open redirects.
 func next(wanted string) string {
 	u, err := url.Parse(wanted)
 	if err != nil || len(wanted) > 4*maxPassed || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||

@@ -13,17 +13,17 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// The cookies: who has signed in; which browser it is, for forms; and what it has
-// to bring back from a provider.
+// The cookies.
 const (
-	cookieSession = "freshet-session"
-	cookieBrowser = "freshet-browser"
-	cookieLogin   = "freshet-login"
+	cookieSession = "freshet-session" // the session
+	cookieBrowser = "freshet-browser" // identifies the browser, for CSRF tokens
+	cookieLogin   = "freshet-login"   // the sealed state of a login at an OpenID provider
 )
 
 const maxForm = 16 << 10
 
-// secure says whether the browser speaks TLS, to us or to a proxy in front of us.
+// secure reports whether the browser uses TLS, to this server or to a proxy in front of
+// it.
 func (a *API) secure(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
@@ -36,8 +36,8 @@ func (a *API) secure(r *http.Request) bool {
 	return false
 }
 
-// cookieName has the prefix with which browsers take a cookie from nobody but this
-// host, over TLS.
+// cookieName adds the prefix __Host- over TLS. Browsers accept such a cookie only from
+// this host.
 func (a *API) cookieName(r *http.Request, name string) string {
 	if a.secure(r) {
 		return "__Host-" + name
@@ -45,13 +45,13 @@ func (a *API) cookieName(r *http.Request, name string) string {
 	return name
 }
 
-// setCookie gives the browser a cookie for the pages; an empty value takes it away.
-// It comes along when another site leads here, which a provider does, and not with
+// setCookie sets a cookie for the pages; an empty value deletes it. SameSite=Lax: the
+// browser sends it when another site redirects here, as a provider does, but not with
 // forms of other sites.
 func (a *API) setCookie(w http.ResponseWriter, r *http.Request, name, value string, lifetime time.Duration) {
 	path := "/oauth"
 	if a.secure(r) {
-		path = "/" // as the prefix of the name demands
+		path = "/" // required by the prefix __Host-
 	}
 	c := &http.Cookie{
 		Name: a.cookieName(r, name), Value: value, Path: path, MaxAge: int(lifetime / time.Second),
@@ -71,7 +71,7 @@ func (a *API) cookie(r *http.Request, name string) string {
 	return c.Value
 }
 
-// session is who has signed in in the browser; nil for nobody.
+// session returns the session of the browser; nil if it has none.
 func (a *API) session(r *http.Request) (*signin.Session, error) {
 	cookie := a.cookie(r, cookieSession)
 	if cookie == "" {
@@ -87,8 +87,8 @@ func (a *API) session(r *http.Request) (*signin.Session, error) {
 	return s, err
 }
 
-// enter signs somebody in in the browser, out of whatever was open there: the
-// cookie is a new one, so nobody who knew the old one comes along.
+// enter starts a session in the browser and ends the old one. The cookie is always a new
+// one, which prevents session fixation.
 func (a *API) enter(w http.ResponseWriter, r *http.Request, of signin.Subject, method string) error {
 	if old, err := a.session(r); err == nil && old != nil {
 		if err := a.opts.People.EndSession(r.Context(), old.ID); err != nil {
@@ -107,7 +107,7 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request, of signin.Subject, m
 	return nil
 }
 
-// browser names the browser, and gives it a name if it has none.
+// browser returns the id of the browser; it sets a new one if the browser has none.
 func (a *API) browser(w http.ResponseWriter, r *http.Request) string {
 	if known := a.cookie(r, cookieBrowser); len(known) >= 32 && len(known) <= 64 {
 		return known
@@ -117,8 +117,8 @@ func (a *API) browser(w http.ResponseWriter, r *http.Request) string {
 	return fresh
 }
 
-// proof is what a form carries so that no other site can send it: it fits the
-// browser and who has signed in there.
+// proof returns the CSRF token of a form. It is bound to the browser and its session, so
+// that other sites cannot send the form.
 func (a *API) proof(browser, session string) string {
 	return a.opts.Sealer.HashSecret(formSecret(browser, session))
 }
@@ -129,11 +129,11 @@ func formSecret(browser, session string) identity.Secret {
 
 var (
 	errForeignForm = errs.New(errs.Denied,
-		"the form was sent from another site, or is too old: go back, reload the page and try again")
-	errForm = errs.New(errs.Invalid, "the form is not well formed")
+		"form was sent from another site or is too old; go back, reload the page and try again")
+	errForm = errs.New(errs.Invalid, "form is malformed")
 )
 
-// form reads a form and makes sure that it is one of ours.
+// form parses a form and checks its CSRF token.
 func (a *API) form(next func(http.ResponseWriter, *http.Request, url.Values) error) web.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := a.sameSite.Check(r); err != nil {
@@ -156,8 +156,8 @@ func (a *API) form(next func(http.ResponseWriter, *http.Request, url.Values) err
 	}
 }
 
-// seal hands something to the browser that it can neither read nor change, tied to
-// a purpose and to the browser.
+// seal encrypts and authenticates a value that the browser sends back, bound to a
+// purpose and to the browser.
 func (a *API) seal(what any, purpose, browser string) (string, error) {
 	text, err := json.Marshal(what)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// showDevice asks for the code that a device shows, and then whether the device is
-// theirs.
+// showDevice shows the form for the code of a device, and then the form that approves
+// the device.
 func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
 	typed := r.URL.Query().Get("user_code")
 	session, err := a.session(r)
@@ -45,7 +45,7 @@ func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
 	return a.show(w, r, http.StatusOK, ask)
 }
 
-// decideDevice takes the answer.
+// decideDevice approves or rejects the device.
 func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	session, err := a.session(r)
 	if err != nil {
@@ -68,16 +68,16 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	if err != nil {
 		return err
 	}
-	verb, title, text := "approve", "The device is signed in", "You can close this page and go back to your terminal."
+	verb, title, text := "approve", "The device is signed in", "You can close this page and return to your terminal."
 	if !theirs {
-		verb, title, text = "refuse", "The device was turned away", "Nobody is signed in on it. If you did not "+
-			"start this, somebody may have sent you its link: tell your administrator."
+		verb, title, text = "refuse", "The device was rejected", "It is not signed in. If you did not start this "+
+			"sign-in, an attacker may have sent you its link. Tell your administrator."
 	}
 	a.record(r, session.Subject, verb, "device", http.StatusOK)
 	return a.show(w, r, http.StatusOK, page{Template: "message", Title: title, Text: text})
 }
 
-// showSignOut asks whether to sign out: a link must not do it.
+// showSignOut shows the form to sign out. A link alone must not sign a user out.
 func (a *API) showSignOut(w http.ResponseWriter, r *http.Request) error {
 	return a.showOwn(w, r, page{Template: "signout", Title: "Sign out?"})
 }
@@ -94,7 +94,7 @@ func (a *API) showOwn(w http.ResponseWriter, r *http.Request, p page) error {
 	return a.show(w, r, http.StatusOK, p)
 }
 
-// signOut ends the session, and everything that was opened from it.
+// signOut ends the session and all tokens that were issued from it.
 func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	session, err := a.session(r)
 	if err != nil {
@@ -110,6 +110,6 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 	return a.show(w, r, http.StatusOK,
 		page{
 			Template: "message", Title: "You are signed out",
-			Text: "Everything that was open in this browser has ended.", SignInAgain: true,
+			Text: "All sessions of this browser have ended.", SignInAgain: true,
 		})
 }

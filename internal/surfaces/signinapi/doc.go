@@ -1,13 +1,12 @@
-// Package signinapi is the pages on which people sign in: by passkey, password, invitation,
-// one-time link or OpenID provider, the page that says whose a device is, and the
-// authorization endpoint that sends a browser back to the console with a code
-// (docs/spec/signin.md).
+// Package signinapi serves the pages on which users sign in: with a passkey, a password,
+// an invitation, a one-time link or an OpenID provider. It also serves the page that
+// approves a device, and the authorization endpoint that redirects a browser back to the
+// console with a code (docs/spec/signin.md).
 //
-// It owns the wire: pages, cookies, CSRF tokens, rate limits, redirects. Who
-// somebody is and what is stored about that is signin's; the endpoints that
-// programs call are tokenapi's. The pages are small, run no script but the one
-// that has the browser make or use a passkey, and look like one sheet of CSS.
+// It owns pages, cookies, CSRF tokens, rate limits and redirects. signin checks
+// credentials and stores sessions; tokenapi has the endpoints that programs call. The
+// pages share one style sheet and run only one script, which creates and uses passkeys.
 //
-// The cookies are read here and nowhere else: everything else asks for a bearer
-// token.
+// Only this package reads the cookies; all other surfaces need a bearer token. The
+// package has no locks.
 package signinapi

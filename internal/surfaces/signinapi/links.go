@@ -8,8 +8,8 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// showInvite shows the form that sets a passkey or a password. Looking at it uses nothing up:
-// programs look at links before people do.
+// showInvite shows the form that sets a passkey or a password. GET does not use up the
+// invitation, because mail scanners and chat programs open links before users do.
 func (a *API) showInvite(w http.ResponseWriter, r *http.Request) error {
 	if err := a.mayTryLink(r); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (a *API) showInvite(w http.ResponseWriter, r *http.Request) error {
 	return a.inviteForm(w, r, http.StatusOK, of, token, "")
 }
 
-// acceptInvite sets the password and signs the person in.
+// acceptInvite sets the password and signs the user in.
 func (a *API) acceptInvite(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	if err := a.mayTryLink(r); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (a *API) acceptInvite(w http.ResponseWriter, r *http.Request, form url.Valu
 		return a.refuseLink(r, err, signin.MethodInvitation)
 	}
 	if password != form.Get("repeated") {
-		return a.inviteForm(w, r, http.StatusUnprocessableEntity, of, token, "The two passwords are not the same.")
+		return a.inviteForm(w, r, http.StatusUnprocessableEntity, of, token, "The two passwords are different.")
 	}
 	_, err = a.opts.People.Accept(r.Context(), token, password)
 	if errs.KindOf(err) == errs.Invalid {
@@ -48,7 +48,7 @@ func (a *API) acceptInvite(w http.ResponseWriter, r *http.Request, form url.Valu
 	return a.goTo(w, r, pathConsole)
 }
 
-// showLink asks whether to sign in as the owner of the server.
+// showLink shows the form that signs in as the system administrator.
 func (a *API) showLink(w http.ResponseWriter, r *http.Request) error {
 	if err := a.mayTryLink(r); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *API) showLink(w http.ResponseWriter, r *http.Request) error {
 		page{Template: "link", Title: "Sign in as the system administrator", Token: token})
 }
 
-// followLink uses the link up.
+// followLink signs the user in and uses up the link.
 func (a *API) followLink(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	if err := a.mayTryLink(r); err != nil {
 		return err

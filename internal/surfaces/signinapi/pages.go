@@ -35,11 +35,11 @@ var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"clock": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 }).ParseFS(pageFiles, "pages/*.html"))
 
-// page is what a page shows.
+// page is the data of a page.
 type page struct {
 	Template     string
 	Title        string
-	Problem      string // what was wrong with the form before
+	Problem      string // error of the submitted form
 	Text         string
 	Organization string
 	Name         string
@@ -53,21 +53,21 @@ type page struct {
 	SignInAgain  bool
 	RequestID    string
 
-	Ask      *ask   // what the browser is to ask a device for; nil: nothing
-	NamedURL string // the page where browsers have passkeys, when they have none here
-	Replaces bool   // an invitation replaces what there is
-	Person   bool   // and not an account
-	Recent   bool   // has signed in just now
-	Password bool   // has one
+	Ask      *ask   // the passkey request for the browser; nil: none
+	NamedURL string // this page at localhost, if browsers do not support passkeys at this address
+	Replaces bool   // the invitation replaces an existing password or passkey
+	Person   bool   // a user, not a service account
+	Recent   bool   // the user has signed in recently
+	Password bool   // the user has a password
 	Passkeys []keyRow
 
-	// set by show
+	// set by showTo
 	Proof    string
 	Provider string
-	Nonce    string // lets the script of the page run, and no other
+	Nonce    string // allows the script of the page, and no other, in the Content-Security-Policy
 }
 
-// show writes a page whose forms fit the browser that asks for it.
+// show responds with a page. Its forms have the CSRF token of the browser.
 func (a *API) show(w http.ResponseWriter, r *http.Request, status int, p page) error {
 	return a.showTo(w, r, status, p, a.browser(w, r))
 }
@@ -82,7 +82,7 @@ func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page,
 	}
 	var body bytes.Buffer
 	if err := pages.ExecuteTemplate(&body, p.Template+".html", p); err != nil {
-		return fmt.Errorf("making the page %s: %w", p.Template, err)
+		return fmt.Errorf("rendering the page %s: %w", p.Template, err)
 	}
 	a.harden(w)
 	if p.Ask != nil {
@@ -92,8 +92,8 @@ func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page,
 	return nil
 }
 
-// harden sets what every answer has: nothing of it is kept, framed, or told to
-// others.
+// harden sets the security headers of every response: no caching, no framing, no
+// referrer.
 func (a *API) harden(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -104,7 +104,7 @@ func (a *API) harden(w http.ResponseWriter) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// serveFile serves what pages load.
+// serveFile serves a static file of the pages.
 func (a *API) serveFile(kind string, content []byte) web.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) error {
 		h := w.Header()
@@ -115,7 +115,7 @@ func (a *API) serveFile(kind string, content []byte) web.HandlerFunc {
 	}
 }
 
-// statuses is the table for errors.
+// statuses is the surface's one table from errors to HTTP statuses.
 var statuses = map[errs.Kind]int{
 	errs.Internal:        http.StatusInternalServerError,
 	errs.Invalid:         http.StatusBadRequest,
@@ -130,7 +130,7 @@ var statuses = map[errs.Kind]int{
 	errs.Throttled:       http.StatusTooManyRequests,
 }
 
-// statusOf is the status of a refusal, with its headers.
+// statusOf returns the status of an error and sets Retry-After if the error is temporary.
 func statusOf(w http.ResponseWriter, err error) int {
 	status := statuses[errs.KindOf(err)]
 	var refusal *web.Refusal
@@ -152,23 +152,23 @@ func statusOf(w http.ResponseWriter, err error) int {
 	return status
 }
 
-// writeError is the surface's one way to fail: a page that says what happened and
-// what to do.
+// writeError responds with a page about an error. All errors of the surface are written
+// here.
 func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(w, err)
 	text := err.Error()
 	switch {
 	case status == http.StatusInternalServerError:
-		text = "something is wrong with the server: its log has the details under the request id below"
+		text = "internal error; the server's log has the details under the request id below"
 	case errors.Is(err, openid.ErrUnavailable):
-		text = openid.ErrUnavailable.Error() // the details are for the log
+		text = openid.ErrUnavailable.Error() // without the details, which the log has
 	case errors.Is(err, openid.ErrNotProven):
 		text = openid.ErrNotProven.Error()
 	case status == http.StatusServiceUnavailable && !errors.Is(err, signin.ErrBusy):
-		text = "the server cannot do this at the moment: try again in a few seconds"
+		text = "server is temporarily unavailable; try again in a few seconds"
 	}
 	p := page{
-		Template: "message", Title: "That did not work", Text: sentence(text), SignInAgain: true,
+		Template: "message", Title: "Something went wrong", Text: sentence(text), SignInAgain: true,
 		RequestID: web.RecordOf(r.Context()).RequestID,
 	}
 	if showErr := a.show(w, r, status, p); showErr != nil {
@@ -177,7 +177,7 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// sentence makes one of an error.
+// sentence converts the text of an error to a sentence.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 {

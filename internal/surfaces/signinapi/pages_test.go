@@ -19,16 +19,16 @@ func TestPasswordLeadsToTheConsole(t *testing.T) {
 	b := w.browser()
 	a := b.get(w.authorize())
 	if a.status != 303 || !strings.HasPrefix(a.location, "/oauth/signin?next=") {
-		t.Fatalf("nobody has signed in: got %d to %s, want the form", a.status, a.location)
+		t.Fatalf("without a session: got %d to %s, want the sign-in form", a.status, a.location)
 	}
 	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, `value="acme"`) {
-		t.Fatalf("the form: got %d %s, want it with the organization", a.status, a.body)
+		t.Fatalf("form: got %d %s, want 200 with the organization", a.status, a.body)
 	}
 	next := strings.TrimPrefix(w.authorize(), "")
 	a = b.post("/oauth/signin", "organization", "acme", "name", "ANN@example.com", "password",
 		signintest.Password, "next", next)
 	if a.status != 303 || !strings.HasPrefix(a.location, "/oauth/authorize?") {
-		t.Fatalf("signing in: got %d to %s, want back to where they came from", a.status, a.location)
+		t.Fatalf("signing in: got %d to %s, want the authorization endpoint", a.status, a.location)
 	}
 	a = b.get(a.location)
 	back, err := url.Parse(a.location)
@@ -36,13 +36,13 @@ func TestPasswordLeadsToTheConsole(t *testing.T) {
 		t.Fatalf("authorized: got %d to %s, want the console", a.status, a.location)
 	}
 	if q := back.Query(); q.Get("code") == "" || q.Get("state") != "s t" || q.Get("iss") != "https://issuer" {
-		t.Errorf("the console got %v, want code, state and issuer", q)
+		t.Errorf("redirect to the console: got query %v, want code, state and issuer", q)
 	}
 	if a = b.get("/oauth/account"); a.status != 200 || !strings.Contains(a.body, "ann@example.com") {
-		t.Errorf("the account page: got %d %s, want who it is", a.status, a.body)
+		t.Errorf("account page: got %d %s, want 200 with the user", a.status, a.body)
 	}
 	if a = b.get("/oauth/signout"); a.status != 200 {
-		t.Errorf("the page to sign out: got %d, want 200", a.status)
+		t.Errorf("sign-out page: got %d, want 200", a.status)
 	}
 	if a = b.post("/oauth/signout"); a.status != 200 || b.session() != "" {
 		t.Errorf("signing out: got %d and cookie %q, want 200 and none", a.status, b.session())
@@ -66,7 +66,7 @@ func TestPromptAsksAgain(t *testing.T) {
 		t.Fatalf("prompt=login: got %d to %s, want the form", a.status, a.location)
 	}
 	if a = b.get(a.location); a.status != 200 || strings.Contains(a.body, "prompt=login") {
-		t.Errorf("the form: got %d, want it, without asking for ever", a.status)
+		t.Errorf("form: got %d, want 200 without prompt=login, which would never end", a.status)
 	}
 }
 
@@ -80,26 +80,26 @@ func TestInvitationPage(t *testing.T) {
 	}
 	path := strings.TrimPrefix(signinapi.InviteURL(w.server.URL, token.Reveal()), w.server.URL)
 	b := w.browser()
-	for range 3 { // looking uses nothing up
+	for range 3 { // GET does not use up the invitation
 		if a := b.get(path); a.status != 200 || !strings.Contains(a.body, "ann@example.com") {
-			t.Fatalf("the page: got %d %s, want it", a.status, a.body)
+			t.Fatalf("invitation page: got %d %s, want 200 with the e-mail address", a.status, a.body)
 		}
 	}
 	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated",
 		"another"); a.status != 422 {
-		t.Errorf("two passwords: got %d, want 422", a.status)
+		t.Errorf("two different passwords: got %d, want 422", a.status)
 	}
 	if a := b.post("/oauth/invite", "token", token.Reveal(), "password", "short", "repeated",
 		"short"); a.status != 422 || !strings.Contains(a.body, "too short") {
-		t.Errorf("a short password: got %d %s, want 422 and why", a.status, a.body)
+		t.Errorf("short password: got %d %s, want 422 with the reason", a.status, a.body)
 	}
 	a := b.post("/oauth/invite", "token", token.Reveal(), "password", signintest.Password, "repeated",
 		signintest.Password)
 	if a.status != 303 || a.location != "/console/" || b.session() == "" {
-		t.Fatalf("a good password: got %d to %s, want the console", a.status, a.location)
+		t.Fatalf("valid password: got %d to %s, want the console", a.status, a.location)
 	}
-	if a := b.get(path); a.status != 410 || !strings.Contains(a.body, "not good any more") {
-		t.Errorf("the used link: got %d, want 410", a.status)
+	if a := b.get(path); a.status != 410 || !strings.Contains(a.body, "not valid any more") {
+		t.Errorf("used link: got %d, want 410", a.status)
 	}
 }
 
@@ -113,16 +113,16 @@ func TestLinkPage(t *testing.T) {
 	path := strings.TrimPrefix(signinapi.LinkURL(w.server.URL, token.Reveal()), w.server.URL)
 	b := w.browser()
 	if a := b.get(path); a.status != 200 || b.session() != "" {
-		t.Fatalf("the page: got %d and cookie %q, want it, and nobody signed in", a.status, b.session())
+		t.Fatalf("link page: got %d and cookie %q, want 200 and no session", a.status, b.session())
 	}
 	if a := b.post("/oauth/link", "token", token.Reveal()); a.status != 303 || b.session() == "" {
-		t.Fatalf("the button: got %d, want to be signed in", a.status)
+		t.Fatalf("submitting the form: got %d, want 303 and a session", a.status)
 	}
 	if a := b.get("/oauth/account"); !strings.Contains(a.body, "System administrator") {
-		t.Errorf("got %s, want the system administrator", a.body)
+		t.Errorf("account page: got %s, want the system administrator", a.body)
 	}
 	if a := w.browser().get(path); a.status != 410 {
-		t.Errorf("the used link: got %d, want 410", a.status)
+		t.Errorf("used link: got %d, want 410", a.status)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestDevicePage(t *testing.T) {
 	b := w.browser()
 	a := b.get("/oauth/device?user_code=" + d.Word)
 	if a.status != 303 || !strings.HasPrefix(a.location, "/oauth/signin?next=") {
-		t.Fatalf("nobody has signed in: got %d to %s, want the form", a.status, a.location)
+		t.Fatalf("without a session: got %d to %s, want the sign-in form", a.status, a.location)
 	}
 	at, err := url.Parse(a.location)
 	if err != nil {
@@ -147,25 +147,25 @@ func TestDevicePage(t *testing.T) {
 	a = b.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password, "next",
 		at.Query().Get("next"))
 	if a.location != "/oauth/device?user_code="+d.Word {
-		t.Fatalf("signed in: got %s, want back to the device", a.location)
+		t.Fatalf("signed in: got a redirect to %s, want the device page", a.location)
 	}
 	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, d.Word) ||
 		!strings.Contains(a.body, "192.0.2.7") {
-		t.Fatalf("the page: got %d %s, want the code and where the device is", a.status, a.body)
+		t.Fatalf("device page: got %d %s, want the code and the device's address", a.status, a.body)
 	}
 	if a = b.post("/oauth/device", "user_code", d.Word, "decision", "approve"); a.status != 200 ||
 		!strings.Contains(a.body, "signed in") {
-		t.Fatalf("yes: got %d %s, want 200", a.status, a.body)
+		t.Fatalf("approving: got %d %s, want 200", a.status, a.body)
 	}
 	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI); err != nil {
-		t.Errorf("the device: got %v, want it signed in", err)
+		t.Errorf("polling for the device: got %v, want a grant", err)
 	}
 	b.get("/oauth/device")
 	if a = b.post("/oauth/device", "user_code", "BCDF-GHJK", "decision", "approve"); a.status != 404 {
-		t.Errorf("a code that nobody waits for: got %d, want 404", a.status)
+		t.Errorf("unknown code: got %d, want 404", a.status)
 	}
 	if !w.recorded("approve", 200) {
-		t.Error("the approval is not on the audit trail")
+		t.Error("audit trail has no record of the approval")
 	}
 }
 
@@ -185,13 +185,13 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
 			a.header.Get("Cache-Control") != "no-store" || a.header.Get("Referrer-Policy") != "no-referrer" ||
 			a.header.Get("X-Frame-Options") != "DENY" {
-			t.Errorf("%s: got headers %v, want them strict", path, a.header)
+			t.Errorf("%s: got headers %v, want all security headers", path, a.header)
 		}
 		if strings.Contains(a.body, "<script") || strings.Contains(a.body, "style=") {
-			t.Errorf("%s: the page has script or style of its own", path)
+			t.Errorf("%s: page has an inline script or style", path)
 		}
 		if a.status >= 500 {
-			t.Errorf("%s: got %d, want less", path, a.status)
+			t.Errorf("%s: got %d, want less than 500", path, a.status)
 		}
 	}
 	for method, status := range map[string]int{http.MethodDelete: 405, http.MethodPut: 405, http.MethodHead: 200} {
@@ -206,10 +206,10 @@ func TestCookiesOverTLS(t *testing.T) {
 	w := newWorld(t, func(o *signinapi.Options) { o.Origins = append(o.Origins, "https://stream.example") })
 	b := w.browser()
 	r := b.request(http.MethodGet, "/oauth/signin", nil)
-	r.Host = "stream.example" // behind a proxy that speaks TLS
+	r.Host = "stream.example" // behind a proxy that terminates TLS
 	a := b.do(r)
 	if c := a.header.Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-freshet-browser=") ||
 		!strings.Contains(c, "Secure") || !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") {
-		t.Errorf("got cookie %q, want the prefix and Secure", c)
+		t.Errorf("got cookie %q, want the prefix __Host-, Secure, HttpOnly and SameSite=Lax", c)
 	}
 }

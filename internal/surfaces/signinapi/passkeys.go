@@ -13,17 +13,19 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// recent is how long ago somebody may have signed in who changes how they sign in:
-// whoever finds an open browser makes themselves no key to it.
+// recent is the maximum age of a session that may change passkeys. So an attacker who
+// finds an unattended browser cannot add a passkey.
 const recent = 15 * time.Minute
 
 var (
 	errNoPasskeys = errs.New(errs.Invalid,
-		"browsers have no passkeys at this address: open the page at a host name with TLS, or at localhost")
-	errNotRecent = errs.New(errs.Denied, "you signed in a while ago: sign in again to change how you do")
+		"browsers do not support passkeys at this address; open the page at a host name with TLS, or at localhost")
+	errNotRecent = errs.New(errs.Denied,
+		"session is older than 15 minutes; sign in again to add or remove passkeys")
 )
 
-// parties are the server at each of its addresses that can have passkeys.
+// parties returns the relying party (WebAuthn) of each origin at which browsers support
+// passkeys.
 func parties(origins []string) (map[string]*passkey.Party, error) {
 	found := map[string]*passkey.Party{}
 	for _, origin := range origins {
@@ -38,7 +40,7 @@ func parties(origins []string) (map[string]*passkey.Party, error) {
 	return found, nil
 }
 
-// originOf is the address at which a browser has us.
+// originOf returns the origin of this server that the browser uses.
 func (a *API) originOf(r *http.Request) string {
 	scheme := "http://"
 	if a.secure(r) {
@@ -49,13 +51,13 @@ func (a *API) originOf(r *http.Request) string {
 
 func (a *API) party(r *http.Request) *passkey.Party { return a.parties[a.originOf(r)] }
 
-// ask is the part of a page that has the browser make or use a passkey.
+// ask is the part of a page that makes the browser create or use a passkey.
 type ask struct {
-	Options string // for the browser
-	Sealed  string // the question, as it comes back with the answer
+	Options string // WebAuthn options for the browser, in JSON
+	Sealed  string // the sealed question, which the form sends back
 }
 
-// askFor puts a question on a page, for this browser and one purpose.
+// askFor returns the ask for a question, bound to this browser and one purpose.
 func (a *API) askFor(q *passkey.Question, purpose, browser string) (*ask, error) {
 	sealed, err := a.seal(q, "passkey/"+purpose, browser)
 	if err != nil {
@@ -64,7 +66,7 @@ func (a *API) askFor(q *passkey.Question, purpose, browser string) (*ask, error)
 	return &ask{Options: string(q.Options), Sealed: sealed}, nil
 }
 
-// asked opens the question that a form answers.
+// asked returns the question of a submitted form.
 func (a *API) asked(r *http.Request, form url.Values, purpose string) (*passkey.Party, *passkey.Question, error) {
 	party := a.party(r)
 	if party == nil {
@@ -80,8 +82,8 @@ func (a *API) asked(r *http.Request, form url.Values, purpose string) (*passkey.
 	return party, &q, nil
 }
 
-// signInForm is the page on which people sign in, with a question for passkeys where
-// there are any.
+// signInForm responds with the sign-in page. It has a passkey request if browsers
+// support passkeys at this address.
 func (a *API) signInForm(w http.ResponseWriter, r *http.Request, status int, p page) error {
 	p.Template, p.Title = "signin", "Sign in"
 	browser := a.browser(w, r)
@@ -97,8 +99,8 @@ func (a *API) signInForm(w http.ResponseWriter, r *http.Request, status int, p p
 	return a.showTo(w, r, status, p, browser)
 }
 
-// signInPasskey takes a passkey. Who has typed a name is signed in as that person or
-// not at all.
+// signInPasskey signs a user in with a passkey. If the form has a name, the passkey must
+// belong to that user.
 func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	organization, who := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name"))
 	if len(organization) > maxName || len(who) > maxName {
@@ -127,8 +129,8 @@ func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	return a.goTo(w, r, next(form.Get("next")))
 }
 
-// checkPasskey finds whose passkey has answered the question of a form, and uses the
-// answer up.
+// checkPasskey returns the owner of the passkey that has signed the question of a form,
+// and marks the challenge as used.
 func (a *API) checkPasskey(r *http.Request, form url.Values, organization, who string) (signin.Subject, error) {
 	party, q, err := a.asked(r, form, "signin")
 	if err != nil {
@@ -155,7 +157,7 @@ func (a *API) refuseSignIn(w http.ResponseWriter, r *http.Request, err error, ag
 	return a.signInForm(w, r, statusOf(w, err), again)
 }
 
-// inviteForm is the page that an invitation leads to.
+// inviteForm responds with the page of an invitation.
 func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, of signin.Subject, token,
 	problem string,
 ) error {
@@ -188,8 +190,8 @@ func (a *API) askNew(party *passkey.Party, of signin.Subject, has []signin.Passk
 	return a.askFor(q, "new/"+of.UID, browser)
 }
 
-// named is the same page at localhost, for who has us at a numeric address of their own
-// machine; "": there is none.
+// named returns the URL of the same page at localhost, if the browser uses 127.0.0.1;
+// otherwise "".
 func (a *API) named(r *http.Request) string {
 	_, port, ok := strings.Cut(r.Host, ":")
 	if !ok || !strings.HasPrefix(r.Host, "127.0.0.1:") {
@@ -202,7 +204,7 @@ func (a *API) named(r *http.Request) string {
 	return origin + r.URL.RequestURI()
 }
 
-// made is the new passkey that a form brings.
+// made returns the new passkey of a form.
 func (a *API) made(r *http.Request, form url.Values, of signin.Subject) (signin.Passkey, error) {
 	party, q, err := a.asked(r, form, "new/"+of.UID)
 	if err != nil {
@@ -216,7 +218,7 @@ func (a *API) made(r *http.Request, form url.Values, of signin.Subject) (signin.
 	return key, a.opts.People.UseChallenge(r.Context(), q.Challenge(), q.Ends())
 }
 
-// acceptPasskey uses an invitation to set a passkey, and signs the person in.
+// acceptPasskey uses an invitation to set a passkey, and signs the user in.
 func (a *API) acceptPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	if err := a.mayTryLink(r); err != nil {
 		return err

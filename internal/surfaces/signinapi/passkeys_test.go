@@ -16,7 +16,8 @@ import (
 	"freshet/test/tally"
 )
 
-// namedWorld is a server that browsers have at a name, so that they have passkeys.
+// namedWorld is a server that browsers open at a host name, so that they support
+// passkeys.
 func namedWorld(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t, func(o *signinapi.Options) {
@@ -32,19 +33,19 @@ var (
 	sealed  = regexp.MustCompile(`name="asked" value="([^"]*)"`)
 )
 
-// question is what a page asks the browser's devices.
+// question returns the WebAuthn options and the sealed question of a page.
 func question(t testing.TB, a answer) (asks, asked string) {
 	t.Helper()
 	o, s := options.FindStringSubmatch(a.body), sealed.FindStringSubmatch(a.body)
 	if o == nil || s == nil {
-		t.Fatalf("the page asks for no passkey: %d %s", a.status, a.body)
+		t.Fatalf("page has no passkey request: %d %s", a.status, a.body)
 	}
 	return html.UnescapeString(o[1]), html.UnescapeString(s[1])
 }
 
 func (w *world) device() *passkeytest.Device { return passkeytest.New(w.t, w.server.URL, "localhost") }
 
-// invited sets the passkey of a device with an invitation.
+// invited registers the passkey of a device with an invitation.
 func (b *browser) invited(of signin.Subject, d *passkeytest.Device, label string) answer {
 	b.t.Helper()
 	token, _, err := b.People.Invite(b.t.Context(), of.Organization, of.User, "test", week)
@@ -71,22 +72,22 @@ func TestPasskey(t *testing.T) {
 	b := w.browser()
 	if a := b.invited(of, laptop, "Laptop"); a.status != http.StatusSeeOther || a.location != "/console/" ||
 		b.session() == "" {
-		t.Fatalf("setting a passkey: got %d to %q, want in\n%s", a.status, a.location, a.body)
+		t.Fatalf("setting a passkey: got %d to %q, want the console\n%s", a.status, a.location, a.body)
 	}
 	a := b.get("/oauth/account")
 	if !strings.Contains(a.body, "Laptop") {
-		t.Errorf("the account does not show the passkey: %s", a.body)
+		t.Errorf("account page does not show the passkey: %s", a.body)
 	}
 	policy := a.header.Get("Content-Security-Policy")
 	nonce := regexp.MustCompile(`script-src 'nonce-([^']+)'`).FindStringSubmatch(policy)
 	if nonce == nil || !strings.Contains(a.body, `<script nonce="`+html.EscapeString(nonce[1])+`"`) ||
 		!strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-		t.Errorf("the policy is %q: want no script but that of the page", policy)
+		t.Errorf("got Content-Security-Policy %q, want only the script with the nonce of the page", policy)
 	}
 	asks, asked := question(t, a)
 	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", phone.Make(asks), "label",
 		"Phone"); a.status != http.StatusSeeOther {
-		t.Fatalf("adding a passkey: %d %s", a.status, a.body)
+		t.Fatalf("adding a passkey: got %d %s, want 303", a.status, a.body)
 	}
 	for name, d := range map[string]*passkeytest.Device{"laptop": laptop, "phone": phone} {
 		for _, who := range []string{"", "ann", "ANN@example.com"} {
@@ -94,31 +95,32 @@ func TestPasskey(t *testing.T) {
 			if a := fresh.use(d, "organization", "acme", "name", who, "next",
 				"/oauth/account"); a.status != http.StatusSeeOther ||
 				!strings.HasPrefix(a.location, "/oauth/account") || fresh.session() == "" {
-				t.Errorf("signing in with the %s as %q: got %d to %q", name, who, a.status, a.location)
+				t.Errorf("signing in with the %s as %q: got %d to %q, want the account page", name, who, a.status,
+					a.location)
 			}
 		}
 	}
 	if !w.recorded("create", http.StatusOK) || w.counts["passkey success"] != 6 {
-		t.Errorf("recorded %v, want the new passkey and six sign-ins", w.counts)
+		t.Errorf("got counts %v, want six sign-ins and a record of the new passkey", w.counts)
 	}
 	b.remove(t, laptop, http.StatusSeeOther)
 	if a := w.browser().use(laptop); a.status != http.StatusUnauthorized {
-		t.Errorf("a passkey that was removed: got %d, want 401", a.status)
+		t.Errorf("removed passkey: got %d, want 401", a.status)
 	}
-	b.remove(t, phone, http.StatusConflict) // never the last way in
+	b.remove(t, phone, http.StatusConflict) // the last way to sign in cannot be removed
 	if a := w.browser().use(phone); a.status != http.StatusSeeOther {
-		t.Errorf("the last passkey: got %d, want in", a.status)
+		t.Errorf("last passkey: got %d, want 303", a.status)
 	}
-	// the person goes, and with them every session
+	// Deleting the user ends all sessions.
 	in := w.browser()
 	in.use(phone)
 	w.Directory.DeleteUser("acme", "ann", of.UID)
 	if a := in.get("/oauth/account"); a.status != http.StatusSeeOther ||
 		!strings.HasPrefix(a.location, "/oauth/signin") {
-		t.Errorf("after the user is gone: got %d to %q, want to sign in", a.status, a.location)
+		t.Errorf("after the user was deleted: got %d to %q, want the sign-in form", a.status, a.location)
 	}
 	if a := w.browser().use(phone); a.status != http.StatusUnauthorized {
-		t.Errorf("the passkey of a user that is gone: got %d, want 401", a.status)
+		t.Errorf("passkey of a deleted user: got %d, want 401", a.status)
 	}
 }
 
@@ -130,7 +132,8 @@ func (b *browser) remove(t *testing.T, d *passkeytest.Device, want int) {
 	}
 }
 
-// Where browsers have no passkeys the pages offer none, and say where they do.
+// TestNoPasskeysAtNumbers: at a numeric address, where browsers do not support passkeys,
+// the pages offer none and link to localhost.
 func TestNoPasskeysAtNumbers(t *testing.T) {
 	t.Parallel()
 	w := namedWorld(t)
@@ -140,23 +143,23 @@ func TestNoPasskeysAtNumbers(t *testing.T) {
 	a := b.get("/oauth/signin")
 	if strings.Contains(a.body, "passkey") || strings.Contains(a.body, "<script") ||
 		strings.Contains(a.header.Get("Content-Security-Policy"), "script-src") {
-		t.Errorf("the page at a numeric address offers passkeys: %s", a.body)
+		t.Errorf("page at a numeric address offers passkeys: %s", a.body)
 	}
 	if a := b.post("/oauth/signin/passkey", "asked", "x", "credential", "{}"); a.status != http.StatusBadRequest ||
 		!strings.Contains(a.body, "host name") {
-		t.Errorf("a passkey all the same: got %d %s, want 400", a.status, a.body)
+		t.Errorf("submitting a passkey at a numeric address: got %d %s, want 400", a.status, a.body)
 	}
 	token, _, err := w.People.Invite(t.Context(), of.Organization, of.User, "test", week)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := b.get("/oauth/invite?token=" + token.Reveal()); !strings.Contains(a.body, `href="http://localhost:`) ||
-		!strings.Contains(a.body, "It replaces every password") {
-		t.Errorf("the invitation does not lead to a name, or does not say what it replaces: %s", a.body)
+		!strings.Contains(a.body, "This replaces your existing password") {
+		t.Errorf("invitation page has no link to localhost or no warning about the replacement: %s", a.body)
 	}
 }
 
-// TestAttackPasskey tries to sign in with passkeys that prove nothing.
+// TestAttackPasskey tries to sign in with invalid passkey responses.
 func TestAttackPasskey(t *testing.T) {
 	t.Parallel()
 	w := namedWorld(t)
@@ -170,7 +173,7 @@ func TestAttackPasskey(t *testing.T) {
 		attempts++
 		if a.status < 400 || a.status >= 500 || b.session() != "" {
 			successes++
-			t.Errorf("%s: got %d to %q, want a refusal", name, a.status, a.location)
+			t.Errorf("%s: got %d to %q, want a 4xx status and no session", name, a.status, a.location)
 		}
 	}
 	with := func(name string, change func(*passkeytest.Device), fields ...string) {
@@ -186,19 +189,20 @@ func TestAttackPasskey(t *testing.T) {
 	with("the number instead of the name",
 		func(d *passkeytest.Device) { d.Origin = strings.Replace(d.Origin, "localhost", "127.0.0.1", 1) })
 	with("another host", func(d *passkeytest.Device) { d.Host = "evil.example" })
-	with("nobody there", func(d *passkeytest.Device) { d.Flags = passkeytest.Verified })
-	with("nobody verified", func(d *passkeytest.Device) { d.Flags = passkeytest.Present })
+	with("no user presence", func(d *passkeytest.Device) { d.Flags = passkeytest.Verified })
+	with("no user verification", func(d *passkeytest.Device) { d.Flags = passkeytest.Present })
 	with("a counter that goes back", func(d *passkeytest.Device) { d.Count = 1 })
 	with("a counter that stopped", func(d *passkeytest.Device) { d.Count = 0 })
-	with("as somebody else", func(*passkeytest.Device) {}, "organization", "acme", "name", "eve")
-	with("as nobody", func(*passkeytest.Device) {}, "organization", "acme", "name", "nobody")
-	with("as the same name elsewhere", func(*passkeytest.Device) {}, "organization", "globex", "name", "ann")
+	with("as another user", func(*passkeytest.Device) {}, "organization", "acme", "name", "eve")
+	with("as an unknown user", func(*passkeytest.Device) {}, "organization", "acme", "name", "nobody")
+	with("as the same name in another organization", func(*passkeytest.Device) {}, "organization", "globex",
+		"name", "ann")
 	with("no owner", func(d *passkeytest.Device) { d.Owner = nil })
 	with("an owner that is a path", func(d *passkeytest.Device) { d.Owner = []byte("../people/" + ann.UID) })
 	with("an unknown owner", func(d *passkeytest.Device) { d.Owner = []byte("uid-x") })
 	with("an unknown passkey", func(d *passkeytest.Device) { d.ID = []byte("unknown") })
 
-	// with a key of my own, under her name or her id
+	// the attacker's key with the victim's owner or passkey id
 	stolen := *mine
 	stolen.Owner = []byte(ann.UID)
 	b := w.browser()
@@ -207,49 +211,49 @@ func TestAttackPasskey(t *testing.T) {
 	b = w.browser()
 	try("my key under her passkey's id", b, b.use(&stolen))
 
-	// the same answer twice; in another browser; to another question; after the page has changed
+	// a reused response: in another browser, in the same browser, and for another question
 	hers.Count += 10
 	b = w.browser()
 	asks, asked := question(t, b.get("/oauth/signin"))
 	said := hers.Use(asks)
 	page := b.proof
 	if a := b.post("/oauth/signin/passkey", "asked", asked, "credential", said); a.status != http.StatusSeeOther {
-		t.Fatalf("the true answer: %d %s", a.status, a.body)
+		t.Fatalf("valid response: got %d %s, want 303", a.status, a.body)
 	}
 	other := w.browser()
 	other.get("/oauth/signin")
-	try("a used answer in another browser", other,
+	try("a used response in another browser", other,
 		other.post("/oauth/signin/passkey", "asked", asked, "credential", said))
 	b = w.browser()
 	asks, asked = question(t, b.get("/oauth/signin"))
-	hers.Count = 0 // a device that does not count
+	hers.Count = 0 // a device without a signature counter
 	noCount := w.User("acme", "zoe", "zoe@example.com")
 	silent := w.device()
 	silent.Count = 0
 	w.browser().invited(noCount, silent, "silent")
 	said = silent.Use(asks)
 	if a := b.post("/oauth/signin/passkey", "asked", asked, "credential", said); a.status != http.StatusSeeOther {
-		t.Fatalf("the true answer: %d %s", a.status, a.body)
+		t.Fatalf("valid response: got %d %s, want 303", a.status, a.body)
 	}
 	b.get("/oauth/signout")
 	b.post("/oauth/signout")
 	b.get("/oauth/signin")
-	try("a used answer in the same browser", b, b.post("/oauth/signin/passkey", "asked", asked, "credential", said))
+	try("a used response in the same browser", b, b.post("/oauth/signin/passkey", "asked", asked, "credential", said))
 	_, fresh := question(t, b.get("/oauth/signin"))
-	try("an answer to another question", b, b.post("/oauth/signin/passkey", "asked", fresh, "credential", said))
+	try("a response to another question", b, b.post("/oauth/signin/passkey", "asked", fresh, "credential", said))
 	asks, _ = question(t, b.get("/oauth/signin"))
 	b.proof = page
 	try("a form of another browser", b, b.post("/oauth/signin/passkey", "asked", fresh, "credential", silent.Use(asks)))
 	for _, broken := range []string{"", "{}", "null", "[]", `{"id":"AA"}`, strings.Repeat("x", 10_000)} {
 		b = w.browser()
 		_, asked := question(t, b.get("/oauth/signin"))
-		try("a broken answer", b, b.post("/oauth/signin/passkey", "asked", asked, "credential", broken))
+		try("a broken response", b, b.post("/oauth/signin/passkey", "asked", asked, "credential", broken))
 		try("a broken question", b, b.post("/oauth/signin/passkey", "asked", broken, "credential", broken))
 	}
-	tally.Attack(t, "sign in with a passkey that proves nothing", attempts, successes)
+	tally.Attack(t, "signing in with an invalid passkey response", attempts, successes)
 }
 
-// TestAttackOthersPasskeys tries to change how others sign in.
+// TestAttackOthersPasskeys tries to change the passkeys of other users.
 func TestAttackOthersPasskeys(t *testing.T) {
 	t.Parallel()
 	w := namedWorld(t)
@@ -265,14 +269,14 @@ func TestAttackOthersPasskeys(t *testing.T) {
 		attempts++
 		if !ok {
 			successes++
-			t.Errorf("%s: got %d %s", name, a.status, a.body)
+			t.Errorf("%s: got %d %s, want an error", name, a.status, a.body)
 		}
 	}
 	b.get("/oauth/account")
 	a := b.post("/oauth/account/passkeys/remove", "passkey", encodeID(hers))
 	try("removing hers", a.status == http.StatusNotFound, a)
 
-	// an invitation's question is of whom it is for
+	// the question of an invitation is bound to its user
 	token, _, err := w.People.Invite(t.Context(), "acme", "ann", "test", week)
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +289,7 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	try("the question of my account for her invitation", a.status >= 400, a)
 	asks, asked = question(t, b.get("/oauth/signin?again=true"))
 	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Use(asks))
-	try("an answer of signing in as a new passkey", a.status >= 400, a)
+	try("a sign-in response as a new passkey", a.status >= 400, a)
 
 	nobody := w.browser()
 	nobody.get("/oauth/signin")
@@ -297,25 +301,25 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	mine.Flags = passkeytest.Present
 	asks, asked = question(t, b.get("/oauth/account"))
 	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Make(asks))
-	try("a passkey that verifies nobody", a.status == http.StatusBadRequest, a)
+	try("a passkey without user verification", a.status == http.StatusBadRequest, a)
 	mine.Flags |= passkeytest.Verified
 	mine.Origin = "https://evil.example"
 	asks, asked = question(t, b.get("/oauth/account"))
 	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Make(asks))
 	try("a passkey made elsewhere", a.status == http.StatusBadRequest, a)
 	if ways, err := w.People.WaysOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
-		t.Errorf("eve has %d passkeys, want none: %v", len(ways.Passkeys), err)
+		t.Errorf("eve has %d passkeys, error %v, want none", len(ways.Passkeys), err)
 	}
 	if ways, err := w.People.WaysOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
 		ways.Passkeys[0].Name != "hers again" {
-		t.Errorf("ann has %v, want hers: %v", ways.Passkeys, err)
+		t.Errorf("ann has passkeys %v, error %v, want only hers", ways.Passkeys, err)
 	}
-	tally.Attack(t, "change how somebody else signs in", attempts, successes)
+	tally.Attack(t, "changing the passkeys of another user", attempts, successes)
 }
 
 func encodeID(d *passkeytest.Device) string { return base64.RawURLEncoding.EncodeToString(d.ID) }
 
-// Who signed in a while ago signs in again before they change how they do.
+// TestPasskeysOfAnOldSession: a session older than 15 minutes cannot change passkeys.
 func TestPasskeysOfAnOldSession(t *testing.T) {
 	t.Parallel()
 	w := namedWorld(t)
@@ -326,7 +330,7 @@ func TestPasskeysOfAnOldSession(t *testing.T) {
 	id, _, _ := strings.Cut(b.session(), ".")
 	record, revision, err := w.Store().Get(t.Context(), "sessions/"+id)
 	if err != nil || record == nil {
-		t.Fatalf("the session: %s %v", record, err)
+		t.Fatalf("stored session: got %s, error %v", record, err)
 	}
 	old := regexp.MustCompile(`"begun":"[^"]*"`).ReplaceAll(record,
 		[]byte(`"begun":"`+time.Now().Add(-16*time.Minute).UTC().Format(time.RFC3339)+`"`))
@@ -335,7 +339,7 @@ func TestPasskeysOfAnOldSession(t *testing.T) {
 	}
 	if a := b.get("/oauth/account"); !strings.Contains(a.body, "Sign in again") ||
 		strings.Contains(a.body, "data-passkey") {
-		t.Errorf("the account of an old session: %s", a.body)
+		t.Errorf("account page of an old session: got %s, want a link to sign in again and no passkey form", a.body)
 	}
 	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential",
 		d.Make(asks)); a.status != http.StatusForbidden {

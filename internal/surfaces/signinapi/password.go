@@ -12,10 +12,10 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// maxName bounds what is typed for organization, name and password.
+// maxName limits the organization, name and password fields, in bytes.
 const maxName = 1 << 10
 
-// showSignIn shows the form, or goes on when somebody has signed in already.
+// showSignIn shows the form, or redirects to the next page if the browser has a session.
 func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	session, err := a.session(r)
@@ -32,15 +32,15 @@ func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	return a.signInForm(w, r, http.StatusOK, page{Next: query.Get("next"), Organization: organization})
 }
 
-// tooFast is a refusal that says when to try again.
+// tooFast rejects an attempt that exceeds a rate limit; wait is the Retry-After time.
 type tooFast struct{ wait time.Duration }
 
-func (*tooFast) Error() string { return "there were too many attempts: wait a little, and try again" }
+func (*tooFast) Error() string { return "too many attempts; wait a moment and try again" }
 func (*tooFast) Unwrap() error { return errTooFast }
 
 var errTooFast = errs.New(errs.Throttled, "too many attempts")
 
-// signIn takes organization, name and password.
+// signIn signs a user in with organization, name and password.
 func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	organization, who, password := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name")),
 		form.Get("password")
@@ -70,10 +70,10 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	return a.goTo(w, r, next(form.Get("next")))
 }
 
-// mayTry counts an attempt before it is made, whether or not there is such an
-// account: so many per address, so many per account from one address, and so many
-// per account from everywhere. The last does not hold where somebody has signed in
-// to the account, so that nobody locks its owner out from elsewhere.
+// mayTry counts an attempt before it is made, whether or not the account exists. There
+// are three limits: per address, per account and address, and per account over all
+// addresses. The last limit does not apply to an address with an earlier sign-in to the
+// account, so that an attacker at other addresses cannot lock the user out.
 func (a *API) mayTry(account, address string) error {
 	wait := a.addresses.Take(address)
 	if wait == 0 {
@@ -88,7 +88,7 @@ func (a *API) mayTry(account, address string) error {
 	return nil
 }
 
-// mayTryLink counts a look at something that is found by a secret.
+// mayTryLink counts an attempt to use a secret in a link or form.
 func (a *API) mayTryLink(r *http.Request) error {
 	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		return &tooFast{wait}

@@ -11,19 +11,19 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// loginLifetime is how long somebody may take at the provider.
+// loginLifetime is how long a login at the provider may take.
 const loginLifetime = 10 * time.Minute
 
-// away is what a browser takes along to the provider, sealed.
+// away is the state of a login at the provider. The browser has it in a sealed cookie.
 type away struct {
 	Login openid.Login `json:"login"`
 	Next  string       `json:"next"`
 	Ends  time.Time    `json:"ends"`
 }
 
-var errNoProvider = errs.New(errs.NotFound, "this server has no OpenID provider: sign in with a password")
+var errNoProvider = errs.New(errs.NotFound, "server has no OpenID provider; sign in with a password")
 
-// beginProvider sends the browser to the provider.
+// beginProvider redirects the browser to the provider.
 func (a *API) beginProvider(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.Provider == nil {
 		return errNoProvider
@@ -46,8 +46,8 @@ func (a *API) beginProvider(w http.ResponseWriter, r *http.Request) error {
 	return a.goTo(w, r, address)
 }
 
-// callback takes the browser back from the provider. What it brings has to fit what
-// this very browser took along.
+// callback handles the redirect back from the provider. Its state must match the login
+// in the cookie of this browser.
 func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.Provider == nil {
 		return errNoProvider
@@ -72,16 +72,16 @@ func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
 	return a.vouched(w, r, email, took.Next)
 }
 
-// choice is what a person who is in several organizations takes along while they
-// choose one, sealed.
+// choice is the state of a user of several organizations who chooses one. The form has
+// it sealed.
 type choice struct {
 	Email string    `json:"email"`
 	Next  string    `json:"next"`
 	Ends  time.Time `json:"ends"`
 }
 
-// vouched signs in whoever has an address, and asks which of them it is to be when
-// there are several.
+// vouched signs in the user with an e-mail address. If users of several organizations
+// have the address, it shows a page to choose one.
 func (a *API) vouched(w http.ResponseWriter, r *http.Request, email, next string) error {
 	found := a.opts.People.Vouched(email)
 	switch len(found) {
@@ -105,9 +105,9 @@ func (a *API) vouched(w http.ResponseWriter, r *http.Request, email, next string
 }
 
 var errNoUser = errs.New(errs.Denied, "no user of this server has the e-mail address that the OpenID provider "+
-	"vouches for: ask an administrator of your organization to create one")
+	"confirmed; ask an administrator of your organization to create a user")
 
-// choose signs in the one that somebody has chosen.
+// choose signs in the chosen user.
 func (a *API) choose(w http.ResponseWriter, r *http.Request, form url.Values) error {
 	var chosen choice
 	if !a.open(form.Get("token"), &chosen, "choice", a.cookie(r, cookieBrowser)) || !time.Now().Before(chosen.Ends) {

@@ -21,13 +21,13 @@ import (
 	"freshet/internal/surfaces/signinapi"
 )
 
-// world is a server with the pages, and what it has written down.
+// world is a server with the pages, its audit records and its counts.
 type world struct {
 	*signintest.World
 	t      testing.TB
 	server *httptest.Server
 
-	mu      sync.Mutex
+	mu      sync.Mutex // protects records and counts
 	records []audit.Record
 	counts  map[string]int
 }
@@ -54,7 +54,7 @@ func newWorld(t testing.TB, edit ...func(*signinapi.Options)) *world {
 	return w
 }
 
-// Record implements surface.Auditor.
+// Record implements pipeline.Auditor.
 func (w *world) Record(r audit.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,11 +67,11 @@ func (w *world) observe(method, outcome string) {
 	w.counts[method+" "+outcome]++
 }
 
-// browser is somebody's browser: it keeps cookies and shows where it is sent.
+// browser is an HTTP client that stores cookies and does not follow redirects.
 type browser struct {
 	*world
 	http  *http.Client
-	proof string // of the form that it shows
+	proof string // the CSRF token of the last form
 }
 
 func (w *world) browser() *browser {
@@ -84,7 +84,7 @@ func (w *world) browser() *browser {
 	}}
 }
 
-// answer is what a browser got.
+// answer is a response with its body.
 type answer struct {
 	status   int
 	location string
@@ -111,7 +111,7 @@ func (b *browser) do(r *http.Request) answer {
 	return answer{res.StatusCode, res.Header.Get("Location"), string(body), res.Header}
 }
 
-// request is one as the browser makes it.
+// request returns a request with the headers that a browser sends.
 func (b *browser) request(method, path string, form url.Values) *http.Request {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.server.URL+path, strings.NewReader(form.Encode()))
@@ -131,7 +131,7 @@ func (b *browser) get(path string) answer {
 	return b.do(b.request(http.MethodGet, path, nil))
 }
 
-// post sends the form that the browser shows.
+// post submits a form with the CSRF token of the last page.
 func (b *browser) post(path string, fields ...string) answer {
 	b.t.Helper()
 	form := url.Values{"proof": {b.proof}}
@@ -141,14 +141,14 @@ func (b *browser) post(path string, fields ...string) answer {
 	return b.do(b.request(http.MethodPost, path, form))
 }
 
-// signIn goes through the form.
+// signIn submits the sign-in form.
 func (b *browser) signIn(name, password string) answer {
 	b.t.Helper()
 	b.get("/oauth/signin")
 	return b.post("/oauth/signin", "organization", "acme", "name", name, "password", password)
 }
 
-// user adds a person with a password.
+// user adds a user with a password.
 func (w *world) user(name string) signin.Subject {
 	w.t.Helper()
 	of := w.User("acme", name, name+"@example.com")
@@ -156,7 +156,7 @@ func (w *world) user(name string) signin.Subject {
 	return of
 }
 
-// session is the value of the cookie.
+// session returns the value of the session cookie, "" if there is none.
 func (b *browser) session() string {
 	at, err := url.Parse(b.server.URL + "/oauth/signin")
 	if err != nil {
@@ -170,9 +170,10 @@ func (b *browser) session() string {
 	return ""
 }
 
-const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // of RFC 7636, appendix B
+const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // from RFC 7636, appendix B
 
-// authorize is the request that the console makes.
+// authorize returns the path and query of the console's request. change are pairs of
+// name and value; the value "-" removes a parameter.
 func (w *world) authorize(change ...string) string {
 	q := url.Values{
 		"client_id": {signin.ClientConsole}, "redirect_uri": {w.server.URL + "/console/"}, "response_type": {"code"},
@@ -188,7 +189,7 @@ func (w *world) authorize(change ...string) string {
 	return "/oauth/authorize?" + q.Encode()
 }
 
-// recorded says whether there is an audit record of a verb with a status.
+// recorded reports whether there is an audit record of a verb with a status.
 func (w *world) recorded(verb string, status int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,11 +1,13 @@
-// Package systemapi tells what a server is doing to those who may know: an
-// organization's own metrics to whoever has cloud.metrics.describe in it, and the
-// effective configuration, the members of a group (members.go) and shards whose log is
-// lost (loss.go) to system
-// administrators.
+// Package systemapi is the HTTP surface for the state of the server. Callers with
+// cloud.metrics.describe in an organization can read that organization's metrics. System
+// administrators can also read the effective configuration, list and change the members
+// of the ensemble (members.go) and accept the loss of a shard's log (loss.go).
 //
-// The ops address has the metrics of everything, asks for nothing, and is for
-// whoever runs the machine; this is what of it can be told to others.
+// The ops address also serves metrics: those of all organizations, without
+// authentication, for the operator of the machine.
+//
+// The package has one lock: cache.mu protects the gathered metrics. It is held while
+// they are gathered, so that concurrent requests share one gathering.
 package systemapi
 
 import (
@@ -21,7 +23,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Root is where the surface is mounted; everything beneath it is its own.
+// Root is the path prefix of the surface. It also responds (404) to unknown paths below
+// it.
 const Root = "/system"
 
 const (
@@ -42,15 +45,15 @@ type Options struct {
 	// Audiences are the names under which tokens are accepted: those of the
 	// resource API.
 	Audiences []string
-	// Metrics is where the series come from.
+	// Metrics gathers the series.
 	Metrics Gatherer
-	// Configuration is the effective one as YAML, without secrets.
+	// Configuration returns the effective configuration as YAML, without secrets.
 	Configuration func() ([]byte, error)
-	// Group is the one that the server is a member of.
+	// Group is the ensemble of the server.
 	Group Group
 }
 
-// API serves them.
+// API serves the state of the server.
 type API struct {
 	opts    Options
 	metrics *cache
@@ -58,7 +61,7 @@ type API struct {
 	serve   http.Handler
 }
 
-// New makes the surface.
+// New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("systemapi")
 	a := &API{opts: opts, metrics: &cache{from: opts.Metrics}}
@@ -80,10 +83,10 @@ func New(opts Options) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 var (
-	errNoPath = errs.New(errs.NotFound, "there is nothing at this path")
-	errMethod = errs.New(errs.Invalid, "the method is not allowed on this path; the header Allow says which are")
-	errQuery  = errs.New(errs.Invalid, "the query is malformed; organization is its only parameter, at most once")
-	errSystem = errs.New(errs.Denied, "the configuration is for system administrators only")
+	errNoPath = errs.New(errs.NotFound, "path does not exist")
+	errMethod = errs.New(errs.Invalid, "method is not allowed on this path; the Allow header lists allowed methods")
+	errQuery  = errs.New(errs.Invalid, "query is malformed; the only parameter is organization, at most once")
+	errSystem = errs.New(errs.Denied, "configuration is visible to system administrators only")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
@@ -107,14 +110,14 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	return route.Value(w, r)
 }
 
-// document is open to everybody, as it holds no secret.
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
 func document(w http.ResponseWriter, _ *http.Request) error {
 	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("system"))
 	return nil
 }
 
-// writeMetrics answers with the series of one organization, or of everything when a
-// system administrator names none.
+// writeMetrics responds with the series of one organization, or with all series if a
+// system administrator names no organization.
 func (a *API) writeMetrics(w http.ResponseWriter, r *http.Request) error {
 	caller, err := a.caller(r)
 	if err != nil {
@@ -167,7 +170,7 @@ func (a *API) caller(r *http.Request) (*identity.Principal, error) {
 	return caller, nil
 }
 
-// denied records that somebody asked who may not.
+// denied writes the audit record of a denied request. It returns err unchanged.
 func (a *API) denied(r *http.Request, caller *identity.Principal, asked pipeline.Asked, err error) error {
 	if status := statusOf(err); pipeline.Denied(status) {
 		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, asked, status))

@@ -22,7 +22,7 @@ import (
 	"freshet/test/tally"
 )
 
-// trail keeps what is recorded.
+// trail stores audit records.
 type trail struct{ records []audit.Record }
 
 func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
@@ -47,7 +47,7 @@ func (*fixture) Members(context.Context) (*systemapi.Members, error) {
 // Replace implements systemapi.Group.
 func (f *fixture) Replace(_ context.Context, name string) error {
 	if name != "c" {
-		return errs.New(errs.Conflict, "it is live")
+		return errs.New(errs.Conflict, "member is live")
 	}
 	f.replaced = append(f.replaced, name)
 	return nil
@@ -59,7 +59,7 @@ func (f *fixture) StepDown(_ context.Context, name string) (*systemapi.SteppedDo
 		return nil, errs.New(errs.Unavailable, "some streams have no other leader yet")
 	}
 	if name != "a" {
-		return nil, errs.New(errs.NotFound, "there is no such member")
+		return nil, errs.New(errs.NotFound, "no such member")
 	}
 	f.steppedDown++
 	return &systemapi.SteppedDown{Etcd: true, Streams: 4}, nil
@@ -79,7 +79,7 @@ func (*fixture) Loss(_ context.Context, at systemapi.ShardAt, from string) (*sys
 // AcceptLoss implements systemapi.Group.
 func (f *fixture) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from, mark string) (*systemapi.Loss, error) {
 	if mark != "m1" {
-		return nil, errs.New(errs.Conflict, "look again")
+		return nil, errs.New(errs.Conflict, "mark is outdated")
 	}
 	f.accepted = append(f.accepted, at)
 	return f.Loss(ctx, at, from)
@@ -153,7 +153,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"boss", "GET", "/system/v1alpha1/members", 403, "system administrators", "controller"},
 		{"nobody", "GET", "/system/v1alpha1/members", 401, "", "controller"},
 		{"root", "POST", "/system/v1alpha1/members/c/replace", 200, "{}", ""},
-		{"root", "POST", "/system/v1alpha1/members/a/replace", 409, "it is live", ""},
+		{"root", "POST", "/system/v1alpha1/members/a/replace", 409, "member is live", ""},
 		{"boss", "POST", "/system/v1alpha1/members/c/replace", 403, "system administrators", ""},
 		{"root", "GET", "/system/v1alpha1/members/c/replace", 405, "Allow", ""},
 		{"root", "POST", "/system/v1alpha1/members/a/step-down", 200, `{"etcd":true,"streams":4}`, ""},
@@ -164,14 +164,14 @@ func TestWhoMayReadWhat(t *testing.T) {
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 200, `"from":"b"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log", 200, `"from":"log"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log&from=a", 400, "malformed", ""},
-		{"root", "GET", "/system/v1alpha1/shards/acme/prod/x/loss", 400, "whole number", ""},
+		{"root", "GET", "/system/v1alpha1/shards/acme/prod/x/loss", 400, "shard number", ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/2/loss", 412, "nothing is lost", ""},
 		{"boss", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 403, "system administrators", "m1"},
 		{"boss", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 403, "system administrators", "m1"},
 		{"nobody", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 401, "", "m1"},
-		{"root", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 400, "the body must be", "m1"},
-		{"boss", "POST", "/system/v1alpha1/metrics", 405, "the header Allow", "prod"},
-		{"boss", "GET", "/system/v1alpha1", 404, "nothing at this path", ""},
+		{"root", "POST", "/system/v1alpha1/shards/acme/prod/3/loss", 400, "body must be", "m1"},
+		{"boss", "POST", "/system/v1alpha1/metrics", 405, "the Allow header", "prod"},
+		{"boss", "GET", "/system/v1alpha1", 404, "path does not exist", ""},
 		{"root", "GET", "/system/v1alpha1/configuration", 200, "domain: example", ""},
 		{"boss", "GET", "/system/v1alpha1/configuration", 403, "system administrators", "domain"},
 		{"nobody", "GET", "/system/v1alpha1/configuration", 401, "", "domain"},
@@ -192,19 +192,18 @@ func TestSteppingDownIsRecorded(t *testing.T) {
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/a/step-down")
 	if got := f.trail.records; f.steppedDown != 1 || len(got) != 1 || got[0].Decision == "deny" ||
 		got[0].Scope != "member/a" {
-		t.Errorf("stepped down %d times with records %+v, want once with one that says which", f.steppedDown, got)
+		t.Errorf("stepped down %d times with records %+v, want once with one record of member/a", f.steppedDown, got)
 	}
 	f.get(t.Context(), "boss", http.MethodPost, "/system/v1alpha1/members/a/step-down")
 	if got := f.trail.records; f.steppedDown != 1 || len(got) != 2 || got[1].Decision != "deny" {
-		t.Errorf("stepped down %d times with records %+v, want once and a denial", f.steppedDown, got)
+		t.Errorf("stepped down %d times with records %+v, want once and the record of a denial", f.steppedDown, got)
 	}
-	// Others may lead a part of it: whoever asks why finds the call.
+	// A failed call may have had a partial effect, so it is recorded.
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/half/step-down")
 	f.get(t.Context(), "root", http.MethodPost, "/system/v1alpha1/members/x/step-down")
 	if got := f.trail.records; len(got) != 3 || got[2].Decision == "deny" ||
 		got[2].Status != http.StatusServiceUnavailable {
-		t.Errorf("got records %+v, want a third one of what was done in part, and none of a member that is not there",
-			got)
+		t.Errorf("got records %+v, want a third one for the partial failure, and none for the unknown member", got)
 	}
 }
 
@@ -226,14 +225,14 @@ func TestAcceptingALossIsRecorded(t *testing.T) {
 		}
 	}
 	if len(f.accepted) != 1 || f.accepted[0] != (systemapi.ShardAt{Organization: "acme", Cluster: "prod", Number: 3}) {
-		t.Errorf("got %+v accepted, want one", f.accepted)
+		t.Errorf("accepted losses: got %+v, want one of acme/prod, shard 3", f.accepted)
 	}
 	if got := f.trail.records; len(got) != 1 || got[0].Surface != "system" || got[0].Decision == "deny" {
-		t.Errorf("got records %+v, want one of what was accepted", got)
+		t.Errorf("got records %+v, want one for the accepted loss", got)
 	}
 }
 
-// Nobody learns anything of another organization, however they ask.
+// TestAttackMetricsOfOthers: no query returns metrics of another organization.
 func TestAttackMetricsOfOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -250,7 +249,7 @@ func TestAttackMetricsOfOthers(t *testing.T) {
 				query); strings.Contains(w.Body.String(), "secret-cluster") ||
 				strings.Contains(w.Body.String(), "of_the_server") {
 				successes++
-				t.Errorf("%s asked with %q and got %s", who, query, w.Body)
+				t.Errorf("%s: query %q returned %s", who, query, w.Body)
 			}
 		}
 	}
@@ -263,7 +262,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 	f.get(t.Context(), "without", http.MethodGet, "/system/v1alpha1/metrics")
 	f.get(t.Context(), "boss", http.MethodGet, "/system/v1alpha1/configuration")
 	if len(f.trail.records) != 2 || f.trail.records[0].Decision != "deny" || f.trail.records[1].Surface != "system" {
-		t.Errorf("got the records %+v, want two denials of the surface system", f.trail.records)
+		t.Errorf("got records %+v, want two denials of the surface system", f.trail.records)
 	}
 }
 
@@ -275,7 +274,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 	for _, path := range []string{"/system/v1alpha1/metrics", "/system/v1alpha1/configuration"} {
 		if document.Paths.Find(path) == nil {
-			t.Errorf("the document does not have %s", path)
+			t.Errorf("OpenAPI document does not have %s", path)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// statuses is this surface's one table from errors to the wire.
+// statuses is the surface's one table from errors to HTTP statuses.
 var statuses = map[errs.Kind]int{
 	errs.Invalid:         http.StatusBadRequest,
 	errs.Unauthenticated: http.StatusUnauthorized,
@@ -25,7 +25,7 @@ var statuses = map[errs.Kind]int{
 	errs.Internal:        http.StatusInternalServerError,
 }
 
-// reasons are the words for a status that the resource API uses too.
+// reasons are the reason values of statuses, the same as in the resource API.
 var reasons = map[int]string{
 	http.StatusBadRequest:          "BadRequest",
 	http.StatusUnauthorized:        "Unauthorized",
@@ -52,16 +52,16 @@ func statusOf(err error) int {
 	return statuses[errs.KindOf(err)]
 }
 
-// Refuse answers a request that the surface cannot serve yet.
+// Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
 
-// writeError renders an error as the Status of the resource API.
+// writeError responds with an error in the form of the resource API's Status.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	message := err.Error()
 	switch status {
 	case http.StatusInternalServerError:
-		// The cause is for the log, not for the caller.
+		// The log has the cause; callers must not see it.
 		message = "internal error, request id " + web.RecordOf(r.Context()).RequestID
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", pipeline.RetryAfter(err))

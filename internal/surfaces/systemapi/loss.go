@@ -19,52 +19,56 @@ type ShardAt struct {
 	Number                int
 }
 
-// Loss is what is lost when a shard goes on whose copies and log do not fit together.
+// Loss describes the data that is lost if a shard whose copies and log do not match
+// continues.
 type Loss struct {
 	Organization string `json:"organization"`
 	Cluster      string `json:"cluster"`
 	Shard        int    `json:"shard"`
-	// Owner serves the shard; then only copies that are lost begin anew.
+	// Owner is the member that serves the shard. If it is set, only copies that are lost
+	// are rebuilt.
 	Owner string `json:"owner,omitempty"`
-	// From is what the shard goes on from: the copy of a member, or "log".
+	// From is the source that the shard continues from: the copy of a member, or "log".
 	From string `json:"from"`
-	// Mark is exactly what that has. It is sent back to accept the loss.
+	// Mark identifies the exact state of that source. The client sends it back to accept
+	// the loss.
 	Mark string   `json:"mark"`
-	Log  *LossLog `json:"log,omitempty"` // absent: it is gone
-	// LogMessagesLost are those that only the log has, and that are given up.
+	Log  *LossLog `json:"log,omitempty"` // nil if the log does not exist any more
+	// LogMessagesLost counts the messages that only the log has and that are lost.
 	LogMessagesLost uint64     `json:"logMessagesLost"`
 	Copies          []LossCopy `json:"copies"`
-	// Absent are members with a copy that could not be asked.
+	// Absent are members with a copy that did not respond.
 	Absent []string `json:"absent,omitempty"`
 }
 
-// LossLog is what the log has.
+// LossLog is the range of positions in the log.
 type LossLog struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 }
 
-// LossCopy is what a member's copy has.
+// LossCopy is the state of a member's copy.
 type LossCopy struct {
 	Member string `json:"member"`
-	// Position is the last message of the log that it has, written in Epoch.
+	// Position is the last message of the log that the copy has applied; it was written in
+	// Epoch.
 	Position uint64 `json:"position"`
 	Epoch    uint64 `json:"epoch"`
-	// GivenUp says that it is removed and begins anew.
+	// GivenUp means that the copy is removed and rebuilt.
 	GivenUp bool   `json:"givenUp"`
 	Problem string `json:"problem,omitempty"`
 }
 
-const maxAccept = 4 << 10 // bytes of a body
+const maxAccept = 4 << 10 // maximum size of a body, in bytes
 
 var (
-	errShards   = errs.New(errs.Denied, "shards are for system administrators only")
-	errNoNumber = errs.New(errs.Invalid, "the number of a shard is a whole number from 0 on")
-	errFrom     = errs.New(errs.Invalid, "the query is malformed; from is its only parameter, at most once")
-	errAccept   = errs.New(errs.Invalid, `the body must be {"from": …, "mark": …} as the look at the loss had them`)
+	errShards   = errs.New(errs.Denied, "shards are visible to system administrators only")
+	errNoNumber = errs.New(errs.Invalid, "shard number in the path must be an integer from 0 to 65535")
+	errFrom     = errs.New(errs.Invalid, "query is malformed; the only parameter is from, at most once")
+	errAccept   = errs.New(errs.Invalid, `body must be {"from": …, "mark": …} with the values of the GET response`)
 )
 
-// shardAt reads which shard a path names.
+// shardAt parses the shard that the path names.
 func (a *API) shardAt(r *http.Request, method string) (ShardAt, error) {
 	var path web.Path
 	path.Parse(r.URL)

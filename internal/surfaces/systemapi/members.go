@@ -12,50 +12,50 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Group tells about the members of a group.
+// Group describes and changes the ensemble of the server.
 type Group interface {
-	// Members describes all of them. A server that is alone has none.
+	// Members describes all members. A single server has none.
 	Members(ctx context.Context) (*Members, error)
-	// Replace takes a lost member out and expects an empty one in its place.
+	// Replace removes a lost member and expects an empty server to join under its name.
 	Replace(ctx context.Context, name string) error
-	// StepDown has a member give up what it leads.
+	// StepDown makes a member transfer its leaderships to other members.
 	StepDown(ctx context.Context, name string) (*SteppedDown, error)
-	// Loss looks at a shard whose copies and log do not fit together: what is lost
-	// when it goes on, from a member's copy, the log, or, when from is "", what has
-	// most.
+	// Loss returns which data is lost if a shard whose copies and log do not match
+	// continues from a source: a member's copy, the log or, if from is "", the source with
+	// the most data.
 	Loss(ctx context.Context, at ShardAt, from string) (*Loss, error)
-	// AcceptLoss has it go on, if it is still as it was when it was looked at.
+	// AcceptLoss makes the shard continue from that source, if its state is still the one
+	// that mark identifies.
 	AcceptLoss(ctx context.Context, at ShardAt, from, mark string) (*Loss, error)
 }
 
-// Members are those of a group, as the one sees them that was asked.
+// Members is the state of an ensemble as the responding member sees it.
 type Members struct {
-	// Self is the member that was asked; "" for a server that is alone.
+	// Self is the responding member; "" for a single server.
 	Self string `json:"self,omitempty"`
-	// Controller runs the controllers. EtcdLeader and LogLeader lead the store of
-	// resources and the log of messages; they are "" while there is none, or when that
-	// is external.
+	// Controller runs the controllers. EtcdLeader leads the store of resources, LogLeader
+	// the log of messages. They are "" while there is no leader, or if the store or log is
+	// external.
 	Controller string   `json:"controller,omitempty"`
 	EtcdLeader string   `json:"etcdLeader,omitempty"`
 	LogLeader  string   `json:"logLeader,omitempty"`
 	Members    []Member `json:"members"`
-	// Shards are those of all clusters, as far as the member knows that was asked.
+	// Shards are the shards of all clusters that run on the responding member.
 	Shards []Shard `json:"shards,omitempty"`
 }
 
-// Shard is one of a cluster's.
+// Shard is a shard of a cluster.
 type Shard struct {
 	Organization string `json:"organization"`
 	Cluster      string `json:"cluster"`
 	Number       int    `json:"number"`
-	// Owner is the member that serves it; "" when there is none at the moment.
+	// Owner is the member that serves it; "" if it has none at the moment.
 	Owner string `json:"owner,omitempty"`
-	Epoch uint64 `json:"epoch"` // counts owners
-	Log   uint64 `json:"log"`   // the last number of its log
-	// Copies are what the members have of it.
+	Epoch uint64 `json:"epoch"` // increases with every new owner
+	Log   uint64 `json:"log"`   // last position of its log
+	// Copies are the members' copies of the shard.
 	Copies []Copy `json:"copies"`
-	// Problem says why the copy of the member that was asked cannot be used, if it
-	// cannot.
+	// Problem is why the copy of the responding member cannot be used; "" if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -63,44 +63,45 @@ type Shard struct {
 type Copy struct {
 	Member string `json:"member"`
 	Live   bool   `json:"live"`
-	// of the log that it has not applied; had not when it last said so, if it does not answer
+	// Lag is the number of log messages that the copy has not applied. If the member does
+	// not respond, it is the last reported number.
 	Lag uint64 `json:"lag"`
-	// Problem says why it cannot be used, if it cannot.
+	// Problem is why the copy cannot be used; "" if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Member is one of them.
+// Member is a member of the ensemble.
 type Member struct {
 	Name     string `json:"name"`
-	Node     int    `json:"node"` // its number in the stream protocol
+	Node     int    `json:"node"` // node id in the Kafka protocol
 	Internal string `json:"internal"`
-	// Live says that its lease is good, Ready that it serves clients.
+	// Live means that the member's lease is valid, Ready that it serves clients.
 	Live  bool `json:"live"`
 	Ready bool `json:"ready"`
-	// The rest is known of live members.
+	// The other fields are set for live members only.
 	Version   string     `json:"version,omitempty"`
 	Started   *time.Time `json:"started,omitempty"`
 	HTTP      string     `json:"http,omitempty"`
 	HTTPS     string     `json:"https,omitempty"`
 	Stream    string     `json:"stream,omitempty"`
 	StreamTLS string     `json:"streamTLS,omitempty"`
-	// ClockAhead is how far its clock is ahead of that of the member that was asked, in
-	// seconds; negative when it is behind.
+	// ClockAhead is how far the member's clock is ahead of the clock of the responding
+	// member, in seconds; negative if it is behind.
 	ClockAhead      float64    `json:"clockAheadSeconds"`
 	CertificateEnds *time.Time `json:"certificateEnds,omitempty"`
-	// Problem says what is wrong with it, if anything is.
+	// Problem is the reason why the member does not work properly; "" if it does.
 	Problem string `json:"problem,omitempty"`
 }
 
-// SteppedDown is what a member led before it stepped down; others lead it now.
+// SteppedDown lists the leaderships that a member has transferred to other members.
 type SteppedDown struct {
 	Etcd    bool `json:"etcd"`    // the store of resources
-	Streams int  `json:"streams"` // how many of the log
+	Streams int  `json:"streams"` // number of streams of the log
 }
 
-var errMembers = errs.New(errs.Denied, "the members of the group are for system administrators only")
+var errMembers = errs.New(errs.Denied, "members of the ensemble are visible to system administrators only")
 
-// system is the caller, who must be a system administrator.
+// system returns the caller if it is a system administrator, otherwise refusal.
 func (a *API) system(r *http.Request, refusal error) (*identity.Principal, error) {
 	caller, err := a.caller(r)
 	if err == nil && !caller.System {
@@ -137,9 +138,9 @@ func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
 		func(ctx context.Context, name string) (any, error) { return a.opts.Group.StepDown(ctx, name) })
 }
 
-// changeMember does something with the member that the path names, for a system
-// administrator, and records it: also what failed at this side, as a part of it may
-// have been done.
+// changeMember changes the member that the path names, for a system administrator, and
+// writes an audit record. It also records a failure with a 5xx status, because the
+// change may have had a partial effect.
 func (a *API) changeMember(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, name string) (any, error),
 ) error {

@@ -10,26 +10,27 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Gatherer collects series; the registry of the ops address is one.
+// Gatherer gathers series; the registry of the ops address implements it.
 type Gatherer interface {
 	Gather() ([]*dto.MetricFamily, error)
 }
 
-// organizationLabel is whose series it is. Series without it are the server's.
+// organizationLabel names the organization of a series. Series without this label
+// belong to the server.
 const organizationLabel = "organization"
 
-// fresh is how long what was gathered is good for everybody who asks: a scrape
-// costs as much as there are topics in use.
+// fresh is how long gathered metrics are cached for all callers. The cost of gathering
+// grows with the number of topics in use.
 const fresh = time.Second
 
-// contentType is that of Prometheus's text format.
+// contentType is the content type of the Prometheus text format.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// cache keeps what was gathered last.
+// cache holds the last gathered metrics.
 type cache struct {
 	from Gatherer
 
-	mu       sync.Mutex // held while gathering, so that callers share one
+	mu       sync.Mutex // protects the fields below; held while gathering, so that callers share one result
 	families []*dto.MetricFamily
 	at       time.Time
 }
@@ -41,14 +42,14 @@ func (c *cache) gather() ([]*dto.MetricFamily, error) {
 		return c.families, nil
 	}
 	families, err := c.from.Gather()
-	if err != nil && len(families) == 0 { // what could be gathered is told
+	if err != nil && len(families) == 0 { // partial results are returned
 		return nil, fmt.Errorf("gathering metrics: %w", err)
 	}
 	c.families, c.at = families, time.Now()
 	return families, nil
 }
 
-// write writes the series of an organization, of all when it is "".
+// write writes the series of an organization, or all series if organization is "".
 func (c *cache) write(w io.Writer, organization string) error {
 	families, err := c.gather()
 	if err != nil {
@@ -67,7 +68,8 @@ func (c *cache) write(w io.Writer, organization string) error {
 	return nil
 }
 
-// only is the part of a family that an organization may know: series that name it.
+// only returns the series of a family that have the organization's label, nil if none
+// has.
 func only(family *dto.MetricFamily, organization string) *dto.MetricFamily {
 	var mine []*dto.Metric
 	for _, metric := range family.GetMetric() {
@@ -80,5 +82,6 @@ func only(family *dto.MetricFamily, organization string) *dto.MetricFamily {
 	if mine == nil {
 		return nil
 	}
-	return &dto.MetricFamily{Name: family.Name, Help: family.Help, Type: family.Type, Unit: family.Unit, Metric: mine} //nolint:protogetter // the pointers are passed on
+	//nolint:protogetter // the pointers are copied, not the values
+	return &dto.MetricFamily{Name: family.Name, Help: family.Help, Type: family.Type, Unit: family.Unit, Metric: mine}
 }

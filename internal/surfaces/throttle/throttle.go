@@ -1,5 +1,6 @@
-// Package throttle limits how often somebody may do something, for a bounded number
-// of those who do.
+// Package throttle has a rate limiter with a token bucket per key. It keeps a bounded
+// number of keys. tokenapi and signinapi use it to limit failed attempts. It has no
+// locks of its own: lru.Cache and rate.Limiter are safe for concurrent use.
 package throttle
 
 import (
@@ -12,14 +13,14 @@ import (
 	"freshet/internal/base/lru"
 )
 
-// Rate is how often something may happen: Burst times at once, then PerSecond.
-// The zero value is the default, a negative PerSecond is no limit.
+// Rate is the rate of a token bucket: Burst events at one time, then PerSecond. The
+// zero value selects the default; a negative PerSecond means no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// Complete puts a default where nothing was given.
+// Complete sets a zero Rate to the default, and a missing Burst to 1.
 func (r *Rate) Complete(to Rate) {
 	if r.PerSecond == 0 {
 		*r = to
@@ -35,12 +36,12 @@ type Limiter struct {
 	buckets *lru.Cache[string, *rate.Limiter]
 }
 
-// New makes a limiter that remembers so many keys; the least recent is forgotten.
+// New returns a limiter for at most maxKeys keys. It evicts the least recently used key.
 func New(r Rate, maxKeys int) *Limiter {
 	return &Limiter{rate: r, buckets: lru.New[string, *rate.Limiter](int64(maxKeys))}
 }
 
-// Take uses up one, or says how long to wait for it.
+// Take takes a token and returns 0, or returns how long the caller must wait for one.
 func (l *Limiter) Take(key string) time.Duration {
 	if l.rate.PerSecond < 0 {
 		return 0
@@ -49,12 +50,12 @@ func (l *Limiter) Take(key string) time.Duration {
 	reservation := l.bucket(key).ReserveN(now, 1)
 	wait := reservation.DelayFrom(now)
 	if wait > 0 {
-		reservation.CancelAt(now) // a refused request does not push the next one back
+		reservation.CancelAt(now) // a rejected request does not delay the next one
 	}
 	return wait
 }
 
-// Peek says how long to wait, and uses nothing up.
+// Peek returns how long the caller must wait for a token, and takes none.
 func (l *Limiter) Peek(key string) time.Duration {
 	if l.rate.PerSecond < 0 {
 		return 0
@@ -73,8 +74,8 @@ func (l *Limiter) bucket(key string) *rate.Limiter {
 	return l.buckets.Add(key, rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst), 1)
 }
 
-// AddressKey names the network a caller comes from: an IPv4 address, or the /64
-// of an IPv6 one, of which a single host has them all.
+// AddressKey returns the key of a remote address: an IPv4 address, or the /64 prefix of
+// an IPv6 address, because one host can have all addresses of a /64.
 func AddressKey(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// surfaceName is the surface's in records and metrics.
+// surfaceName is the name of the surface in records and metrics.
 const surfaceName = "token"
 
 // Options configures the surface; Issuer, Directory, Sealer, Audiences, People and
-// Authenticator are required. There is no Authorizer: this is where credentials
-// become the tokens that those are about.
+// Authenticator are required. There is no Authorizer: the surface exchanges credentials
+// for tokens and needs no permissions.
 type Options struct {
-	// People sign in with codes, devices and refresh tokens.
+	// People exchanges the codes, device codes and refresh tokens of users.
 	People *signin.Service
-	// Authenticator tells whose a token is that asks who it is.
+	// Authenticator verifies the tokens of userinfo and revocation requests.
 	Authenticator pipeline.Authenticator
-	// Accepted are the audiences of tokens that may ask.
+	// Accepted are the audiences of tokens that userinfo and revocation accept.
 	Accepted  []string
 	Issuer    *identity.Issuer
 	Directory *identity.Directory
@@ -35,11 +35,11 @@ type Options struct {
 	// Audiences are the addresses of the resource API. The first one is its
 	// base URL: the default, and an audience of every token for it.
 	Audiences []string
-	Instances identity.Instances         // nil when there are no data planes
-	Lifetime  time.Duration              // of tokens for the resource API; 0 for the default
-	Limits    Limits                     // zero values are the defaults
-	Source    func(*http.Request) string // the caller's address; nil for the connection's
-	Auditor   pipeline.Auditor           // nil: nothing is recorded
+	Instances identity.Instances         // nil if there are no data planes
+	Lifetime  time.Duration              // lifetime of tokens for the resource API; 0 for the default
+	Limits    Limits                     // zero values select the defaults
+	Source    func(*http.Request) string // returns the caller's address; nil for that of the connection
+	Auditor   pipeline.Auditor           // nil: no audit records
 }
 
 // API serves the token surface.
@@ -54,15 +54,15 @@ type API struct {
 	guesses   *throttle.Limiter
 	device    *throttle.Limiter
 	devices   *throttle.Limiter
-	owners    *lru.Cache[string, struct{}] // client ids and the addresses that have had a token
+	owners    *lru.Cache[string, struct{}] // pairs of client id and address that have got a token
 }
 
-// New makes the API.
+// New returns the surface.
 func New(opts Options) (*API, error) {
 	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 ||
 		opts.People == nil || opts.Authenticator == nil {
 		return nil, errors.New(
-			"tokenapi: issuer, directory, sealer, an audience, people and an authenticator are required")
+			"tokenapi: Issuer, Directory, Sealer, Audiences, People and Authenticator are required")
 	}
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
@@ -89,7 +89,7 @@ func New(opts Options) (*API, error) {
 	return a, nil
 }
 
-// The documents outside /oauth, and what people's clients use.
+// The paths of user clients, and the documents outside /oauth.
 const (
 	pathDevice    = "/oauth/device_authorization"
 	pathRevoke    = "/oauth/revoke"
@@ -99,10 +99,10 @@ const (
 	pathMetadata  = "/.well-known/oauth-authorization-server"
 )
 
-// Patterns are the paths of the surface, for the router that it is mounted on.
-// Everything under /oauth is its own, unknown paths and wrong methods included.
+// Patterns returns the paths of the surface, for the router that it is mounted on. The
+// surface serves everything under /oauth, including unknown paths and wrong methods.
 //
-// Paths may begin with more slashes than one, as they do when a client joins an
+// Paths may begin with more than one slash: a client gets such a path when it joins an
 // issuer that ends in a slash and a path that begins with one.
 func Patterns() []string {
 	var list []string
@@ -133,7 +133,7 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 	}
 }
 
-// document describes the interface. It holds no secret.
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
 func document(w http.ResponseWriter, _ *http.Request) error {
 	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("token"))
 	return nil
@@ -157,7 +157,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
 	if strings.HasSuffix(r.URL.Path, "/") {
-		return unknownPath(w, r) // to token clients, a slash at the end is another path
+		return unknownPath(w, r) // the router ignores a trailing slash, but the path is not one of ours
 	}
 	return route.Value(w, r)
 }

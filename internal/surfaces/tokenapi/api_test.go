@@ -28,7 +28,7 @@ const (
 	plane = "urn:vendor:messaging:acme:prod"
 )
 
-// planes are the instances of the tests, with their tokens' lifetimes.
+// planes are the instances of the tests with the lifetimes of their tokens.
 type planes map[string]time.Duration
 
 func (p planes) TokenLifetime(organization, instance string) (time.Duration, bool) {
@@ -36,7 +36,7 @@ func (p planes) TokenLifetime(organization, instance string) (time.Duration, boo
 	return lifetime, ok
 }
 
-// fixture is a mounted API and everything it wrote.
+// fixture is a mounted API with its audit records and its log.
 type fixture struct {
 	*identitytest.World
 	t           testing.TB
@@ -76,14 +76,14 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	return f
 }
 
-// Record implements surface.Auditor.
+// Record implements pipeline.Auditor.
 func (f *fixture) Record(r audit.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
 }
 
-// mounted has the API where it wants to be, and somebody else everywhere else.
+// mounted serves the API at its patterns, and another handler at all other paths.
 func mounted(api http.Handler) http.Handler {
 	var routes []web.Route[http.Handler]
 	for _, pattern := range tokenapi.Patterns() {
@@ -91,7 +91,7 @@ func mounted(api http.Handler) http.Handler {
 	}
 	routes = append(routes,
 		web.Route[http.Handler]{Pattern: "/...", Value: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "somebody else's", http.StatusTeapot)
+			http.Error(w, "other handler", http.StatusTeapot)
 		})})
 	router := web.NewRouter(routes, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +183,7 @@ func decode(t testing.TB, w *httptest.ResponseRecorder) reply {
 		t.Fatalf("body %q: %v", w.Body, err)
 	}
 	if got := w.Header()["Content-Type"]; len(got) != 1 || got[0] != "application/json" {
-		t.Errorf("Content-Type = %q", got)
+		t.Errorf("got Content-Type %q, want application/json", got)
 	}
 	return r
 }
@@ -191,18 +191,18 @@ func decode(t testing.TB, w *httptest.ResponseRecorder) reply {
 func (f *fixture) token(t testing.TB, w *httptest.ResponseRecorder, audience string) *identity.Principal {
 	t.Helper()
 	if w.Code != http.StatusOK {
-		t.Fatalf("status %d: %s, want %v", w.Code, w.Body, http.StatusOK)
+		t.Fatalf("got status %d: %s, want 200", w.Code, w.Body)
 	}
 	r := decode(t, w)
 	if r.TokenType != "Bearer" || r.ExpiresIn <= 0 {
-		t.Errorf("reply = %+v, want %v", r, "Bearer")
+		t.Errorf("got response %+v, want a Bearer token that expires later", r)
 	}
 	if w.Header().Get("Cache-Control") != "no-store" {
-		t.Error("the token may be cached")
+		t.Error("token response has no Cache-Control: no-store")
 	}
 	p, err := f.Verifier.Authenticate(context.Background(), r.AccessToken, audience)
 	if err != nil {
-		t.Fatalf("the token is refused for %s: %v", audience, err)
+		t.Fatalf("token was rejected for audience %s: %v", audience, err)
 	}
 	return p
 }
@@ -237,10 +237,10 @@ func TestEveryWayToAskForAToken(t *testing.T) {
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {
 			if p := f.token(t, w, base); p.Name != "ci@acme.127.0.0.1:8080" {
-				t.Errorf("principal = %+v, want %v", p, "ci@acme.127.0.0.1:8080")
+				t.Errorf("got principal %+v, want ci@acme.127.0.0.1:8080", p)
 			}
 			if got := decode(t, w).ExpiresIn; got < 86399 || got > 86400 {
-				t.Errorf("expires_in = %d", got)
+				t.Errorf("got expires_in %d, want 86399 or 86400", got)
 			}
 		})
 	}
@@ -274,8 +274,11 @@ func TestRefusals(t *testing.T) {
 		"form field twice": {f.post(form, formBody(good)+"&audience=x"), 400, "invalid_request", false},
 		"bad form":         {f.post(form, "grant_type=%zz"), 400, "invalid_request", false},
 		"XML":              {f.post("application/xml", "<x/>"), 400, "invalid_request", false},
-		"no grant":         {f.post("application/json", jsonBody(without(good, "grant_type"))), 400, "invalid_request", false},
-		"null grant":       {f.post("application/json", `{"grant_type":null}`), 400, "invalid_request", false},
+		"no grant": {
+			f.post("application/json", jsonBody(without(good, "grant_type"))), 400,
+			"invalid_request", false,
+		},
+		"null grant": {f.post("application/json", `{"grant_type":null}`), 400, "invalid_request", false},
 		"other grant": {
 			f.post("application/json", jsonBody(set("grant_type", "password"))), 400,
 			"unsupported_grant_type", false,
@@ -366,25 +369,25 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := decode(t, tc.w)
 			if tc.w.Code != tc.status || r.Error != tc.code || r.Description == "" || r.AccessToken != "" {
-				t.Errorf("status %d, %+v; want %d %s", tc.w.Code, r, tc.status, tc.code)
+				t.Errorf("got status %d, %+v, want %d %s", tc.w.Code, r, tc.status, tc.code)
 			}
 			if got := tc.w.Header().Get("WWW-Authenticate"); (got != "") != tc.basic {
-				t.Errorf("WWW-Authenticate = %q", got)
+				t.Errorf("got WWW-Authenticate %q, want one: %v", got, tc.basic)
 			}
 			if tc.w.Header().Get("Cache-Control") != "no-store" {
-				t.Error("the error may be cached")
+				t.Error("error response has no Cache-Control: no-store")
 			}
 		})
 	}
 	f.noSecrets(t, tests["wrong secret"].w, secret, foreign.ClientSecret.Reveal(), "wrong-secret")
 	for name, tc := range tests {
 		if body := tc.w.Body.String(); strings.Contains(body, secret) || strings.Contains(body, "wrong-secret") {
-			t.Errorf("%s: the body echoes the secret", name)
+			t.Errorf("%s: response contains the secret", name)
 		}
 	}
 }
 
-// noSecrets looks through everything that was written down.
+// noSecrets checks that neither the log nor the audit records contain the secrets.
 func (f *fixture) noSecrets(t *testing.T, _ *httptest.ResponseRecorder, secrets ...string) {
 	t.Helper()
 	f.mu.Lock()
@@ -395,10 +398,10 @@ func (f *fixture) noSecrets(t *testing.T, _ *httptest.ResponseRecorder, secrets 
 	}
 	for _, secret := range secrets {
 		if strings.Contains(f.log.String(), secret) {
-			t.Errorf("the log holds %q", secret)
+			t.Errorf("log contains %q", secret)
 		}
 		if bytes.Contains(records, []byte(secret)) {
-			t.Errorf("the audit log holds %q", secret)
+			t.Errorf("audit records contain %q", secret)
 		}
 	}
 }
@@ -417,7 +420,7 @@ func TestASecretInTheWrongFieldIsNotWrittenDown(t *testing.T) {
 	f.noSecrets(t, w, secret)
 	if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Status != 401 ||
 		f.records[0].Surface != "token" {
-		t.Errorf("audit = %+v, want %v, %v, %v, %v", f.records, 1, audit.Denied, 401, "token")
+		t.Errorf("got audit records %+v, want one denial of the surface token with status 401", f.records)
 	}
 }
 
@@ -454,19 +457,19 @@ func TestAudiences(t *testing.T) {
 			f.token(t, w, tc.good)
 			r := decode(t, w)
 			if r.ExpiresIn < tc.lifetime-1 || r.ExpiresIn > tc.lifetime {
-				t.Errorf("expires_in = %d, want %d", r.ExpiresIn, tc.lifetime)
+				t.Errorf("got expires_in %d, want %d", r.ExpiresIn, tc.lifetime)
 			}
 			if _, err := f.Verifier.Authenticate(context.Background(), r.AccessToken, tc.bad); err == nil {
-				t.Errorf("the token works for %s too", tc.bad)
+				t.Errorf("token was accepted for audience %s too", tc.bad)
 			}
 		})
 	}
 	for name, tc := range map[string]struct{ audience, scope, good, bad string }{
-		"instance in the scope":           {"", plane, plane, base},
-		"instance among other scopes":     {"", "openid  " + plane + " " + plane + " x", plane, base},
-		"no instance in the scope":        {"", "openid urn:vendor:messaging:acme", base, plane},
-		"the audience before the scope":   {base, plane, base, plane},
-		"an address in the scope is none": {"", "https://elsewhere.example.com", base, plane},
+		"instance in the scope":         {"", plane, plane, base},
+		"instance among other scopes":   {"", "openid  " + plane + " " + plane + " x", plane, base},
+		"no instance in the scope":      {"", "openid urn:vendor:messaging:acme", base, plane},
+		"the audience before the scope": {base, plane, base, plane},
+		"an address in the scope":       {"", "https://elsewhere.example.com", base, plane},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := formBody(map[string]string{
@@ -477,7 +480,7 @@ func TestAudiences(t *testing.T) {
 				basic(f.credentials.ClientID, f.credentials.ClientSecret.Reveal()))
 			f.token(t, w, tc.good)
 			if _, err := f.Verifier.Authenticate(context.Background(), decode(t, w).AccessToken, tc.bad); err == nil {
-				t.Errorf("the token works for %s too", tc.bad)
+				t.Errorf("token was accepted for audience %s too", tc.bad)
 			}
 		})
 	}
@@ -487,7 +490,7 @@ func TestAudiences(t *testing.T) {
 			"client_secret": systemCredentials.ClientSecret.Reveal(), "audience": plane,
 		}))
 		if p := f.token(t, w, plane); !p.System || p.Instance != "prod" {
-			t.Errorf("principal = %+v, want %v", p, "prod")
+			t.Errorf("got principal %+v, want a system administrator for instance prod", p)
 		}
 	})
 }
@@ -498,18 +501,17 @@ func TestIssuedTokensAreAudited(t *testing.T) {
 	f.post("application/json", jsonBody(f.fields(plane)),
 		func(r *http.Request) { r.Header.Set("User-Agent", "test/1") })
 	if len(f.records) != 1 {
-		t.Fatalf("audit = %+v, want 1", f.records)
+		t.Fatalf("got audit records %+v, want one", f.records)
 	}
 	r := f.records[0]
 	if r.Principal != "ci@acme.127.0.0.1:8080" || r.Organization != "acme" || r.Decision != audit.Allowed ||
 		r.Verb != "create" ||
 		r.Resource != "tokens" || r.Scope != "audience/"+plane || r.UserAgent != "test/1" || r.RequestID == "" ||
 		r.Source == "" {
-		t.Errorf("record = %+v, want %v, %v, %v, %v, %v, %v, %v", r, "ci@acme.127.0.0.1:8080", "acme", audit.Allowed,
-			"create", "tokens", "audience/"+plane, "test/1")
+		t.Errorf("got audit record %+v, want an allowed create of tokens for audience %s by ci@acme", r, plane)
 	}
 	if !strings.Contains(f.log.String(), `"principal":"ci@acme.127.0.0.1:8080"`) {
-		t.Errorf("log = %s", f.log.String())
+		t.Errorf("log has no principal: %s", f.log.String())
 	}
 }
 
@@ -525,7 +527,7 @@ func TestRefusedAudiencesAreAudited(t *testing.T) {
 		f := newFixture(t)
 		f.post("application/json", jsonBody(f.fields(audience)))
 		if len(f.records) != 1 || f.records[0].Decision != audit.Denied || f.records[0].Scope != want {
-			t.Errorf("%s: audit = %+v, want scope %q", audience, f.records, want)
+			t.Errorf("%s: got audit records %+v, want one denial with scope %q", audience, f.records, want)
 		}
 	}
 }
@@ -550,15 +552,15 @@ func FuzzTokenRequest(f *testing.F) {
 		w := httptest.NewRecorder()
 		fx.handler.ServeHTTP(w, r)
 		if w.Code >= 500 {
-			t.Fatalf("status %d: %s", w.Code, w.Body)
+			t.Fatalf("got status %d: %s, want less than 500", w.Code, w.Body)
 		}
 		got := decode(t, w)
 		knows := strings.Contains(body+authorization, secret) || authorization != "" || strings.ContainsAny(body, `%\`)
 		if w.Code == 200 && !knows {
-			t.Fatalf("a token for %q", body)
+			t.Fatalf("got a token for %q, which has no secret", body)
 		}
 		if w.Code != 200 && (got.Error == "" || got.AccessToken != "") {
-			t.Fatalf("reply = %+v", got)
+			t.Fatalf("got response %+v, want an error without a token", got)
 		}
 		fx.log.Reset()
 	})

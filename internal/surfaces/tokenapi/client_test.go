@@ -11,7 +11,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// TestStandardClient uses a client that we did not write, in each of its ways;
+// TestStandardClient uses golang.org/x/oauth2 with each of its ways to send credentials.
 // AutoDetect tries the header first and falls back to the body.
 func TestStandardClient(t *testing.T) {
 	t.Parallel()
@@ -32,13 +32,13 @@ func TestStandardClient(t *testing.T) {
 		}
 		if _, err := f.Verifier.Authenticate(context.Background(), token.AccessToken, plane); err != nil ||
 			token.Type() != "Bearer" || token.Expiry.IsZero() {
-			t.Errorf("%s: token %v, %v, want %v", name, token.Type(), err, "Bearer")
+			t.Errorf("%s: got token type %v, error %v, want a valid Bearer token", name, token.Type(), err)
 		}
 		config.ClientSecret = "wrong"
 		_, err = config.Token(context.Background())
 		var refused *oauth2.RetrieveError
 		if !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" || refused.ErrorDescription == "" {
-			t.Errorf("%s: with a wrong secret: %v, want %v", name, err, "invalid_client")
+			t.Errorf("%s: with a wrong secret: got %v, want invalid_client", name, err)
 		}
 	}
 }

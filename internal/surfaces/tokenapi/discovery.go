@@ -7,7 +7,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// discoveryDocument is the OpenID provider metadata.
+// discoveryDocument returns the OpenID provider metadata.
 func discoveryDocument(issuer string) ([]byte, error) {
 	return web.MarshalJSON(struct {
 		Issuer                string   `json:"issuer"`
@@ -51,8 +51,8 @@ func discoveryDocument(issuer string) ([]byte, error) {
 	})
 }
 
-// cacheable lets clients keep keys for a few minutes; the next signing key is
-// published months before it is used.
+// cacheable lets clients cache keys for five minutes. That is safe, because the next
+// signing key is published months before it is used.
 const cacheable = "public, max-age=300"
 
 func (a *API) serveDiscovery(w http.ResponseWriter, _ *http.Request) error {

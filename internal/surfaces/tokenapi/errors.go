@@ -13,30 +13,30 @@ import (
 	"freshet/internal/identity"
 )
 
-// jsonType is exactly this, without a charset: clients compare it as a string.
+// jsonType has no charset, because clients compare it as a string.
 const jsonType = "application/json"
 
-// problem is an error in the words of RFC 6749 §5.2.
+// problem is an error response of RFC 6749 §5.2.
 type problem struct {
 	status int
 	code   string
 	text   string
 	cause  error
-	basic  bool          // the client used the Basic scheme, and is told so
-	wait   time.Duration // before trying again
-	allow  string        // the method that would work
+	basic  bool          // the client used the Basic scheme, so the response challenges it
+	wait   time.Duration // how long to wait before a retry
+	allow  string        // the allowed method
 
-	challenge string // WWW-Authenticate of a refused token
+	challenge string // WWW-Authenticate header for a rejected token
 }
 
 func (p *problem) Error() string { return p.code + ": " + p.text }
 func (p *problem) Unwrap() error { return p.cause }
 
 var (
-	errRequest  = errs.New(errs.Invalid, "the token request is not valid")
-	errAudience = errs.New(errs.Denied, "the client is not authorized for this audience")
-	errPath     = errs.New(errs.NotFound, "there is nothing at this path")
-	errMethod   = errs.New(errs.Invalid, "the method is not allowed on this path")
+	errRequest  = errs.New(errs.Invalid, "token request is not valid")
+	errAudience = errs.New(errs.Denied, "client is not authorized for this audience")
+	errPath     = errs.New(errs.NotFound, "path does not exist")
+	errMethod   = errs.New(errs.Invalid, "method is not allowed on this path")
 	errRate     = errs.New(errs.Unavailable, "too many token requests")
 )
 
@@ -59,11 +59,12 @@ func unsupportedGrant() error {
 	}
 }
 
-// deniedAudience does not tell an unknown instance from a foreign one.
+// deniedAudience is the same error for an unknown instance and for an instance of another
+// organization, so that a client cannot find out which instances exist.
 func deniedAudience() error {
 	return &problem{
 		status: http.StatusForbidden, code: "access_denied",
-		text: "the client is not authorized for this audience: use the base URL of the resource API or " +
+		text: "client is not authorized for this audience; use the base URL of the resource API or " +
 			"urn:vendor:messaging:<organization>:<instance>",
 		cause: errAudience,
 	}
@@ -72,11 +73,11 @@ func deniedAudience() error {
 func tooMany(wait time.Duration) error {
 	return &problem{
 		status: http.StatusTooManyRequests, code: "too_many_requests",
-		text: "too many token requests: keep tokens until they expire", cause: errRate, wait: wait,
+		text: "too many token requests; reuse tokens until they expire", cause: errRate, wait: wait,
 	}
 }
 
-// kinds is the table for errors that are not problems already.
+// kinds has the responses for errors that are not a *problem.
 var kinds = map[errs.Kind]problem{
 	errs.Internal:        {status: http.StatusInternalServerError, code: "server_error"},
 	errs.Invalid:         {status: http.StatusBadRequest, code: "invalid_request"},
@@ -91,10 +92,10 @@ var kinds = map[errs.Kind]problem{
 	errs.Throttled:       {status: http.StatusTooManyRequests, code: "too_many_requests"},
 }
 
-// Refuse answers a request that the surface cannot serve yet.
+// Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
 
-// writeError is the surface's one way to fail.
+// writeError responds with an error. All errors of the surface are written here.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
 	if !errors.As(err, &p) {
@@ -143,7 +144,7 @@ func noStore(h http.Header) {
 
 func unknownPath(http.ResponseWriter, *http.Request) error {
 	return &problem{
-		status: http.StatusNotFound, code: "not_found", text: "there is nothing at this path",
+		status: http.StatusNotFound, code: "not_found", text: "path does not exist",
 		cause: errPath,
 	}
 }
@@ -152,7 +153,7 @@ func wrongMethod(allow string) web.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) error {
 		return &problem{
 			status: http.StatusMethodNotAllowed, code: "invalid_request",
-			text: "the method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
+			text: "method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
 		}
 	}
 }

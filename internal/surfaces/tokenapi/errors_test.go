@@ -44,12 +44,12 @@ func TestEveryKindAndSentinelIsMapped(t *testing.T) {
 			t.Fatal(jsonErr)
 		}
 		if w.Code != want.status || body["error"] != want.code {
-			t.Errorf("%v: status %d %v, want %d %s", err, w.Code, body, want.status, want.code)
+			t.Errorf("%v: got status %d %v, want %d %s", err, w.Code, body, want.status, want.code)
 		}
 		if want.status == 500 &&
 			(!strings.Contains(body["error_description"], "R77") || strings.Contains(w.Body.String(), "fire") ||
 				strings.Contains(w.Body.String(), "s3cr3t")) {
-			t.Errorf("%v: body %v, want the request id and not the cause", err, body)
+			t.Errorf("%v: got body %v, want the request id and not the cause", err, body)
 		}
 	}
 }

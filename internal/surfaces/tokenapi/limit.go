@@ -2,24 +2,24 @@ package tokenapi
 
 import "freshet/internal/surfaces/throttle"
 
-// Rate is how often something may happen.
+// Rate is the rate of a token bucket.
 type Rate = throttle.Rate
 
-// Limits bound token requests.
+// Limits are the rate limits of token requests.
 type Limits struct {
 	Client     Rate // tokens per client id
-	Address    Rate // per address of the caller; IPv6 by /64
+	Address    Rate // requests per address of the caller; IPv6 by /64
 	Failures   Rate // wrong secrets per client id and address
-	Guesses    Rate // wrong secrets per client id, from addresses that have had no token of it
-	Device     Rate // devices that begin to wait, per address
-	Devices    Rate // and from everywhere
-	Remembered int  // clients and addresses remembered at most, each; the least recent is forgotten
+	Guesses    Rate // wrong secrets per client id, from addresses that never got a token for it
+	Device     Rate // device authorizations per address
+	Devices    Rate // device authorizations from all addresses together
+	Remembered int  // maximum number of clients and of addresses to track; the least recently used is evicted
 }
 
-// The defaults. A client needs a token per audience and day, so even a fleet
-// that restarts at once under one client id passes. One address may be that of a
-// load balancer with every client there is behind it; its limit is what one core
-// can sign.
+// complete sets the defaults. A client needs one token per audience and day, so even a
+// fleet that restarts at the same time under one client id stays below the limit. One
+// address can be a load balancer in front of all clients, so its limit is the rate at
+// which one core can sign.
 func (l *Limits) complete() {
 	l.Client.Complete(Rate{PerSecond: 10, Burst: 100})
 	l.Address.Complete(Rate{PerSecond: 2000, Burst: 10_000})

@@ -31,7 +31,7 @@ func TestRequestsAreLimitedPerClient(t *testing.T) {
 		}
 		w := f.post("application/json", body, from("192.0.2.99:1"))
 		if w.Code != 429 || decode(t, w).Error != "too_many_requests" {
-			t.Fatalf("status %d: %s, want 429, too_many_requests", w.Code, w.Body)
+			t.Fatalf("got status %d: %s, want 429, too_many_requests", w.Code, w.Body)
 		}
 		wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		if err != nil || wait != 10 {
@@ -42,7 +42,7 @@ func TestRequestsAreLimitedPerClient(t *testing.T) {
 		if w := f.post("application/json", jsonBody(elsewhere)); w.Code != 200 {
 			t.Errorf("another client: status %d, want 200", w.Code)
 		}
-		time.Sleep(time.Duration(wait) * time.Second) // the bubble's clock
+		time.Sleep(time.Duration(wait) * time.Second) // synctest's fake clock
 		if w := f.post("application/json", body); w.Code != 200 {
 			t.Errorf("after the wait: status %d, want 200", w.Code)
 		}
@@ -108,33 +108,33 @@ func TestGuessingIsSlowAndLocksNobodyElseOut(t *testing.T) {
 			case 429:
 				refused++
 				if w.Header().Get("Retry-After") == "" {
-					t.Error("no Retry-After")
+					t.Error("response has no Retry-After header")
 				}
 			default:
-				t.Fatalf("status %d", w.Code)
+				t.Fatalf("got status %d, want 401 or 429", w.Code)
 			}
 		}
 		if refused != 30 {
-			t.Errorf("%d of 50 guesses were slowed down, want 30", refused)
+			t.Errorf("%d of 50 guesses were rate-limited, want 30", refused)
 		}
 		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")); w.Code != 200 {
-			t.Errorf("the real client is locked out: %d, want 200", w.Code)
+			t.Errorf("real client: got status %d, want 200", w.Code)
 		}
 		if w := f.post("application/json", jsonBody(f.fields(base)), from("203.0.113.9:1")); w.Code != 429 {
-			t.Errorf("the guesser's address may go on: %d, want 429", w.Code)
+			t.Errorf("address of the attacker: got status %d, want 429", w.Code)
 		}
 	})
 }
 
-// TestAttackLockingAClientOut: wrong secrets, from however many addresses, do not
-// keep a client from its tokens where it has had one, and guessing stays slow.
+// TestAttackLockingAClientOut: wrong secrets from many addresses do not lock out a client
+// at an address that has already got a token, and guessing stays slow.
 func TestAttackLockingAClientOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		owner := func() int { return f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")).Code }
 		if got := owner(); got != 200 {
-			t.Fatalf("the owner: %d, want 200", got)
+			t.Fatalf("owner: got status %d, want 200", got)
 		}
 		wrong := f.fields(base)
 		wrong["client_secret"] = "guess"
@@ -150,12 +150,12 @@ func TestAttackLockingAClientOut(t *testing.T) {
 			if owner() != 200 {
 				lockedOut++
 			}
-			time.Sleep(100 * time.Millisecond) // the bubble's clock: the owner's own limit is not the matter
+			time.Sleep(100 * time.Millisecond) // synctest's fake clock; keeps the owner below its own limit
 		}
 		if tried > 1000+200 {
-			t.Errorf("%d guesses were tried in 10 s, want about 1,100 at most", tried)
+			t.Errorf("%d guesses were checked in 10 s, want about 1,100 at most", tried)
 		}
-		tally.Attack(t, "lock a client out by wrong secrets", attempts, lockedOut)
+		tally.Attack(t, "locking a client out with wrong secrets", attempts, lockedOut)
 	})
 }
 
@@ -171,7 +171,7 @@ func TestLimitersForgetTheLeastRecent(t *testing.T) {
 			t.Fatalf("status %d, want 401", w.Code)
 		}
 	}
-	// The last ten are remembered.
+	// The limiter still has the last ten clients.
 	fields := f.fields(base)
 	fields["client_id"] = "client-199"
 	if w := f.post("application/json", jsonBody(fields), from("10.9.9.9:1")); w.Code != 429 {

@@ -54,7 +54,7 @@ func TestDiscoveryAndKeys(t *testing.T) {
 	}
 	f.RotateKeys()
 	if w := get("/.well-known/jwks.json"); !bytes.Equal(w.Body.Bytes(), f.Keys.JWKS()) {
-		t.Error("the keys are not the present ones")
+		t.Error("JWKS after a rotation is not the current one")
 	}
 }
 
@@ -73,11 +73,11 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 		"root with slash":          {"GET", "/oauth/", 404, "not_found"},
 		"GET token":                {"GET", "/oauth/token", 405, "invalid_request"},
 		"DELETE token":             {"DELETE", "/oauth/token", 405, "invalid_request"},
-		"sign-in is no page here":  {"GET", "/oauth/authorize", 404, "not_found"},
-		"device, elsewhere":        {"POST", "/oauth/device_authorization", 400, "unauthorized_client"},
+		"sign-in page":             {"GET", "/oauth/authorize", 404, "not_found"},
+		"device authorization":     {"POST", "/oauth/device_authorization", 400, "unauthorized_client"},
 		"GET revoke":               {"GET", "/oauth/revoke", 405, "invalid_request"},
-		"nobody":                   {"GET", "/oauth/userinfo", 401, "invalid_token"},
-		"device":                   {"POST", "/oauth/device/code", 400, "unauthorized_client"},
+		"userinfo without a token": {"GET", "/oauth/userinfo", 401, "invalid_token"},
+		"device, second path":      {"POST", "/oauth/device/code", 400, "unauthorized_client"},
 		"double slash unknown":     {"GET", "//oauth/nothing", 404, "not_found"},
 		"double slash token, POST": {"POST", "//oauth/token", 400, "invalid_request"},
 	}
@@ -87,10 +87,10 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 			r.URL.Path = tc.path
 			w := f.do(r)
 			if got := decode(t, w); w.Code != tc.status || got.Error != tc.code || got.Description == "" {
-				t.Errorf("status %d: %s, want %v, %v", w.Code, w.Body, tc.status, tc.code)
+				t.Errorf("got status %d: %s, want %d, %s", w.Code, w.Body, tc.status, tc.code)
 			}
 			if (tc.status == 405) != (w.Header().Get("Allow") == "POST") {
-				t.Errorf("Allow = %q", w.Header().Get("Allow"))
+				t.Errorf("status %d: got Allow %q, want POST for status 405 only", w.Code, w.Header().Get("Allow"))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestPathsAndMethodsOfTheSurface(t *testing.T) {
 func TestNewChecksItsOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := tokenapi.New(tokenapi.Options{}); err == nil {
-		t.Error("an API without anything was made")
+		t.Error("New accepted empty options, want an error")
 	}
 }
 
@@ -126,13 +126,13 @@ func TestDocumentIsValid(t *testing.T) {
 		for method := range item.Operations() {
 			if w := f.do(httptest.NewRequest(method, path, nil)); w.Code == http.StatusNotFound ||
 				w.Code == http.StatusTeapot {
-				t.Errorf("%s %s is described and not served", method, path)
+				t.Errorf("%s %s is in the OpenAPI document but is not served", method, path)
 			}
 		}
 	}
 }
 
-// validate checks a reply against the document.
+// validate checks a response against the OpenAPI document.
 func validate(t testing.TB, req *http.Request, reqBody []byte, res *http.Response, body []byte) {
 	t.Helper()
 	doc, err := document()
@@ -160,6 +160,6 @@ func validate(t testing.TB, req *http.Request, reqBody []byte, res *http.Respons
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s does not follow the document: %v", req.Method, path, err)
+		t.Errorf("%s %s: response does not match the OpenAPI document: %v", req.Method, path, err)
 	}
 }

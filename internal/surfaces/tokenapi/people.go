@@ -12,8 +12,8 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// The grants. Those of people are for public clients, which have no secret
-// (docs/spec/signin.md#tokens).
+// The grant types. All but client_credentials are for users, who use public clients
+// without a secret (docs/spec/signin.md#tokens).
 const (
 	grantClient  = "client_credentials"
 	grantCode    = "authorization_code"
@@ -23,19 +23,19 @@ const (
 
 var grantTypes = []string{grantClient, grantCode, grantRefresh, grantDevice}
 
-// clientGrants are what each client of people may use.
+// clientGrants are the grant types of each public client.
 var clientGrants = map[string][]string{
 	signin.ClientConsole: {grantCode, grantRefresh},
 	signin.ClientCLI:     {grantDevice, grantRefresh},
 }
 
-// publicClient checks the client of a request that people's clients make.
+// publicClient checks that the request comes from a public client that may use the grant.
 func publicClient(req *request, grant string) error {
 	switch {
 	case req.clientID == "":
 		return invalidRequest("parameter client_id is missing")
 	case !req.clientSecret.IsZero():
-		return invalidClient(req.basic) // none of them has a secret
+		return invalidClient(req.basic) // public clients have no secret
 	}
 	for _, allowed := range clientGrants[req.clientID] {
 		if allowed == grant {
@@ -44,12 +44,12 @@ func publicClient(req *request, grant string) error {
 	}
 	return &problem{
 		status: http.StatusBadRequest, code: "unauthorized_client",
-		text: "the client may not use this grant: " + signin.ClientConsole + " uses authorization codes, " +
+		text: "client may not use this grant: " + signin.ClientConsole + " uses authorization codes, " +
 			signin.ClientCLI + " device codes", cause: errRequest,
 	}
 }
 
-// grant serves the grants of people at the token endpoint.
+// grant serves the user grants at the token endpoint.
 func (a *API) grant(w http.ResponseWriter, r *http.Request, req *request) error {
 	if err := publicClient(req, req.grantType); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request, req *request) error 
 	return a.answerGrant(w, r, req, g)
 }
 
-// refuseGrant puts a refusal into the words of RFC 6749 and RFC 8628, and on the
-// audit trail when somebody may have been robbed.
+// refuseGrant maps an error to an error response of RFC 6749 or RFC 8628. It writes an
+// audit record if a refresh token was reused, because the token may have been stolen.
 func (a *API) refuseGrant(r *http.Request, err error) error {
 	var reused *signin.Reused
 	switch {
@@ -127,7 +127,7 @@ func (a *API) answerGrant(w http.ResponseWriter, r *http.Request, req *request, 
 	return web.WriteJSON(w, http.StatusOK, jsonType, answer)
 }
 
-// recordSignIn leaves an audit record about somebody's grant.
+// recordSignIn writes an audit record about a user's grant.
 func (a *API) recordSignIn(r *http.Request, of signin.Subject, verb string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
 	rec.Verb, rec.Resource, rec.Source = verb, "grants", a.opts.Source(r)
@@ -146,7 +146,7 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.clientID == "" {
-		req.clientID = "?" // existing clients are told as those that nobody knows
+		req.clientID = "?" // a missing client id gets the same error as an unknown one
 	}
 	if err := publicClient(req, grantDevice); err != nil {
 		return err
@@ -173,8 +173,8 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// revoke serves POST /oauth/revoke (RFC 7009): signing out. What is not good is
-// revoked already.
+// revoke serves POST /oauth/revoke (RFC 7009), which signs the user out. It responds with
+// 200 to an invalid token: such a token counts as revoked.
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		return tooMany(wait)
@@ -194,7 +194,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if of == (signin.Subject{}) {
-		// It may be an access token: whoever holds one may end its session.
+		// It may be an access token: a client that has one may end its session.
 		who, err := a.opts.Authenticator.Authenticate(r.Context(), req.token, a.opts.Accepted...)
 		if err == nil && who.SessionID != "" {
 			of = signin.Subject{Organization: who.Organization, User: who.User, Account: who.ServiceAccount}
@@ -211,7 +211,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// me is who a token belongs to.
+// me is the user or service account of a token.
 type me struct {
 	Subject       string     `json:"sub"`
 	Principal     string     `json:"principal"`
@@ -224,10 +224,10 @@ type me struct {
 	System        bool       `json:"system_administrator"`
 	APIKey        string     `json:"api_key,omitempty"`
 	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
-	SignedIn      bool       `json:"signed_in"` // by a session, which can be ended by signing out
+	SignedIn      bool       `json:"signed_in"` // the token belongs to a session, which signing out ends
 }
 
-// userInfo serves /oauth/userinfo: who am I.
+// userInfo serves /oauth/userinfo: the user or service account of the caller.
 func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 	token, _ := web.BearerToken(r)
 	if token == "" {
@@ -265,7 +265,7 @@ func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, jsonType, answer)
 }
 
-// unauthenticated is the refusal of a token (RFC 6750).
+// unauthenticated returns the error response for a rejected token (RFC 6750).
 func unauthenticated(err error) error {
 	return &problem{
 		status: http.StatusUnauthorized, code: "invalid_token", text: err.Error(), cause: err,

@@ -17,10 +17,10 @@ import (
 const (
 	maxBody      = 16 << 10
 	maxParameter = 2 << 10
-	maxClientID  = 256 // ours are much shorter; limiters remember ids
+	maxClientID  = 256 // real ids are much shorter; limiters store ids
 )
 
-// request is a token request, whichever way it was sent.
+// request is a token request, from a JSON body or a form.
 type request struct {
 	grantType    string
 	clientID     string
@@ -28,21 +28,21 @@ type request struct {
 	audience     string
 	basic        bool // the credentials came in the Authorization header
 
-	// of people's clients
+	// parameters of user grants
 	code, redirect, verifier, refresh, device, token string
 }
 
-// parameterNames are the fields that matter; all others are ignored (RFC 6749 §3.2).
+// parameterNames are the supported fields; all others are ignored (RFC 6749 §3.2).
 var parameterNames = []string{
 	"grant_type", "client_id", "client_secret", "audience", "scope",
 	"code", "redirect_uri", "code_verifier", "refresh_token", "device_code", "token",
 }
 
-// parameters are those that were given.
+// parameters are the parameters of a request.
 type parameters map[string]string
 
-// audience returns what the token is asked to be good for. Clients of the stream
-// protocol have no parameter for it: they name the instance in the scope
+// audience returns the requested audience of the token. Kafka clients cannot send the
+// audience parameter, so they name the instance in the scope
 // (docs/spec/resources.md#token-endpoint).
 func (p parameters) audience() (string, error) {
 	if p["audience"] != "" {
@@ -54,7 +54,7 @@ func (p parameters) audience() (string, error) {
 			continue
 		}
 		if found != "" {
-			return "", invalidRequest("parameter scope names several instances; ask for a token for each")
+			return "", invalidRequest("parameter scope names several instances; request one token for each")
 		}
 		found = word
 	}
@@ -72,7 +72,7 @@ func parseRequest(r *http.Request) (*request, error) {
 	}
 	for _, value := range params {
 		if len(value) > maxParameter {
-			return nil, invalidRequest(fmt.Sprintf("a parameter is longer than %d bytes", maxParameter))
+			return nil, invalidRequest(fmt.Sprintf("parameter is longer than %d bytes", maxParameter))
 		}
 	}
 	audience, err := params.audience()
@@ -90,9 +90,9 @@ func parseRequest(r *http.Request) (*request, error) {
 	return req, req.useHeader(r)
 }
 
-// parseBody reads JSON or a form. What it is shows in the first byte: clients
-// label bodies wrongly (curl -d says form whatever it sends), and a form cannot
-// begin with a brace.
+// parseBody parses JSON or a form. The first byte decides, not the Content-Type: clients
+// label bodies wrongly (curl -d always sends the type of a form), and a form cannot begin
+// with a brace.
 func parseBody(body []byte) (parameters, error) {
 	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '{' {
 		return parseJSON(text)
@@ -100,10 +100,10 @@ func parseBody(body []byte) (parameters, error) {
 	return parseForm(string(body))
 }
 
-// parseJSON reads an object of strings. A parameter given twice is an error, as
-// in a form, and not a choice of ours.
+// parseJSON parses an object with string values. A repeated parameter is an error, as in
+// a form.
 func parseJSON(body []byte) (parameters, error) {
-	bad := invalidRequest("the body is not a JSON object of strings")
+	bad := invalidRequest("body is not a JSON object with string values")
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil { // the brace
 		return nil, bad
@@ -123,7 +123,7 @@ func parseJSON(body []byte) (parameters, error) {
 			continue
 		}
 		if seen[name] {
-			return nil, invalidRequest("parameter " + name + " is given twice")
+			return nil, invalidRequest("parameter " + name + " occurs twice")
 		}
 		seen[name] = true
 		var value *string
@@ -146,7 +146,7 @@ func parseJSON(body []byte) (parameters, error) {
 func parseForm(body string) (parameters, error) {
 	values, err := url.ParseQuery(body)
 	if err != nil {
-		return nil, invalidRequest("the body is neither a JSON object nor a well-formed form")
+		return nil, invalidRequest("body is neither a JSON object nor a well-formed form")
 	}
 	params := parameters{}
 	for _, name := range parameterNames {
@@ -155,14 +155,14 @@ func parseForm(body string) (parameters, error) {
 		case 1:
 			params[name] = list[0]
 		default:
-			return nil, invalidRequest("parameter " + name + " is given twice")
+			return nil, invalidRequest("parameter " + name + " occurs twice")
 		}
 	}
 	return params, nil
 }
 
-// useHeader takes the credentials of the Basic scheme, form-encoded within it
-// (RFC 6749 §2.3.1). Using both ways at once is an error.
+// useHeader reads the credentials of the Basic scheme, which are form-encoded
+// (RFC 6749 §2.3.1). Sending credentials in the header and in the body is an error.
 func (req *request) useHeader(r *http.Request) error {
 	scheme, credentials, ok := web.Authorization(r)
 	if !ok || !strings.EqualFold(scheme, "Basic") {
@@ -183,7 +183,7 @@ func (req *request) useHeader(r *http.Request) error {
 		return invalidClient(true)
 	}
 	if !req.clientSecret.IsZero() || (req.clientID != "" && req.clientID != id) {
-		return invalidRequest("client credentials are given both in the Authorization header and in the body")
+		return invalidRequest("client credentials are in the Authorization header and in the body; send them once")
 	}
 	req.clientID, req.clientSecret = id, identity.NewSecret(secret)
 	return nil

@@ -12,14 +12,14 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// response is what a client gets (docs/spec/resources.md#token-endpoint).
+// response is the body of a token response (docs/spec/resources.md#token-endpoint).
 type response struct {
-	AccessToken string `json:"access_token"` // in clear: this is the one place for it
+	AccessToken string `json:"access_token"` // the only place where a token is sent in plain text
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int64  `json:"expires_in"`
 	Scope       string `json:"scope"`
 
-	RefreshToken     string `json:"refresh_token,omitempty"` // of people
+	RefreshToken     string `json:"refresh_token,omitempty"` // user grants only
 	RefreshExpiresIn int64  `json:"refresh_token_expires_in,omitempty"`
 	IDToken          string `json:"id_token,omitempty"`
 }
@@ -69,17 +69,17 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// secondsUntil rounds up: expiry is a whole second, so a bit of the first one is
-// gone.
+// secondsUntil returns the seconds until end, rounded up: the expiry is a whole second,
+// so a part of the first second has already passed.
 func secondsUntil(end time.Time) int64 {
 	return int64((time.Until(end) + time.Second - 1) / time.Second)
 }
 
-// authenticate finds the account. Limits on guessing come first, so that it is
-// slow whether or not the client exists. They count wrong secrets only, by client
-// and address, and by client for all addresses together; the latter does not hold
-// for an address that has had a token, so that nobody can lock a client out from
-// elsewhere.
+// authenticate finds the account by the client credentials. It applies the limits on
+// wrong secrets first, so that guessing is slow whether or not the client exists. One
+// limit counts wrong secrets per client and address, the other per client over all
+// addresses. The second limit does not apply to an address that has already got a token,
+// so that an attacker at other addresses cannot lock the client out.
 func (a *API) authenticate(r *http.Request, req *request, address string) (*identity.Account, error) {
 	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
 		return nil, invalidClient(req.basic)
@@ -111,9 +111,9 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	return account, nil
 }
 
-// audience decides what the token will be good for
-// (docs/spec/resources.md#r10): the resource API by any of its addresses, which
-// is also the default, or one data plane.
+// audience returns the audiences and the lifetime of the token
+// (docs/spec/resources.md#r10): the resource API by any of its addresses, which is also
+// the default, or one data plane.
 func (a *API) audience(r *http.Request, account *identity.Account, wanted string) ([]string, time.Duration, error) {
 	known := identity.Audiences{Addresses: a.opts.Audiences, Instances: a.opts.Instances, Lifetime: a.opts.Lifetime}
 	audiences, lifetime, ok := known.Resolve(account, wanted, r.Host)
@@ -123,8 +123,8 @@ func (a *API) audience(r *http.Request, account *identity.Account, wanted string
 	return audiences, lifetime, nil
 }
 
-// nameable is an audience that may be written down: one that looks like an
-// audience. Anything else may be a misplaced secret.
+// nameable returns an audience if it may be logged, otherwise "". A value that does not
+// look like an audience may be a misplaced secret.
 func nameable(audience string) string {
 	if _, _, ok := identity.ParseInstanceAudience(audience); ok || identity.IsBaseURL(audience) {
 		return audience
@@ -132,8 +132,8 @@ func nameable(audience string) string {
 	return ""
 }
 
-// record leaves an audit record. Of a client that is not known it names
-// nothing: its id may be a misplaced secret.
+// record writes an audit record. It does not name an unknown client, because its id may
+// be a misplaced secret.
 func (a *API) record(r *http.Request, account *identity.Account, aud string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
 	rec.Verb, rec.Resource, rec.Source = "create", "tokens", a.opts.Source(r)

@@ -1,11 +1,10 @@
-// Package confluent_test drives the registry with the commercial registry's own
-// Go client and its Avro, JSON and Protobuf serializers, and the stream protocol
-// with librdkafka, on which that client stands.
+// Package confluent_test tests the registry with Confluent's Go client and its Avro, JSON
+// and Protobuf serializers, and the Kafka protocol with librdkafka, which that client uses.
 //
-// It is a module of its own, since those need cgo. FRESHET_URL and
-// FRESHET_TOKEN name the registry, which must be empty under the subjects used
-// here; FRESHET_STREAM, FRESHET_STREAM_TLS and FRESHET_CA where the stream protocol
-// is. The tests of the parent folder start servers and run these.
+// It is a separate module, because these need cgo. FRESHET_URL and FRESHET_TOKEN select
+// the registry, which must have no versions under the subjects used here; FRESHET_STREAM,
+// FRESHET_STREAM_TLS and FRESHET_CA select the Kafka listeners. The tests of the parent
+// folder start the server and run these tests.
 package confluent_test
 
 import (
@@ -63,8 +62,10 @@ func TestClient(t *testing.T) {
 	client := newClient(t)
 	const subject = "confluent-go-client"
 	one := schemaregistry.SchemaInfo{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}`}
-	two := schemaregistry.SchemaInfo{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}`}
-	bad := schemaregistry.SchemaInfo{Schema: `{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}`}
+	two := schemaregistry.SchemaInfo{Schema: `{"type":"record","name":"R","fields":[` +
+		`{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}`}
+	bad := schemaregistry.SchemaInfo{Schema: `{"type":"record","name":"R","fields":[` +
+		`{"name":"a","type":"string"},{"name":"b","type":"int"}]}`}
 	id, err := client.Register(subject, one, false)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("incompatible: %t %v", ok, err)
 	}
 	if _, err := client.Register(subject, bad, false); code(err) != 409 {
-		t.Errorf("register an incompatible one: %v", err)
+		t.Errorf("registering an incompatible schema: %v", err)
 	}
 	second, err := client.Register(subject, two, true)
 	if err != nil || second == id {
@@ -119,7 +120,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("delete: %v %v", gone, err)
 	}
 	if gone, err := client.DeleteSubject(subject, true); err != nil || !slices.Equal(gone, []int{1, 2}) {
-		t.Errorf("delete for good: %v %v", gone, err)
+		t.Errorf("permanent delete: %v %v", gone, err)
 	}
 	if _, err := client.GetLatestSchemaMetadata("confluent-go-unknown"); code(err) != 40401 {
 		t.Errorf("unknown subject: %v", err)
@@ -169,7 +170,8 @@ func TestAvroSerdeWithReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	person := schemaregistry.SchemaInfo{
-		Schema:     `{"type":"record","name":"Person","namespace":"geo","fields":[{"name":"name","type":"string"},{"name":"address","type":"Address"}]}`,
+		Schema: `{"type":"record","name":"Person","namespace":"geo","fields":[` +
+			`{"name":"name","type":"string"},{"name":"address","type":"Address"}]}`,
 		SchemaType: "AVRO",
 		References: []schemaregistry.Reference{{Name: "geo.Address", Subject: "confluent-go-address", Version: 1}},
 	}
@@ -232,8 +234,8 @@ func TestJSONSerde(t *testing.T) {
 	}
 }
 
-// The serializer registers imported files under subjects of their own, and
-// leaves out those that every registry knows.
+// TestProtobufSerde checks that the serializer registers imported files under their own
+// subjects, except those that every registry knows.
 func TestProtobufSerde(t *testing.T) {
 	client := newClient(t)
 	for topic, want := range map[string]proto.Message{

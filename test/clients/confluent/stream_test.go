@@ -13,9 +13,9 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// TestStreamMessages sends records of every kind with every codec through an
+// TestKafkaMessages sends records of every kind with every codec through an
 // idempotent producer and reads them back.
-func TestStreamMessages(t *testing.T) {
+func TestKafkaMessages(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		t.Run(codec, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestStreamMessages(t *testing.T) {
 				}
 				sent = append(sent, m)
 			}
-			send(t, streamConfig(t,
+			send(t, kafkaConfig(t,
 				kafka.ConfigMap{"enable.idempotence": true, "compression.type": codec, "linger.ms": 50}), sent...)
 			c := newConsumer(t, topic, nil)
 			do(t, c.SubscribeTopics([]string{topic}, nil))
@@ -59,15 +59,15 @@ func TestStreamMessages(t *testing.T) {
 	}
 }
 
-// TestStreamAppendTime: on a topic that says so, records have the time of their
-// append, whatever the producer gave them.
-func TestStreamAppendTime(t *testing.T) {
+// TestKafkaAppendTime checks that records of a topic with LogAppendTime have the time of
+// the append and not the producer's time.
+func TestKafkaAppendTime(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, "append-time", 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 	began := time.Now().Add(-time.Minute)
 	old := to(topic, 0, "x")
 	old.Timestamp = time.UnixMilli(1000)
-	send(t, streamConfig(t, kafka.ConfigMap{"compression.type": "lz4"}), old)
+	send(t, kafkaConfig(t, kafka.ConfigMap{"compression.type": "lz4"}), old)
 	c := newConsumer(t, topic, nil)
 	do(t, c.SubscribeTopics([]string{topic}, nil))
 	if m := receive(t, c); m.TimestampType != kafka.TimestampLogAppendTime || m.Timestamp.Before(began) {
@@ -75,9 +75,10 @@ func TestStreamAppendTime(t *testing.T) {
 	}
 }
 
-// TestStreamGroups: two consumers share four partitions, and who stays takes over
-// from where the other had committed, in all three ways of librdkafka.
-func TestStreamGroups(t *testing.T) {
+// TestKafkaGroups checks with all group protocols and assignors of librdkafka that two
+// consumers share four partitions, and that the remaining one continues at the offsets that
+// the other had committed.
+func TestKafkaGroups(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]kafka.ConfigMap{
 		"range": {"partition.assignment.strategy": "range", "session.timeout.ms": 6000, "heartbeat.interval.ms": 300},
@@ -92,7 +93,7 @@ func TestStreamGroups(t *testing.T) {
 			t.Parallel()
 			topic, group := newTopic(t, "group", 4, nil), unique("group")
 			produce := func(value string) {
-				send(t, streamConfig(t, kafka.ConfigMap{"enable.idempotence": true}), to(topic, 0, value),
+				send(t, kafkaConfig(t, kafka.ConfigMap{"enable.idempotence": true}), to(topic, 0, value),
 					to(topic, 1, value), to(topic, 2, value), to(topic, 3, value))
 			}
 			produce("first")
@@ -137,7 +138,7 @@ func share(t *testing.T, one, two *kafka.Consumer) {
 	for end := time.Now().Add(40 * time.Second); ; {
 		for _, c := range []*kafka.Consumer{one, two} {
 			if e, ok := c.Poll(50).(*kafka.Message); ok {
-				t.Errorf("got %q, which was read and committed", e.Value)
+				t.Errorf("got %q, which was already read and committed", e.Value)
 			}
 		}
 		first, err := one.Assignment()
@@ -153,9 +154,9 @@ func share(t *testing.T, one, two *kafka.Consumer) {
 	}
 }
 
-// TestStreamStaticMember: a consumer that comes back under its instance id goes on
-// at once, with what it had.
-func TestStreamStaticMember(t *testing.T) {
+// TestKafkaStaticMember checks that a consumer that rejoins with its instance id continues
+// immediately with its partitions.
+func TestKafkaStaticMember(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"classic", "consumer"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestStreamStaticMember(t *testing.T) {
 			for i := range 3 {
 				c := newConsumer(t, group, kafka.ConfigMap{"group.protocol": protocol, "group.instance.id": "one"})
 				do(t, c.SubscribeTopics([]string{topic}, nil))
-				send(t, streamConfig(t, nil), to(topic, 0, fmt.Sprint(i)))
+				send(t, kafkaConfig(t, nil), to(topic, 0, fmt.Sprint(i)))
 				if m := receive(t, c); string(m.Value) != fmt.Sprint(i) {
 					t.Errorf("start %d: got %q, want %d", i, m.Value, i)
 				}
@@ -176,9 +177,9 @@ func TestStreamStaticMember(t *testing.T) {
 	}
 }
 
-// TestStreamRegularExpression: a subscription by pattern takes in topics that come
-// later.
-func TestStreamRegularExpression(t *testing.T) {
+// TestKafkaRegularExpression checks that a subscription by pattern includes topics that
+// are created later.
+func TestKafkaRegularExpression(t *testing.T) {
 	t.Parallel()
 	prefix := unique("pattern")
 	admin := newAdmin(t)
@@ -191,7 +192,7 @@ func TestStreamRegularExpression(t *testing.T) {
 			_, err := admin.CreateTopics(short(t),
 				[]kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}})
 			do(t, err)
-			send(t, streamConfig(t, nil), to(topic, 0, name))
+			send(t, kafkaConfig(t, nil), to(topic, 0, name))
 			m := receive(t, c)
 			if string(m.Value) != name {
 				t.Errorf("%s: got %q, want %s", protocol, m.Value, name)
@@ -202,12 +203,12 @@ func TestStreamRegularExpression(t *testing.T) {
 	}
 }
 
-// TestStreamAuthentication connects with a bearer token and over TLS, and is told
-// what is wrong with credentials.
-func TestStreamAuthentication(t *testing.T) {
+// TestKafkaAuthentication connects with a bearer token and over TLS, and checks that
+// invalid credentials are rejected.
+func TestKafkaAuthentication(t *testing.T) {
 	t.Parallel()
 	metadata := func(more kafka.ConfigMap, token string) error {
-		c, err := kafka.NewAdminClient(streamConfig(t, more))
+		c, err := kafka.NewAdminClient(kafkaConfig(t, more))
 		do(t, err)
 		defer c.Close()
 		if token != "" {
@@ -236,18 +237,18 @@ func TestStreamAuthentication(t *testing.T) {
 		"SCRAM":         metadata(kafka.ConfigMap{"sasl.mechanism": "SCRAM-SHA-256"}, ""),
 	} {
 		if err == nil {
-			t.Errorf("%s: got in, want a refusal", name)
+			t.Errorf("%s: connected, want an error", name)
 		}
 	}
 }
 
-// TestStreamRefusals: errors reach the program as what they are.
-func TestStreamRefusals(t *testing.T) {
+// TestKafkaRefusals checks that clients get the specific error codes.
+func TestKafkaRefusals(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, "refused", 1,
 		map[string]string{"max.message.bytes": "2000", "kop.stream.value.schema.validation": "true"})
 	p, err := kafka.NewProducer(
-		streamConfig(t, kafka.ConfigMap{"allow.auto.create.topics": false, "message.timeout.ms": 5_000}))
+		kafkaConfig(t, kafka.ConfigMap{"allow.auto.create.topics": false, "message.timeout.ms": 5_000}))
 	do(t, err)
 	defer p.Close()
 	deliver := func(m *kafka.Message) kafka.ErrorCode {
@@ -278,10 +279,10 @@ func TestStreamRefusals(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
-	transactional, err := kafka.NewProducer(streamConfig(t, kafka.ConfigMap{"transactional.id": "t"}))
+	transactional, err := kafka.NewProducer(kafkaConfig(t, kafka.ConfigMap{"transactional.id": "t"}))
 	do(t, err)
 	defer transactional.Close()
 	if err := transactional.InitTransactions(short(t)); err == nil {
-		t.Error("transactions: got them, want a refusal")
+		t.Error("transactions: got no error, want one")
 	}
 }

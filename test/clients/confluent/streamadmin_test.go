@@ -8,8 +8,8 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// TestStreamTopics creates, grows, configures, cuts and deletes a topic.
-func TestStreamTopics(t *testing.T) {
+// TestKafkaTopics creates, grows, configures, truncates and deletes a topic.
+func TestKafkaTopics(t *testing.T) {
 	t.Parallel()
 	a, ctx := newAdmin(t), short(t)
 	topic := newTopic(t, "admin", 2, map[string]string{"retention.ms": "3600000"})
@@ -35,7 +35,7 @@ func TestStreamTopics(t *testing.T) {
 		kafka.SetAdminOptionIncludeAuthorizedOperations(true))
 	if err != nil || len(described.TopicDescriptions) != 1 || len(described.TopicDescriptions[0].Partitions) != 4 ||
 		!slices.Contains(described.TopicDescriptions[0].AuthorizedOperations, kafka.ACLOperationWrite) {
-		t.Errorf("describe: got %+v, %v; want four partitions that may be written", described, err)
+		t.Errorf("describe: got %+v, %v; want four writable partitions", described, err)
 	}
 	resource := func(config ...kafka.ConfigEntry) []kafka.ConfigResource {
 		return []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: topic, Config: config}}
@@ -57,7 +57,9 @@ func TestStreamTopics(t *testing.T) {
 			}))
 	if err != nil || changed[0].Error.Code() != kafka.ErrNoError || value("retention.bytes") != "1000" ||
 		value("retention.ms") != "3600000" || value("cleanup.policy") != "delete,compact" {
-		t.Errorf("change: got %v, %v, retention.bytes %s, retention.ms %s, cleanup.policy %s; want 1000, 3600000 and both", changed, err, value("retention.bytes"), value("retention.ms"), value("cleanup.policy"))
+		t.Errorf("change: got %v, %v, retention.bytes %s, retention.ms %s, cleanup.policy %s; "+
+			"want 1000, 3600000 and both policies", changed, err, value("retention.bytes"), value("retention.ms"),
+			value("cleanup.policy"))
 	}
 	refused, err := a.IncrementalAlterConfigs(ctx,
 		resource(kafka.ConfigEntry{
@@ -69,9 +71,9 @@ func TestStreamTopics(t *testing.T) {
 	}
 	records := []*kafka.Message{to(topic, 0, "a"), to(topic, 0, "b"), to(topic, 1, "c")}
 	for _, r := range records {
-		r.Key = []byte("k") // compacted topics need one
+		r.Key = []byte("k") // compacted topics require a key
 	}
-	send(t, streamConfig(t, nil), records...)
+	send(t, kafkaConfig(t, nil), records...)
 	one := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: 1}
 	cut, err := a.DeleteRecords(ctx, []kafka.TopicPartition{one})
 	if err != nil || cut.DeleteRecordsResults[0].TopicPartition.Error != nil ||
@@ -93,13 +95,13 @@ func TestStreamTopics(t *testing.T) {
 	deleted, err := a.DeleteTopics(ctx, []string{topic, unique("unknown")})
 	if err != nil || deleted[0].Error.Code() != kafka.ErrNoError ||
 		deleted[1].Error.Code() != kafka.ErrUnknownTopicOrPart {
-		t.Errorf("delete: got %v, %v; want success and one that is not known", deleted, err)
+		t.Errorf("delete: got %v, %v; want success and an unknown topic", deleted, err)
 	}
 }
 
-// TestStreamGroupAdmin lists, describes, moves and deletes groups of both
+// TestKafkaGroupAdmin lists, describes, resets and deletes consumer groups of both
 // protocols.
-func TestStreamGroupAdmin(t *testing.T) {
+func TestKafkaGroupAdmin(t *testing.T) {
 	t.Parallel()
 	for protocol, kind := range map[string]kafka.ConsumerGroupType{
 		"classic":  kafka.ConsumerGroupTypeClassic,
@@ -109,7 +111,7 @@ func TestStreamGroupAdmin(t *testing.T) {
 			t.Parallel()
 			a, ctx := newAdmin(t), short(t)
 			topic, group := newTopic(t, "groups", 1, nil), unique("groups")
-			send(t, streamConfig(t, nil), to(topic, 0, "a"), to(topic, 0, "b"))
+			send(t, kafkaConfig(t, nil), to(topic, 0, "a"), to(topic, 0, "b"))
 			c := newConsumer(t, group, kafka.ConfigMap{"group.protocol": protocol, "client.id": "me"})
 			do(t, c.SubscribeTopics([]string{topic}, nil))
 			_, err := c.CommitMessage(receive(t, c))
@@ -136,22 +138,22 @@ func TestStreamGroupAdmin(t *testing.T) {
 				return deleted.ConsumerGroupResults[0].Error.Code()
 			}
 			if got := code(); got != kafka.ErrNonEmptyGroup {
-				t.Errorf("delete a group that has members: got %v, want %v", got, kafka.ErrNonEmptyGroup)
+				t.Errorf("deleting a group with members: got %v, want %v", got, kafka.ErrNonEmptyGroup)
 			}
 			do(t, c.Close())
 			at := kafka.TopicPartition{Topic: &topic, Partition: 0}
-			asked := []kafka.ConsumerGroupTopicPartitions{{Group: group, Partitions: []kafka.TopicPartition{at}}}
-			offsets, err := a.ListConsumerGroupOffsets(ctx, asked)
+			request := []kafka.ConsumerGroupTopicPartitions{{Group: group, Partitions: []kafka.TopicPartition{at}}}
+			offsets, err := a.ListConsumerGroupOffsets(ctx, request)
 			if err != nil || offsets.ConsumerGroupsTopicPartitions[0].Partitions[0].Offset != 1 {
 				t.Errorf("offsets: got %+v, %v; want 1", offsets, err)
 			}
-			asked[0].Partitions[0].Offset = 0
-			_, err = a.AlterConsumerGroupOffsets(ctx, asked)
+			request[0].Partitions[0].Offset = 0
+			_, err = a.AlterConsumerGroupOffsets(ctx, request)
 			do(t, err)
 			again := newConsumer(t, group, nil)
 			do(t, again.SubscribeTopics([]string{topic}, nil))
 			if m := receive(t, again); string(m.Value) != "a" {
-				t.Errorf("after the group was sent back: got %q, want a", m.Value)
+				t.Errorf("after the reset: got %q, want a", m.Value)
 			}
 			do(t, again.Close())
 			if first, second := code(), code(); first != kafka.ErrNoError || second != kafka.ErrGroupIDNotFound {
@@ -161,8 +163,8 @@ func TestStreamGroupAdmin(t *testing.T) {
 	}
 }
 
-// TestStreamCluster: what consoles show of a cluster.
-func TestStreamCluster(t *testing.T) {
+// TestKafkaCluster checks the cluster information that management tools show.
+func TestKafkaCluster(t *testing.T) {
 	t.Parallel()
 	a, ctx := newAdmin(t), short(t)
 	cluster, err := a.DescribeCluster(ctx, kafka.SetAdminOptionIncludeAuthorizedOperations(true))

@@ -11,9 +11,9 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// TestStreamOrigins reads several topics with one consumer and writes what it got to files. The parent
+// TestKafkaOrigins reads several topics with one consumer and writes the records to files. The parent
 // folder's tests check the origin of every record in them (package origins).
-func TestStreamOrigins(t *testing.T) {
+func TestKafkaOrigins(t *testing.T) {
 	t.Parallel()
 	topics := os.Getenv("FRESHET_ORIGIN_TOPICS")
 	if topics == "" {
@@ -23,7 +23,7 @@ func TestStreamOrigins(t *testing.T) {
 	do(t, err)
 	for name, limits := range map[string]kafka.ConfigMap{
 		"default": nil,
-		// librdkafka raises the limit of a response to that of a message.
+		// librdkafka raises the response limit to the message limit.
 		"small":  {"message.max.bytes": 300_000, "fetch.max.bytes": 300_000, "max.partition.fetch.bytes": 100_000},
 		"medium": {"fetch.max.bytes": 10_000_000, "max.partition.fetch.bytes": 250_000, "group.protocol": "consumer"},
 	} {

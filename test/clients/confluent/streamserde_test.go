@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// overHTTP makes a request of the message interface.
+// overHTTP makes a request to the message API.
 func overHTTP(t *testing.T, method, path, body string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("FRESHET_URL")+path,
@@ -34,10 +34,10 @@ func overHTTP(t *testing.T, method, path, body string) *http.Response {
 	return response
 }
 
-// TestStreamSerializers: values in each format go through the registry and the
-// stream protocol to a consumer group, and the same bytes to an HTTP consumer, who
-// acknowledges them. The topic takes nothing that is not of its subject.
-func TestStreamSerializers(t *testing.T) {
+// TestKafkaSerializers sends values in each format through the registry and Kafka to a
+// consumer group, and checks that an HTTP consumer receives the same bytes and can
+// acknowledge them. The topic rejects values that have no schema of its subject.
+func TestKafkaSerializers(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	value := order{ID: 7, Amount: 3, Note: "<&> €"}
@@ -89,19 +89,19 @@ func TestStreamSerializers(t *testing.T) {
 			do(t, err)
 			message := to(topic, 0, string(data))
 			message.Key = []byte("customer-7")
-			send(t, streamConfig(t, kafka.ConfigMap{"enable.idempotence": true, "compression.type": "zstd"}), message)
+			send(t, kafkaConfig(t, kafka.ConfigMap{"enable.idempotence": true, "compression.type": "zstd"}), message)
 
 			consumer := newConsumer(t, topic, nil)
 			do(t, consumer.SubscribeTopics([]string{topic}, nil))
 			if m := receive(t, consumer); !c.check(topic, m.Value) {
-				t.Errorf("a consumer group got %x, want the value that was sent", m.Value)
+				t.Errorf("consumer group: got %x, want the sent value", m.Value)
 			}
 			path := "/admin/rest/topics/v1/public/default/" + topic + "/web/message"
 			response := overHTTP(t, http.MethodPost, path, "")
 			body, err := io.ReadAll(response.Body)
 			if err != nil || !c.check(topic, body) || response.Header.Get("X-Msg-Partition-Key") != "customer-7" ||
 				response.Header.Get("X-Msg-Schema-Id") == "" {
-				t.Errorf("over HTTP: got %x with %v, %v; want the value that was sent, its key and schema id", body,
+				t.Errorf("over HTTP: got %x with %v, %v; want the sent value, its key and schema id", body,
 					response.Header, err)
 			}
 			overHTTP(t, http.MethodPut, path, `"`+response.Header.Get("X-Msg-Message-Id")+`"`)

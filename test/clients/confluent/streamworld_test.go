@@ -13,8 +13,8 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// streamConfig is how a client of the stream protocol reaches the server.
-func streamConfig(t *testing.T, more kafka.ConfigMap) *kafka.ConfigMap {
+// kafkaConfig returns the configuration of a Kafka client.
+func kafkaConfig(t *testing.T, more kafka.ConfigMap) *kafka.ConfigMap {
 	t.Helper()
 	address := os.Getenv("FRESHET_STREAM")
 	if address == "" {
@@ -42,20 +42,20 @@ func short(t *testing.T) context.Context {
 	return ctx
 }
 
-// unique makes a name that no other test has.
+// unique returns a name that no other test uses.
 func unique(prefix string) string {
 	return "confluent-" + prefix + "-" + strings.ToLower(rand.Text()[:8])
 }
 
 func newAdmin(t *testing.T) *kafka.AdminClient {
 	t.Helper()
-	a, err := kafka.NewAdminClient(streamConfig(t, nil))
+	a, err := kafka.NewAdminClient(kafkaConfig(t, nil))
 	do(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
 
-// newTopic makes a topic.
+// newTopic creates a topic.
 func newTopic(t *testing.T, prefix string, partitions int, config map[string]string) string {
 	t.Helper()
 	name := unique(prefix)
@@ -84,12 +84,12 @@ func send(t *testing.T, config *kafka.ConfigMap, messages ...*kafka.Message) {
 				t.Fatalf("delivery: %v", e)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("nothing was delivered in 30 s")
+			t.Fatal("no delivery report within 30 s")
 		}
 	}
 }
 
-// to is a message for a partition.
+// to returns a message for a partition.
 func to(topic string, partition int32, value string) *kafka.Message {
 	return &kafka.Message{
 		TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: partition},
@@ -101,9 +101,9 @@ func newConsumer(t *testing.T, group string, more kafka.ConfigMap) *kafka.Consum
 	t.Helper()
 	config := kafka.ConfigMap{"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": false}
 	maps.Copy(config, more)
-	c, err := kafka.NewConsumer(streamConfig(t, config))
+	c, err := kafka.NewConsumer(kafkaConfig(t, config))
 	do(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // it may be closed
+	t.Cleanup(func() { _ = c.Close() }) // may already be closed
 	return c
 }
 
@@ -115,7 +115,7 @@ func receive(t *testing.T, c *kafka.Consumer) *kafka.Message {
 		if err == nil {
 			return m
 		}
-		// What it gets over by itself, such as a connection that ends, it tells too.
+		// The consumer also returns errors that it recovers from, such as closed connections.
 		var failed kafka.Error
 		if !errors.As(err, &failed) || failed.IsFatal() || failed.IsTimeout() || time.Now().After(end) {
 			t.Fatalf("read: %v", err)

@@ -32,10 +32,10 @@ import (
 	"freshet/test/testserver"
 )
 
-// email is whom Dex's mock connector always signs in.
+// email is the address of the user that Dex's mock connector always signs in.
 const email = "kilgore@kilgore.trout"
 
-// provider is Dex in this process; clients are added to its storage.
+// provider starts Dex in this process; clients can be added to its storage.
 func provider(t *testing.T) (issuer string, clients storage.Storage) {
 	t.Helper()
 	var server http.Handler
@@ -50,23 +50,23 @@ func provider(t *testing.T) (issuer string, clients storage.Storage) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	kept := memory.New(log)
-	if err := kept.CreateConnector(t.Context(),
+	store := memory.New(log)
+	if err := store.CreateConnector(t.Context(),
 		storage.Connector{ID: "mock", Type: "mockCallback", Name: "Mock", Config: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	server, err = dex.NewServer(t.Context(), dex.Config{
-		Issuer: s.URL, Storage: kept, Web: dex.WebConfig{WebFS: webFiles(t)}, Logger: log,
+		Issuer: s.URL, Storage: store, Web: dex.WebConfig{WebFS: webFiles(t)}, Logger: log,
 		PrometheusRegistry: prometheus.NewRegistry(), HealthChecker: gosundheit.New(),
 		SkipApprovalScreen: true, Signer: sign,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.URL, kept
+	return s.URL, store
 }
 
-// webFiles are Dex's pages, from where its module is.
+// webFiles returns Dex's pages from the folder of its module.
 func webFiles(t *testing.T) fs.FS {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/dexidp/dex").Output()
@@ -76,7 +76,7 @@ func webFiles(t *testing.T) fs.FS {
 	return os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "web"))
 }
 
-// start runs Freshet with the provider.
+// start runs Freshet with the provider configured.
 func start(t *testing.T, issuer string) *testserver.Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,8 +109,8 @@ func start(t *testing.T, issuer string) *testserver.Server {
 	return server
 }
 
-// call asks the resource API as the operator.
-func call(t *testing.T, s *testserver.Server, method, path string, body any) (status int, answer map[string]any) {
+// call makes a request to the resource API as the operator.
+func call(t *testing.T, s *testserver.Server, method, path string, body any) (status int, response map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -128,13 +128,13 @@ func call(t *testing.T, s *testserver.Server, method, path string, body any) (st
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(&response); err != nil {
 		t.Fatal(err)
 	}
-	return res.StatusCode, answer
+	return res.StatusCode, response
 }
 
-// page is what a browser ends up with.
+// page is the final response of a browser.
 type page struct {
 	status int
 	at     *url.URL
@@ -160,9 +160,9 @@ func browse(t *testing.T, client *http.Client, method, address string, form url.
 	return page{res.StatusCode, res.Request.URL, string(body)}
 }
 
-// TestDexVouches signs people in through Dex: nobody without a user, the one who has
-// the address, and who is in two organizations after choosing one.
-func TestDexVouches(t *testing.T) {
+// TestDexSignIn signs users in through Dex: an address without a user is rejected, a user
+// is signed in, and a user of two organizations is signed in after choosing one.
+func TestDexSignIn(t *testing.T) {
 	issuer, clients := provider(t)
 	s := start(t, issuer)
 	err := clients.CreateClient(t.Context(),
@@ -183,39 +183,39 @@ func TestDexVouches(t *testing.T) {
 	}
 	if _, p := begin(); p.status != http.StatusForbidden || !strings.Contains(p.body, "no user of this server") &&
 		!strings.Contains(p.body, "No user of this server") {
-		t.Fatalf("nobody has the address: got %d at %s: %s, want 403", p.status, p.at, p.body)
+		t.Fatalf("address without a user: got %d at %s: %s, want 403", p.status, p.at, p.body)
 	}
 	user := func(organization string) {
-		status, answer := call(t, s, http.MethodPost, organization+"/users", map[string]any{
+		status, response := call(t, s, http.MethodPost, organization+"/users", map[string]any{
 			"metadata": map[string]any{"name": "kilgore"},
 			"spec":     map[string]any{"email": strings.ToUpper(email[:1]) + email[1:]},
 		})
-		if status != http.StatusCreated || !strings.Contains(fmt.Sprint(answer["status"]), "CanSignIn") {
-			t.Fatalf("creating the user: got %d %v, want them ready without an invitation", status, answer)
+		if status != http.StatusCreated || !strings.Contains(fmt.Sprint(response["status"]), "CanSignIn") {
+			t.Fatalf("creating the user: got %d %v, want a user that can sign in uninvited", status, response)
 		}
 	}
 	user("acme")
 	if _, p := begin(); p.status != 200 || p.at.Path != "/oauth/account" || !strings.Contains(p.body, "acme") {
-		t.Fatalf("the user: got %d at %s: %s, want them signed in", p.status, p.at, p.body)
+		t.Fatalf("one organization: got %d at %s: %s, want the user signed in", p.status, p.at, p.body)
 	}
 	user("beta")
 	client, p := begin()
 	if p.status != 200 || !strings.Contains(p.body, "several organizations") {
-		t.Fatalf("two organizations: got %d at %s: %s, want to be asked", p.status, p.at, p.body)
+		t.Fatalf("two organizations: got %d at %s: %s, want a choice", p.status, p.at, p.body)
 	}
 	field := func(name string) string {
 		all := regexp.MustCompile(`name="`+name+`" value="([^"]*)"`).FindAllStringSubmatch(p.body, -1)
 		if len(all) == 0 {
-			t.Fatalf("the page has no field %s: %s", name, p.body)
+			t.Fatalf("page has no field %s: %s", name, p.body)
 		}
 		return html.UnescapeString(all[len(all)-1][1]) // the second organization's
 	}
 	p = browse(t, client, http.MethodPost, s.URL+"/oauth/choose",
 		url.Values{"proof": {field("proof")}, "token": {field("token")}, "uid": {field("uid")}})
 	if p.status != 200 || p.at.Path != "/oauth/account" || !strings.Contains(p.body, "beta") {
-		t.Fatalf("the choice: got %d at %s: %s, want them signed in there", p.status, p.at, p.body)
+		t.Fatalf("choosing beta: got %d at %s: %s, want the user signed in there", p.status, p.at, p.body)
 	}
-	// Somebody else's way back is of no use in this browser.
+	// The callback URL of another browser's sign-in is rejected.
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -230,9 +230,9 @@ func TestDexVouches(t *testing.T) {
 	}}
 	browse(t, victim, http.MethodGet, s.URL+"/oauth/signin/openid", nil)
 	if stolen == "" {
-		t.Fatal("the provider did not send the browser back")
+		t.Fatal("provider did not redirect the browser back")
 	}
 	if p := browse(t, &http.Client{}, http.MethodGet, stolen, nil); p.status != http.StatusUnauthorized {
-		t.Errorf("a code in another browser: got %d, want 401", p.status)
+		t.Errorf("code of another browser: got %d, want 401", p.status)
 	}
 }

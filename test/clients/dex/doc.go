@@ -1,4 +1,4 @@
-// Package dex signs people in to a running Freshet with Dex, an OpenID provider that
-// others wrote, run in this process. It is a module of its own, so that nothing of
-// Dex reaches the product.
+// Package dex signs users in to a running Freshet with Dex, a third-party OpenID provider
+// that runs in this process. It is a separate module, so that the product does not depend
+// on Dex.
 package dex

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestClients runs the programs of client/ and newest/ with the clients of two generations: what
-// Kafka's own integration tests try, and both interfaces of one server. Each line of
-// their output is a test.
+// TestClients runs the programs of client/ and newest/ with Kafka clients of two major
+// versions. They cover what Kafka's own integration tests cover, and Kafka and HTTP
+// together. Each line of their output is a subtest.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for version, folders := range map[string][]string{"client-3.9": {"client"}, "client-4": {"client", "newest"}} {
@@ -29,7 +29,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// report makes a test of every step that a program tells of.
+// report turns every step in a program's output into a subtest.
 func report(t *testing.T, out, all string, err error) {
 	t.Helper()
 	lines := strings.Split(out, "\n")
@@ -50,6 +50,6 @@ func report(t *testing.T, out, all string, err error) {
 		}
 	}
 	if !ended {
-		t.Errorf("the program did not come to its end: %v\n%s", err, all)
+		t.Errorf("program did not complete: %v\n%s", err, all)
 	}
 }

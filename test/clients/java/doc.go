@@ -1,10 +1,10 @@
-// Package java drives the real binary with software for the Java virtual machine
-// that others wrote: the Kafka clients of two generations, the command line tools,
-// Connect, Streams, and a registry's serializers. `make test-java` fetches them and
-// runs these tests; without it they are left out and say NOT TESTED.
+// Package java tests the real binary with third-party Java software: Kafka clients of two
+// major versions, the command line tools, Connect, Streams, and Confluent's serializers.
+// `make test-java` downloads them and runs these tests; otherwise the tests are skipped and
+// print NOT TESTED.
 //
-// client has programs for every generation of clients, newest those for the newest
-// alone, programs those for Streams and Avro. The poms pin versions. At most two virtual
-// machines run at a time, each with a heap of 256 MiB at most. What reads several topics
-// at once (client/Origins.java, programs/Join.java) also runs against an ensemble.
+// Folder client has programs for all client versions, newest those for the newest version
+// only, programs those for Streams and Avro. The poms pin versions. At most two Java virtual
+// machines run at a time, each with a heap of at most 256 MiB. The programs that read several
+// topics concurrently (client/Origins.java, programs/Join.java) also run against an ensemble.
 package java

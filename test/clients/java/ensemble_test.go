@@ -7,7 +7,7 @@ import (
 	"freshet/test/cluster/chaos"
 )
 
-// startEnsemble starts three members and returns how clients reach them.
+// startEnsemble starts three members and returns their addresses and credentials.
 func startEnsemble(t *testing.T) access {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,8 +36,8 @@ func startEnsemble(t *testing.T) access {
 	return access{Stream: strings.Join(bootstrap, ","), URL: first.URL, Token: first.Token(), Folder: dir}
 }
 
-// TestEnsemble: clients of three members read many topics at once, and so does Kafka
-// Streams. Each record is checked for its origin, as with one server.
+// TestEnsemble reads many topics of three members with Java clients and with Kafka
+// Streams. The origin of each record is checked, as with one server.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	need(t, "client-3.9", "client-4", "platform")

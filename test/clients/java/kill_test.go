@@ -13,9 +13,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestFaultKillUnderJava: the server is killed under an idempotent producer and two
-// consumers of the Java client, one of each group protocol. What was acknowledged is
-// there, once and in order, and the groups go on without a rebalance.
+// TestFaultKillUnderJava kills the server under an idempotent Java producer and two Java
+// consumers, one of each group protocol. Acknowledged records exist, once and in order, and
+// the consumer groups continue without a rebalance.
 func TestFaultKillUnderJava(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")

@@ -21,18 +21,18 @@ var binary string
 
 func TestMain(m *testing.M) {
 	if os.Getenv("FRESHET_TEST_JAVA") == "" {
-		os.Exit(m.Run()) // every test says that it is left out
+		os.Exit(m.Run()) // every test skips itself
 	}
 	testserver.Main(m, &binary)
 }
 
-// libraries is where hack/java-libs.sh puts what it fetches.
+// libraries is the folder to which hack/java-libs.sh downloads.
 const libraries = "../../../.cache/java"
 
-// machines bounds the virtual machines that run at a time.
+// machines bounds the number of concurrent Java virtual machines.
 var machines = make(chan struct{}, 2)
 
-// need leaves a test out where what it needs is missing, and says so.
+// need skips the test if FRESHET_TEST_JAVA is not set or libraries are missing.
 func need(t *testing.T, libs ...string) {
 	t.Helper()
 	if os.Getenv("FRESHET_TEST_JAVA") == "" {
@@ -40,12 +40,12 @@ func need(t *testing.T, libs ...string) {
 	}
 	for _, name := range libs {
 		if _, err := os.Stat(filepath.Join(libraries, name, "pom.xml")); err != nil {
-			t.Skipf("NOT TESTED: the Java libraries %s are not there; hack/java-libs.sh %s fetches them", name, name)
+			t.Skipf("NOT TESTED: Java libraries %s are missing; download them with hack/java-libs.sh %s", name, name)
 		}
 	}
 }
 
-// server is one for a test, and the settings with which clients reach it.
+// server is a server for a test, with the settings of its clients.
 type server struct {
 	*testing.T
 	*testserver.Server
@@ -67,20 +67,20 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// page is the how-to whose settings the tests use.
+// page is the how-to page whose settings the tests use.
 const page = "../../../docs/howto/java.md"
 
-// access is what clients need to reach a server or an ensemble. A test leaves fields empty
-// when its settings do not contain them.
+// access holds the addresses and credentials of a server or an ensemble. Fields that the
+// test's settings do not use may be empty.
 type access struct {
-	Stream, StreamTLS             string // for an ensemble the addresses of all members, separated by commas
+	Stream, StreamTLS             string // of an ensemble: addresses of all members, separated by commas
 	URL                           string
 	Token, ClientID, ClientSecret string
 	DataDir                       string
-	Folder                        string // the folder of the test, for files
+	Folder                        string // folder for the test's files
 }
 
-// access returns how clients reach the server.
+// access returns the addresses and credentials of the server.
 func (s *server) access() access {
 	return access{
 		Stream: s.Stream, StreamTLS: s.StreamTLS, URL: s.URL,
@@ -89,14 +89,14 @@ func (s *server) access() access {
 	}
 }
 
-// settings writes a file of the how-to for clients of the server, as access.settings does.
+// settings writes a settings file of the how-to page for the server, as access.settings does.
 func (s *server) settings(name string, more ...string) string {
 	s.Helper()
 	return s.access().settings(s.T, name, more...)
 }
 
-// settings writes a file of the how-to into the test's folder, with the addresses and
-// secrets of the server and more lines at its end, and returns its path.
+// settings writes a settings file of the how-to page into the test's folder, with the
+// addresses and secrets of the server and additional lines, and returns its path.
 func (a access) settings(t *testing.T, name string, more ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -132,7 +132,7 @@ func (a access) file(t *testing.T, name, text string) string {
 	return path
 }
 
-// compile compiles the programs of folders against libraries and returns the class
+// compile compiles the programs of some folders against libraries and returns the class
 // path of both.
 func compile(t *testing.T, libs string, folders ...string) string {
 	t.Helper()
@@ -156,8 +156,8 @@ func compile(t *testing.T, libs string, folders ...string) string {
 	return classes + ":" + libs + "/*"
 }
 
-// java is a command that runs a class. Small and quick to start: what is tested is
-// the server.
+// java returns a command that runs a class, with options for a small heap and a fast
+// start.
 func java(ctx context.Context, classpath string, flags []string, class string, args ...string) *exec.Cmd {
 	all := append([]string{
 		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
@@ -168,8 +168,8 @@ func java(ctx context.Context, classpath string, flags []string, class string, a
 	return cmd
 }
 
-// run runs a class to its end and returns what it wrote to its standard output, and
-// both its outputs. A virtual machine more than there may be waits.
+// run runs a class and returns its standard output, and both outputs together. It waits
+// while the maximum number of virtual machines runs.
 func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class string,
 	args ...string,
 ) (out, all string, err error) {
@@ -185,7 +185,7 @@ func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class 
 	return stdout.String(), both.String(), err
 }
 
-// ask asks the server over HTTP.
+// ask makes an HTTP request to the server.
 func (s *server) ask(method, path, body string) (status int, text string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(body))
@@ -207,7 +207,7 @@ func (s *server) ask(method, path, body string) (status int, text string) {
 	return response.StatusCode, string(raw)
 }
 
-// call asks for something that must succeed.
+// call makes an HTTP request that must succeed.
 func (s *server) call(method, path, body string) string {
 	s.Helper()
 	status, text := s.ask(method, path, body)
@@ -217,7 +217,7 @@ func (s *server) call(method, path, body string) string {
 	return text
 }
 
-// nobody is the token of a service account without any role.
+// nobody returns a token of a service account without roles.
 func (s *server) nobody() string {
 	s.Helper()
 	const accounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
@@ -227,7 +227,7 @@ func (s *server) nobody() string {
 		`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
 	status, text := s.ask(http.MethodPost, accounts+"/nobody/token", wanted)
 	for end := time.Now().Add(time.Minute); status == http.StatusNotFound && time.Now().Before(end); {
-		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // it has no credentials yet
+		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // the account has no credentials yet
 	}
 	var made struct {
 		Status struct {
@@ -240,5 +240,5 @@ func (s *server) nobody() string {
 	return made.Status.Token
 }
 
-// audience is that of the first cluster's instance.
+// audience is the token audience of the default instance.
 const audience = "urn:vendor:messaging:default:default"

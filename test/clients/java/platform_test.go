@@ -16,7 +16,7 @@ import (
 	"freshet/test/freeport"
 )
 
-// TestStreams: a word count of Kafka Streams, at least once, whose state comes back
+// TestStreams runs a word count with Kafka Streams, at least once, whose state is restored
 // from its changelog topic.
 func TestStreams(t *testing.T) {
 	t.Parallel()
@@ -27,8 +27,8 @@ func TestStreams(t *testing.T) {
 	report(t, out, all, err)
 }
 
-// TestStreamsJoin: Kafka Streams joins orders, customers and payments, whose values have
-// different types. The program compares every record of the results with a model.
+// TestStreamsJoin joins orders, customers and payments, whose values have different types,
+// with Kafka Streams. The program compares every record of the results with a model.
 func TestStreamsJoin(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
@@ -44,8 +44,8 @@ func (a access) join(t *testing.T) {
 	report(t, out, all, err)
 }
 
-// TestConnect: Connect in standalone mode reads a file into a topic, and the topic
-// into another file; after a restart it goes on where it was.
+// TestConnect runs Kafka Connect in standalone mode from a file to a topic and from the
+// topic to another file. After a restart it continues at its committed offsets.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
@@ -74,8 +74,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestDistributedConnect: a worker that keeps connectors, offsets and states in
-// compacted topics and coordinates itself as a group; after a restart it knows all.
+// TestDistributedConnect runs a Connect worker that stores connectors, offsets and states
+// in compacted topics and uses group coordination. After a restart it restores all of them.
 func TestDistributedConnect(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
@@ -115,7 +115,7 @@ scheduled.rebalance.max.delay.ms=0
 			}
 			text, err := os.ReadFile(out)
 			return err == nil && string(text) == want,
-				fmt.Sprintf("got %q (error %v, connectors made %v), want %q", text, err, made, want)
+				fmt.Sprintf("got %q (error %v, connectors created %v), want %q", text, err, made, want)
 		})
 	}
 	if text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/workers", ""); !strings.Contains(text,
@@ -124,8 +124,8 @@ scheduled.rebalance.max.delay.ms=0
 	}
 }
 
-// distributed is the worker's file with more settings, without the one that makes
-// sense in standalone mode only.
+// distributed writes the worker's settings with additional lines, and without the setting
+// that exists in standalone mode only.
 func (s *server) distributed(more ...string) string {
 	s.Helper()
 	path := s.settings("worker.properties", more...)
@@ -136,7 +136,7 @@ func (s *server) distributed(more ...string) string {
 	return s.file("distributed.properties", strings.ReplaceAll(string(text), "offset.storage.file.filename", "#"))
 }
 
-// putConnector makes a connector, if the worker is there.
+// putConnector creates a connector and reports success; it fails while the worker starts.
 func putConnector(t *testing.T, address, name string, config map[string]string) bool {
 	t.Helper()
 	body, err := json.Marshal(config)
@@ -156,7 +156,7 @@ func putConnector(t *testing.T, address, name string, config map[string]string) 
 	return response.Body.Close() == nil && response.StatusCode/100 == 2
 }
 
-// connect runs Connect until something is done, and asks it to end.
+// connect runs Kafka Connect until done returns true, and then stops it with SIGTERM.
 func connect(t *testing.T, classpath, kind string, files []string, done func() (bool, string)) {
 	t.Helper()
 	machines <- struct{}{}
@@ -180,12 +180,12 @@ func connect(t *testing.T, classpath, kind string, files []string, done func() (
 		}
 		select {
 		case <-tick.C:
-		case err := <-ended: // or its time is over
+		case err := <-ended: // exited or killed by the timeout
 			t.Fatalf("Connect ended with %v; %s\n%s", err, state, log.String())
 		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	<-ended // with the signal as its status, having committed what it read
+	<-ended // its offsets are committed now
 }

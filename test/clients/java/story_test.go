@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestOrders is what all of this is for: a Java producer writes records in Avro, whose
-// schema is in the registry; an HTTP consumer takes and acknowledges them; a group of
-// Python consumers reads the same.
+// TestOrders combines the protocols: a Java producer writes records in Avro, whose schema
+// is in the registry; an HTTP consumer receives and acknowledges them; a consumer group in
+// Python reads the same records.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
@@ -24,14 +24,14 @@ func TestOrders(t *testing.T) {
 	out, all, err := run(t, compile(t, "platform", "programs"), nil, nil, "AvroOrders",
 		s.settings("client.properties"), s.URL, s.Token, "orders", fmt.Sprint(count))
 	if err != nil || !strings.Contains(out, "end") {
-		t.Fatalf("the producer ended with %v\n%s", err, all)
+		t.Fatalf("producer failed: %v\n%s", err, all)
 	}
 	s.consumeOrders(count)
 	s.consumeInPython(count)
 }
 
-// consumeOrders takes and acknowledges all orders over HTTP. Each has the id of its
-// schema, and there are no more behind them.
+// consumeOrders receives and acknowledges all orders over HTTP. Each has the id of its
+// schema, and there are no further messages.
 func (s *server) consumeOrders(count int) {
 	s.Helper()
 	const topic = "/admin/rest/topics/v1/public/default/orders/billing/messages"
@@ -53,11 +53,11 @@ func (s *server) consumeOrders(count int) {
 		for _, m := range batch.Messages {
 			payload, err := base64.StdEncoding.DecodeString(m.Payload)
 			if err != nil || len(payload) < 7 || payload[0] != 0 {
-				s.Fatalf("got the payload %q (error %v), want the id of a schema in front", m.Payload, err)
+				s.Fatalf("got payload %q (error %v), want one that starts with a schema id", m.Payload, err)
 			}
-			order := payload[5] / 2 // a small number of Avro
+			order := payload[5] / 2 // Avro's encoding of a small number
 			if seen[order] || m.Key != fmt.Sprintf("customer-%d", order%7) {
-				s.Errorf("order %d came twice, or has the wrong key %q", order, m.Key)
+				s.Errorf("order %d was delivered twice or has the wrong key %q", order, m.Key)
 			}
 			seen[order] = true
 			ids = append(ids, m.ID)
@@ -76,11 +76,11 @@ func (s *server) consumeOrders(count int) {
 	}
 	if err := json.Unmarshal([]byte(text), &stats); err != nil || len(stats.Subscriptions) != 1 ||
 		stats.Subscriptions["billing"].Backlog != 0 {
-		s.Errorf("got %s (error %v), want nothing left to acknowledge", text, err)
+		s.Errorf("got %s (error %v), want no backlog", text, err)
 	}
 }
 
-// consumeInPython reads the same with a group of two.
+// consumeInPython reads the same records with a consumer group of two members.
 func (s *server) consumeInPython(count int) {
 	s.Run("Python", func(t *testing.T) {
 		if _, err := exec.LookPath("python3"); err != nil {
@@ -88,12 +88,12 @@ func (s *server) consumeInPython(count int) {
 		}
 		venv := filepath.Join(s.dir, "venv")
 		if out, err := exec.CommandContext(t.Context(), "python3", "-m", "venv", venv).CombinedOutput(); err != nil {
-			t.Skipf("NOT TESTED: python3 cannot make an environment (Debian: python3-venv): %v\n%s", err, out)
+			t.Skipf("NOT TESTED: python3 cannot create a virtual environment (Debian: python3-venv): %v\n%s", err, out)
 		}
 		python := filepath.Join(venv, "bin", "python")
 		if out, err := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "-r",
 			"python/requirements.txt").CombinedOutput(); err != nil {
-			t.Skipf("NOT TESTED: pip cannot fetch the client: %v\n%s", err, out)
+			t.Skipf("NOT TESTED: pip cannot download the client: %v\n%s", err, out)
 		}
 		out, err := exec.CommandContext(t.Context(), python, "python/orders.py", s.Stream, s.URL, s.Token, "orders",
 			fmt.Sprint(count)).CombinedOutput()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tool is a call of a command line tool, and what its output has to match.
+// tool is a call of a command line tool, with a pattern that its output must match.
 type tool struct {
 	name  string
 	class string
@@ -17,7 +17,7 @@ type tool struct {
 	fails bool
 }
 
-// Each line leans on those before it.
+// tools lists the calls in order; each depends on the ones before it.
 var tools = []tool{
 	{name: "topics-create", class: "TopicCommand", args: "--create --topic orders --partitions 3 " +
 		"--replication-factor 1 --config retention.ms=100000", want: `Created topic orders\.`},
@@ -28,7 +28,8 @@ var tools = []tool{
 	{name: "topics-list", class: "TopicCommand", args: "--list", want: `(?m)^orders$`},
 	{
 		name: "topics-describe", class: "TopicCommand", args: "--describe --topic orders",
-		want: `PartitionCount: 3\s+ReplicationFactor: 1\s+Configs: retention\.ms=100000[^$]*Partition: 2\s+Leader: 1\s+Replicas: 1\s+Isr: 1`,
+		want: `PartitionCount: 3\s+ReplicationFactor: 1\s+Configs: retention\.ms=100000[^$]*` +
+			`Partition: 2\s+Leader: 1\s+Replicas: 1\s+Isr: 1`,
 	},
 	{name: "topics-alter", class: "TopicCommand", args: "--alter --topic orders --partitions 4", want: `^$`},
 	{
@@ -118,7 +119,7 @@ var tools = []tool{
 	},
 }
 
-// TestTools runs the tools of Kafka one after the other, as people do.
+// TestTools runs Kafka's command line tools one after the other.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	need(t, "platform")
@@ -152,8 +153,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// subcommand returns the word before the options, if there is one, and rest the
-// others: some tools want it first, some last.
+// subcommand returns the word before the options, if there is one, and rest the other
+// words: some tools require it before the options, some after them.
 func subcommand(args string) []string {
 	if all := strings.Fields(args); len(all) > 0 && all[0] == "cluster-id" {
 		return all[:1]

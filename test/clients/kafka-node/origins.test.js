@@ -1,5 +1,5 @@
 // KafkaJS reads several topics with one consumer and writes the records to files. The Go tests check
-// there that every record is of the partition that the client reports (package origins).
+// that every record belongs to the partition that the client reports (package origins).
 const fs = require('node:fs')
 const path = require('node:path')
 const { test } = require('node:test')
@@ -13,7 +13,7 @@ const kafka = new Kafka({
   clientId: 'origins', brokers: (stream || '').split(','), logLevel: logLevel.NOTHING,
   sasl: { mechanism: 'plain', username: 'user', password: `token:${token}` },
 })
-const idle = 15000 // milliseconds without a record after which the consumer gives up
+const idle = 15000 // timeout in milliseconds for the next record
 
 for (const [name, limits] of Object.entries({
   default: {},

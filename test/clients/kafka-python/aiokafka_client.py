@@ -1,5 +1,5 @@
-"""aiokafka: produce without duplicates, consume in a group, and what a Go program
-wrote."""
+"""aiokafka: idempotent producing, consuming with a consumer group, and messages that a
+Go program wrote."""
 
 import asyncio
 
@@ -37,7 +37,8 @@ async def main():
     await producer.stop()
     got = await read(topic, topic, 12) + await read(topic, topic, 8)
     same("values", [r.value for r in got], [b"%d" % i for i in range(20)])
-    same("what Go wrote", sorted(r.key for r in await read(avro_topic, unique("avro"), 3)), [b"customer-%d" % i for i in range(3)])
+    keys = sorted(r.key for r in await read(avro_topic, unique("avro"), 3))
+    same("messages that Go wrote", keys, [b"customer-%d" % i for i in range(3)])
     await admin.delete_topics([topic])
     await admin.close()
 

@@ -1,12 +1,14 @@
-"""confluent-kafka with its serializers: Avro, JSON Schema and Protobuf through the
-cluster's own registry, groups of both protocols, administration, both mechanisms, and
-what a Go program wrote."""
+"""confluent-kafka with its serializers: Avro, JSON Schema and Protobuf with the cluster's
+own registry, consumer groups of both protocols, administration, both SASL mechanisms, and
+messages that a Go program wrote."""
 
 import os
 import time
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType,
+)
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -26,7 +28,8 @@ registry = SchemaRegistryClient({"url": url, "basic.auth.user.info": "user:" + t
 
 def create(prefix, partitions=1, **config):
     name = unique(prefix)
-    for done in admin.create_topics([NewTopic(name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})]).values():
+    settings = {k.replace("_", "."): v for k, v in config.items()}
+    for done in admin.create_topics([NewTopic(name, partitions, 1, config=settings)]).values():
         done.result(10)
     return name
 
@@ -41,7 +44,8 @@ def send(topic, *values, **config):
 
 
 def read(topic, n, group, **config):
-    consumer = Consumer(login | {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False} | config)
+    settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer(login | settings | config)
     consumer.subscribe([topic])
     messages, end = [], time.monotonic() + 40
     while len(messages) < n and time.monotonic() < end:
@@ -64,7 +68,7 @@ def test_go_wrote_avro():
 
 
 def protobuf_order():
-    """The class of a message, as the protobuf compiler would make it."""
+    """Returns the class of a message, as the protobuf compiler would generate it."""
     file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
     message = file.message_type.add(name="Order")
     message.field.add(name="id", number=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_INT64, label=1)
@@ -76,13 +80,19 @@ def protobuf_order():
 
 def test_serializers():
     avro = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"note","type":"string"}]}'
-    json = '{"title":"Order","type":"object","properties":{"id":{"type":"integer"},"note":{"type":"string"}},"required":["id"]}'
+    json = (
+        '{"title":"Order","type":"object",'
+        '"properties":{"id":{"type":"integer"},"note":{"type":"string"}},"required":["id"]}'
+    )
     order = {"id": 7, "note": "<&> €"}
     Order = protobuf_order()
     for name, to, back, value in (
         ("avro", AvroSerializer(registry, avro), AvroDeserializer(registry), order),
         ("json", JSONSerializer(json, registry), JSONDeserializer(None, schema_registry_client=registry), order),
-        ("protobuf", ProtobufSerializer(Order, registry), ProtobufDeserializer(Order, schema_registry_client=registry), Order(id=7, note="x")),
+        (
+            "protobuf", ProtobufSerializer(Order, registry),
+            ProtobufDeserializer(Order, schema_registry_client=registry), Order(id=7, note="x"),
+        ),
     ):
         topic = create(name, kop_stream_value_schema_validation="true")
         context = SerializationContext(topic, MessageField.VALUE)
@@ -90,7 +100,7 @@ def test_serializers():
         same(name, back(read(topic, 1, topic)[0].value(), context), value)
         try:
             send(topic, b"plain")
-            raise RuntimeError(f"{name}: a value without schema was taken")
+            raise RuntimeError(f"{name}: a value without a schema was accepted")
         except AssertionError as e:
             assert "INVALID_RECORD" in str(e), e
 
@@ -101,7 +111,8 @@ def test_codecs_and_groups():
         values = [b"x" * i for i in range(100)]
         send(topic, *values, **{"compression.type": codec, "linger.ms": 50})
         same(codec, [m.value() for m in read(topic, 60, topic)], values[:60])
-        same(codec + ", the rest by the other protocol", [m.value() for m in read(topic, 40, topic, **{"group.protocol": "consumer"})], values[60:])
+        rest = read(topic, 40, topic, **{"group.protocol": "consumer"})
+        same(codec + ", the rest with the other group protocol", [m.value() for m in rest], values[60:])
 
 
 def test_admin():
@@ -110,7 +121,8 @@ def test_admin():
     for done in admin.create_partitions([NewPartitions(topic, 3)]).values():
         done.result(10)
     same("partitions", len(admin.list_topics(topic, timeout=10).topics[topic].partitions), 3)
-    change = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[ConfigEntry("retention.ms", "60000", incremental_operation=AlterConfigOpType.SET)])
+    entry = ConfigEntry("retention.ms", "60000", incremental_operation=AlterConfigOpType.SET)
+    change = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     for done in admin.incremental_alter_configs([change]).values():
         done.result(10)
     for done in admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values():
@@ -130,15 +142,17 @@ def test_login():
         return len(client.list_topics(timeout=10).topics)
 
     assert connect(**{"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _: (token, time.time() + 600)}) > 0
-    assert connect(**{  # it fetches tokens itself
-        "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": url + "/oauth/token",
-        "sasl.oauthbearer.client.id": os.environ["FRESHET_CLIENT_ID"], "sasl.oauthbearer.client.secret": os.environ["FRESHET_CLIENT_SECRET"],
+    assert connect(**{  # the client requests tokens itself
+        "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": url + "/oauth/token",
+        "sasl.oauthbearer.client.id": os.environ["FRESHET_CLIENT_ID"],
+        "sasl.oauthbearer.client.secret": os.environ["FRESHET_CLIENT_SECRET"],
         "sasl.oauthbearer.scope": "urn:vendor:messaging:default:default",
     }) > 0
     assert connect(**{"bootstrap.servers": secured, "security.protocol": "SASL_SSL", "ssl.ca.location": authority}) > 0
     try:
         Consumer(login | {"group.id": "x", "sasl.password": "wrong"}).list_topics(timeout=2)
-        raise RuntimeError("a wrong password was taken")
+        raise RuntimeError("a wrong password was accepted")
     except KafkaException:
         pass
 

@@ -1,7 +1,8 @@
-"""kafka-python: produce with every codec, consume in a group, seek by time,
-administration, both mechanisms, and what a Go program wrote."""
+"""kafka-python: producing with every codec, consuming with a consumer group, seeking by
+time, administration, both SASL mechanisms, and messages that a Go program wrote."""
 
 import io
+import json
 import ssl
 
 import fastavro
@@ -25,14 +26,18 @@ class Bearer(AbstractTokenProvider):
 
 
 def avro(value):
-    """Reads a value in the form of the registry's serializers."""
+    """Decodes a value in the format of the registry's serializers."""
     same("first byte", value[0], 0)
-    schema = requests.get(f"{url}/schemas/ids/{int.from_bytes(value[1:5], 'big')}", auth=("user", token)).json()["schema"]
-    return fastavro.schemaless_reader(io.BytesIO(value[5:]), fastavro.parse_schema(__import__("json").loads(schema)), None)
+    response = requests.get(f"{url}/schemas/ids/{int.from_bytes(value[1:5], 'big')}", auth=("user", token))
+    schema = fastavro.parse_schema(json.loads(response.json()["schema"]))
+    return fastavro.schemaless_reader(io.BytesIO(value[5:]), schema, None)
 
 
 def consume(*topics, group, n, **more):
-    consumer = KafkaConsumer(*topics, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=20000, **login, **more)
+    consumer = KafkaConsumer(
+        *topics, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=20000,
+        **login, **more,
+    )
     got = []
     for record in consumer:
         got.append(record)
@@ -45,20 +50,25 @@ def consume(*topics, group, n, **more):
 
 
 admin = KafkaAdminClient(**login)
-same("orders", sorted((r.value for r in consume(avro_topic, group=unique("avro"), n=3, value_deserializer=avro)), key=lambda o: o["id"]), orders)
+got = consume(avro_topic, group=unique("avro"), n=3, value_deserializer=avro)
+same("orders", sorted((r.value for r in got), key=lambda o: o["id"]), orders)
 
 for codec in (None, "gzip", "snappy", "lz4", "zstd"):
     topic = unique(codec or "none")
     admin.create_topics([NewTopic(name=topic, num_partitions=1, replication_factor=1)])
     producer = KafkaProducer(compression_type=codec, linger_ms=20, **login)
-    sent = [producer.send(topic, key=b"k", value=b"x" * i, headers=[("h", b"\xff")], timestamp_ms=1000 + i) for i in range(50)]
+    sent = [
+        producer.send(topic, key=b"k", value=b"x" * i, headers=[("h", b"\xff")], timestamp_ms=1000 + i)
+        for i in range(50)
+    ]
     producer.send(topic, key=b"gone", value=None)
     producer.flush()
     same("offsets", [s.get(10).offset for s in sent], list(range(50)))
     producer.close()
     got = consume(topic, group=topic, n=30) + consume(topic, group=topic, n=21)
     same("values", [r.value for r in got], [b"x" * i for i in range(50)] + [None])
-    same("timestamps and headers", [(r.timestamp, r.headers) for r in got[:50]], [(1000 + i, [("h", b"\xff")]) for i in range(50)])
+    want = [(1000 + i, [("h", b"\xff")]) for i in range(50)]
+    same("timestamps and headers", [(r.timestamp, r.headers) for r in got[:50]], want)
 
 try:
     admin.create_topics([NewTopic(name=topic, num_partitions=1, replication_factor=1)])
@@ -70,7 +80,8 @@ reader = KafkaConsumer(**login)
 partition = TopicPartition(topic, 0)
 reader.assign([partition])
 same("offset at a time", reader.offsets_for_times({partition: 1020})[partition].offset, 20)
-same("ends", (reader.beginning_offsets([partition]), reader.end_offsets([partition])), ({partition: 0}, {partition: 51}))
+ends = (reader.beginning_offsets([partition]), reader.end_offsets([partition]))
+same("ends", ends, ({partition: 0}, {partition: 51}))
 reader.seek(partition, 45)
 same("after seeking", next(reader).offset, 45)
 reader.close()

@@ -1,5 +1,5 @@
 """Reads several topics with one consumer of each client, and writes the records to files. The Go tests
-check there that every record is of the partition that the client reports (package origins)."""
+check that every record belongs to the partition that the client reports (package origins)."""
 
 import asyncio
 import os
@@ -17,14 +17,14 @@ login = dict(
     bootstrap_servers=stream, security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN",
     sasl_plain_username="user", sasl_plain_password=password, auto_offset_reset="earliest", enable_auto_commit=False,
 )
-idle = 15  # seconds without a record after which a client gives up
+idle = 15  # timeout in seconds for the next record
 
 
 def limits(response, partition):
     return dict(fetch_max_bytes=response, max_partition_fetch_bytes=partition)
 
 
-ways = {"default": {}, "small": limits(300_000, 100_000), "medium": limits(10_000_000, 250_000)}
+configurations = {"default": {}, "small": limits(300_000, 100_000), "medium": limits(10_000_000, 250_000)}
 
 
 class Output:
@@ -43,7 +43,7 @@ class Output:
 
 def librdkafka(out, group, more):
     config = {k.replace("_", "."): v for k, v in more.items()}
-    if more:  # it raises the limit of a response to that of a message
+    if more:  # librdkafka raises the response limit to the message limit
         config["message.max.bytes"] = more["fetch_max_bytes"]
     consumer = Consumer(config | {
         "bootstrap.servers": stream, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
@@ -62,7 +62,7 @@ def librdkafka(out, group, more):
 
 
 def kafka_python(out, group, more):
-    # Its CRC of batches is plain Python and takes most of the time, so only one consumer computes it.
+    # Its CRC check is written in Python and takes most of the time, so only one consumer runs it.
     limited = dict(more, consumer_timeout_ms=idle * 1000, check_crcs=not more)
     consumer = KafkaConsumer(*topics, group_id=group, **login, **limited)
     for r in consumer:
@@ -90,7 +90,7 @@ def aiokafka(out, group, more):
 
 
 def run(client, read):
-    for name, more in ways.items():
+    for name, more in configurations.items():
         out = Output(f"{client}-{name}")
         try:
             read(out, f"{topics[0]}-{client}-{name}", more)

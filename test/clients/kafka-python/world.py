@@ -1,4 +1,4 @@
-"""Where the server is, and names that no other script uses."""
+"""The addresses of the server, and helpers."""
 
 import os
 import uuid

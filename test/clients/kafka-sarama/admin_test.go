@@ -8,7 +8,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// entries is a configuration of name, value, name, value …
+// entries returns a configuration from pairs of names and values.
 func entries(pairs ...string) map[string]*string {
 	all := map[string]*string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -29,8 +29,8 @@ func configOf(t *testing.T, a sarama.ClusterAdmin, topic, name string) sarama.Co
 	return found[0]
 }
 
-// TestTopics creates, grows, configures, cuts and deletes a topic, with today's
-// protocol and with that of older clients.
+// TestTopics creates, grows, configures, truncates and deletes a topic, with current and
+// older protocol versions.
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	for _, version := range []sarama.KafkaVersion{sarama.V1_1_0_0, sarama.V2_8_0_0, sarama.MaxVersion} {
@@ -72,7 +72,7 @@ func TestTopics(t *testing.T) {
 				t.Errorf("describe: got %+v, %v; want four partitions of broker 1", described, err)
 			}
 			if got := configOf(t, a, name, "retention.ms"); got.Value != "3600000" || got.Default {
-				t.Errorf("retention.ms: got %+v, want 3600000 of the topic's own", got)
+				t.Errorf("retention.ms: got %+v, want 3600000, set by the topic", got)
 			}
 			do(t, a.AlterConfig(sarama.TopicResource, name, entries("retention.bytes", "1000000"), false))
 			if a, b := configOf(t, a, name, "retention.ms"),
@@ -97,7 +97,7 @@ func TestTopics(t *testing.T) {
 			produce(t, name, 4, "x")
 			do(t, a.DeleteRecords(name, map[int32]int64{0: 1, 1: -1}))
 			if err := a.DeleteRecords(name, map[int32]int64{0: 5}); err == nil {
-				t.Error("deleting records that are not there: got success, want a refusal")
+				t.Error("deleting records beyond the end: got success, want an error")
 			}
 			do(t, a.DeleteTopic(name))
 			if err := a.DeleteTopic(name); !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
@@ -107,7 +107,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestGroups lists, describes, moves and deletes a group.
+// TestGroups lists, describes, resets and deletes a consumer group.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	a, topic, group := admin(t, config(t)), topic(t, "groups", 2), unique("groups")
@@ -122,7 +122,7 @@ func TestGroups(t *testing.T) {
 	described, err := a.DescribeConsumerGroups([]string{group, unique("nobody")})
 	if err != nil || len(described) != 2 || described[0].State != "Stable" || len(described[0].Members) != 1 ||
 		described[1].State != "Dead" {
-		t.Fatalf("describe: got %+v, %v; want a stable one and a dead one", described, err)
+		t.Fatalf("describe: got %+v, %v; want a stable and a dead group", described, err)
 	}
 	for _, member := range described[0].Members {
 		assignment, err := member.GetMemberAssignment()
@@ -132,7 +132,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	if err := a.DeleteConsumerGroup(group); !errors.Is(err, sarama.ErrNonEmptyGroup) {
-		t.Errorf("deleting a group that has members: got %v, want %v", err, sarama.ErrNonEmptyGroup)
+		t.Errorf("deleting a group with members: got %v, want %v", err, sarama.ErrNonEmptyGroup)
 	}
 	if err := a.DeleteConsumerGroupOffset(group, topic, 0); !errors.Is(err, sarama.ErrGroupSubscribedToTopic) {
 		t.Errorf("deleting an offset that members use: got %v, want %v", err, sarama.ErrGroupSubscribedToTopic)
@@ -158,14 +158,14 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestCluster: what consoles show of a cluster.
+// TestCluster checks the cluster information that management tools show.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	a, topic := admin(t, config(t)), topic(t, "cluster", 1)
 	produce(t, topic, 1, "some bytes")
 	brokers, controller, err := a.DescribeCluster()
 	if err != nil || len(brokers) != 1 || controller != 1 || brokers[0].Addr() != servers()[0] {
-		t.Errorf("cluster: got %v with controller %d, %v; want broker 1 at the address that we know", brokers,
+		t.Errorf("cluster: got %v with controller %d, %v; want broker 1 at its bootstrap address", brokers,
 			controller, err)
 	}
 	dirs, err := a.DescribeLogDirs([]int32{1})

@@ -1,8 +1,7 @@
-// Package sarama tests the stream protocol with a client that others wrote:
-// IBM/sarama, unmodified. It is a module of its own, so that nothing of that
-// client reaches the product.
+// Package sarama tests the Kafka protocol with an unmodified third-party client,
+// IBM/sarama. It is a separate module, so that the product does not depend on it.
 //
-// The tests of the parent folder start a server and say in the environment where
-// it is: FRESHET_STREAM, FRESHET_STREAM_TLS, FRESHET_CA and FRESHET_TOKEN.
-// TestOrigins also needs the variables of package freshet/test/origins.
+// The tests of the parent folder start a server and pass its address in the environment:
+// FRESHET_STREAM, FRESHET_STREAM_TLS, FRESHET_CA and FRESHET_TOKEN. TestOrigins also needs
+// the variables of package freshet/test/origins.
 package sarama

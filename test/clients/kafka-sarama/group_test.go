@@ -12,7 +12,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// member is one consumer of a group.
+// member is one consumer of a consumer group.
 type member struct {
 	group    sarama.ConsumerGroup
 	setups   chan sarama.ConsumerGroupSession
@@ -49,7 +49,7 @@ func (m *member) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consum
 	}
 }
 
-// join makes a member of a group. It commits each message, unless the configuration has commits disabled.
+// join starts a member of a consumer group. It commits each message unless AutoCommit is disabled.
 func join(t *testing.T, c *sarama.Config, group string, topics ...string) *member {
 	t.Helper()
 	g, err := sarama.NewConsumerGroup(servers(), group, c)
@@ -81,7 +81,7 @@ func join(t *testing.T, c *sarama.Config, group string, topics ...string) *membe
 	return m
 }
 
-// claims waits until a member has as many partitions as wanted.
+// claims waits until a member has the expected number of partitions.
 func (m *member) claims(t *testing.T, topic string, want int) sarama.ConsumerGroupSession {
 	t.Helper()
 	for {
@@ -92,8 +92,8 @@ func (m *member) claims(t *testing.T, topic string, want int) sarama.ConsumerGro
 	}
 }
 
-// TestGroup: two members share four partitions whatever the strategy, and the one
-// that stays takes over from where the other had committed.
+// TestGroup checks with each strategy that two members share four partitions, and that the
+// remaining one continues at the offsets that the other had committed.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []sarama.BalanceStrategy{
@@ -140,7 +140,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestStaticMember: a process that comes back under its instance id gets its
+// TestStaticMember checks that a member that rejoins with its instance id gets its
 // partitions without a rebalance.
 func TestStaticMember(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestStaticMember(t *testing.T) {
 	after := again.claims(t, topic, 2)
 	if before.GenerationID() != after.GenerationID() || before.MemberID() == after.MemberID() ||
 		!slices.Equal(before.Claims()[topic], after.Claims()[topic]) {
-		t.Errorf("back with generation %d, member %s, %v; before %d, %s, %v: want the same generation and "+
+		t.Errorf("rejoined with generation %d, member %s, %v; before %d, %s, %v: want the same generation and "+
 			"partitions, and a new member id",
 			after.GenerationID(), after.MemberID(), after.Claims(), before.GenerationID(), before.MemberID(),
 			before.Claims())
@@ -171,7 +171,7 @@ func TestStaticMember(t *testing.T) {
 		t.Errorf("the other member was rebalanced to %v", s.Claims())
 	default:
 	}
-	again.stop() // keeps its place, until it is taken out
+	again.stop() // keeps its partitions until it is removed
 	left, err := admin(t, config(t)).RemoveMemberFromConsumerGroup(group, []string{"b", "nobody"})
 	if err != nil || left.Members[0].Err != sarama.ErrNoError || left.Members[1].Err != sarama.ErrUnknownMemberId {
 		t.Errorf("removing static members: got %+v, %v; want success and %v", left, err, sarama.ErrUnknownMemberId)
@@ -179,7 +179,7 @@ func TestStaticMember(t *testing.T) {
 	stays.claims(t, topic, 4)
 }
 
-// TestOffsetManager keeps offsets without being a member.
+// TestOffsetManager stores offsets of a consumer group without being a member.
 func TestOffsetManager(t *testing.T) {
 	t.Parallel()
 	topic, group := topic(t, "manager", 1), unique("manager")
@@ -193,7 +193,7 @@ func TestOffsetManager(t *testing.T) {
 		do(t, err)
 		got, metadata := partition.NextOffset()
 		if want == -1 {
-			want = sarama.OffsetOldest // what was never committed starts where the configuration says
+			want = sarama.OffsetOldest // without a committed offset the configured initial offset applies
 		}
 		if got != want || got == 7 && metadata != "note" {
 			t.Errorf("offset: got %d with %q, want %d", got, metadata, want)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestOrigins reads several topics at the same time and writes what it got to files. The parent folder's
-// tests check there that every record is of the partition that this client reports (package origins).
-// Sarama has no limit for a whole response.
+// TestOrigins reads several topics with one consumer and writes the records to files. The parent folder's
+// tests check that every record belongs to the partition that this client reports (package origins). Sarama
+// has no limit for a whole response.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FRESHET_ORIGIN_TOPICS") == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// TestProduceConsume sends records of every kind with every codec, through both
-// kinds of producers and several ages of the protocol, and reads them back.
+// TestProduceConsume sends records of every kind with every codec, through both kinds of
+// producers and with several protocol versions, and reads them back.
 func TestProduceConsume(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestProduceConsume(t *testing.T) {
 			topic := topic(t, "codec", 1)
 			conf := idempotent(config(t))
 			conf.Version, conf.Producer.Compression = c.version, c.codec
-			if !c.version.IsAtLeast(sarama.V1_0_0_0) { // its credentials have no request of their own
+			if !c.version.IsAtLeast(sarama.V1_0_0_0) { // sends credentials without SaslAuthenticate
 				conf.Net.SASL.Version, conf.ApiVersionsRequest = sarama.SASLHandshakeV0, false
 			}
 			sync, err := sarama.NewSyncProducer(servers(), conf)
@@ -84,8 +84,8 @@ func TestProduceConsume(t *testing.T) {
 			for i, want := range sent {
 				compare(t, int64(i), within(t, partition.Messages(), "a record"), want)
 			}
-			if mark := partition.HighWaterMarkOffset(); mark != 50 {
-				t.Errorf("high watermark: got %d, want 50", mark)
+			if watermark := partition.HighWaterMarkOffset(); watermark != 50 {
+				t.Errorf("high watermark: got %d, want 50", watermark)
 			}
 		})
 	}
@@ -110,8 +110,8 @@ func compare(t *testing.T, offset int64, got *sarama.ConsumerMessage, want *sara
 	}
 }
 
-// TestOffsets looks offsets up by time and reads from there; what is outside of
-// the partition is refused.
+// TestOffsets looks up offsets by time and reads from there; offsets outside of the
+// partition are rejected.
 func TestOffsets(t *testing.T) {
 	t.Parallel()
 	topic := topic(t, "offsets", 1)
@@ -153,11 +153,11 @@ func TestOffsets(t *testing.T) {
 	}
 	do(t, partition.Close())
 	if _, err := consumer.ConsumePartition(topic, 0, 11); !errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		t.Errorf("reading from behind the end: got %v, want %v", err, sarama.ErrOffsetOutOfRange)
+		t.Errorf("reading beyond the end: got %v, want %v", err, sarama.ErrOffsetOutOfRange)
 	}
 }
 
-// TestRefusals: what a producer is told.
+// TestRefusals checks the errors that a producer gets.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	name := unique("refused")
@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 			Topic: unique("unknown"),
 			Value: sarama.StringEncoder("x"),
 		}, sarama.ErrUnknownTopicOrPartition},
-		"a name that cannot be that of a topic": {&sarama.ProducerMessage{
+		"an invalid topic name": {&sarama.ProducerMessage{
 			Topic: "not a topic",
 			Value: sarama.StringEncoder("x"),
 		}, sarama.ErrInvalidTopic},
@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	conf = idempotent(config(t))
 	conf.Producer.Transaction.ID, conf.Producer.Transaction.Retry.Max = "t", 1
 	if _, err := sarama.NewAsyncProducer(servers(), conf); err == nil {
-		t.Error("a transactional producer: got one, want a refusal")
+		t.Error("transactional producer: got no error, want one")
 	}
 }
 
@@ -210,8 +210,8 @@ func (b bearer) Token() (*sarama.AccessToken, error) {
 	return &sarama.AccessToken{Token: string(b)}, nil
 }
 
-// TestAuthentication connects with both mechanisms, over TLS with the cluster's own
-// name, and with credentials that are wrong.
+// TestAuthentication connects with both mechanisms, over TLS with the cluster's host name,
+// and with invalid credentials.
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	connect := func(address string, change func(*sarama.Config)) error {
@@ -261,10 +261,10 @@ func TestAuthentication(t *testing.T) {
 		}),
 	} {
 		if err == nil {
-			t.Errorf("%s: got in, want a refusal", what)
+			t.Errorf("%s: connected, want an error", what)
 		}
 	}
 }
 
-// scram stands for a client of a mechanism that is not served; it is not asked.
+// scram returns no client: the server rejects the mechanism before the client is used.
 func scram() sarama.SCRAMClient { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// config is how a client with the newest protocol reaches the server.
+// config returns the configuration of a client with the newest protocol version.
 func config(t *testing.T) *sarama.Config {
 	t.Helper()
 	if os.Getenv("FRESHET_STREAM") == "" {
@@ -31,7 +31,7 @@ func config(t *testing.T) *sarama.Config {
 	return c
 }
 
-// idempotent changes a configuration to a producer that writes everything once.
+// idempotent changes a configuration to that of an idempotent producer.
 func idempotent(c *sarama.Config) *sarama.Config {
 	c.Producer.Idempotent = true
 	c.Producer.RequiredAcks = sarama.WaitForAll
@@ -41,7 +41,7 @@ func idempotent(c *sarama.Config) *sarama.Config {
 
 func servers() []string { return strings.Split(os.Getenv("FRESHET_STREAM"), ",") }
 
-// authority is what signed the server's certificate.
+// authority returns a configuration that trusts the server's certificate authority.
 func authority(t *testing.T) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(os.Getenv("FRESHET_CA"))
@@ -58,7 +58,7 @@ func do(t *testing.T, err error) {
 	}
 }
 
-// closing closes something when the test ends.
+// closing closes c when the test ends.
 func closing(t *testing.T, c interface{ Close() error }) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -68,7 +68,7 @@ func closing(t *testing.T, c interface{ Close() error }) {
 	})
 }
 
-// unique makes a name that no other test has.
+// unique returns a name that no other test uses.
 func unique(prefix string) string {
 	return "sarama-" + prefix + "-" + strings.ToLower(rand.Text()[:8])
 }
@@ -81,7 +81,7 @@ func admin(t *testing.T, c *sarama.Config) sarama.ClusterAdmin {
 	return a
 }
 
-// topic makes a topic.
+// topic creates a topic.
 func topic(t *testing.T, prefix string, partitions int32) string {
 	t.Helper()
 	name := unique(prefix)
@@ -107,7 +107,7 @@ func produce(t *testing.T, topic string, partitions int32, value string) {
 	}
 }
 
-// within fails the test when nothing comes in time.
+// within receives a value and fails the test after 30 s.
 func within[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	select {

@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// TestTopics creates, grows, configures and deletes topics by single requests.
+// TestTopics creates, grows, configures and deletes topics with single requests.
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
@@ -25,8 +25,11 @@ func TestTopics(t *testing.T) {
 	}
 	value := func(name string) string {
 		t.Helper()
-		all, err := c.DescribeConfigs(ctx,
-			&kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name}}}})
+		all, err := c.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{
+			Resources: []kafka.DescribeConfigRequestResource{{
+				ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name},
+			}},
+		})
 		if err != nil || len(all.Resources) != 1 || len(all.Resources[0].ConfigEntries) != 1 {
 			t.Fatalf("%s: got %+v, %v; want one entry", name, all, err)
 		}
@@ -55,11 +58,11 @@ func TestTopics(t *testing.T) {
 	}
 	deleted, err := c.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic, unique("unknown")}})
 	if err != nil || deleted.Errors[topic] != nil || len(deleted.Errors) != 2 {
-		t.Errorf("delete: got %+v, %v; want success and one that is not known", deleted, err)
+		t.Errorf("delete: got %+v, %v; want success and an unknown topic", deleted, err)
 	}
 }
 
-// TestProduceFetch produces and fetches by single requests, and looks up offsets.
+// TestProduceFetch produces and fetches with single requests, and looks up offsets.
 func TestProduceFetch(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
@@ -81,10 +84,10 @@ func TestProduceFetch(t *testing.T) {
 		MaxWait: time.Second,
 	})
 	if err != nil || fetched.Error != nil || fetched.HighWatermark != 2 {
-		t.Fatalf("fetch: got %+v, %v; want the watermark 2", fetched, err)
+		t.Fatalf("fetch: got %+v, %v; want watermark 2", fetched, err)
 	}
 	record, err := fetched.Records.ReadRecord()
-	for err == nil && record.Offset < 1 { // the batch comes whole
+	for err == nil && record.Offset < 1 { // the server returns whole batches
 		record, err = fetched.Records.ReadRecord()
 	}
 	if err != nil || record.Offset != 1 || !record.Time.Equal(now.Add(time.Second)) {
@@ -94,7 +97,7 @@ func TestProduceFetch(t *testing.T) {
 		Topic: topic, Offset: 9, MinBytes: 1, MaxBytes: 1 << 20,
 		MaxWait: time.Second,
 	}); err != nil || !errors.Is(beyond.Error, kafka.OffsetOutOfRange) {
-		t.Errorf("fetch behind the end: got %+v, %v; want %v", beyond, err, kafka.OffsetOutOfRange)
+		t.Errorf("fetch beyond the end: got %+v, %v; want %v", beyond, err, kafka.OffsetOutOfRange)
 	}
 	listed, err := c.ListOffsets(ctx,
 		&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {
@@ -115,8 +118,8 @@ func TestProduceFetch(t *testing.T) {
 	}
 }
 
-// TestGroupRequests goes through the life of a member by single requests, and
-// keeps and deletes the group's offsets.
+// TestGroupRequests goes through the life cycle of a member with single requests, and
+// commits and deletes the group's offsets.
 func TestGroupRequests(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
@@ -139,7 +142,7 @@ func TestGroupRequests(t *testing.T) {
 		joined, err = c.JoinGroup(ctx, join)
 	}
 	if err != nil || joined.Error != nil || joined.LeaderID != joined.MemberID || len(joined.Members) != 1 {
-		t.Fatalf("join: got %+v, %v; want to lead", joined, err)
+		t.Fatalf("join: got %+v, %v; want to be the leader", joined, err)
 	}
 	synced, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{
 		GroupID: group, GenerationID: joined.GenerationID, MemberID: joined.MemberID, ProtocolType: "consumer",
@@ -152,7 +155,7 @@ func TestGroupRequests(t *testing.T) {
 	if err != nil || synced.Error != nil || len(synced.Assignment.AssignedPartitions[topic]) != 2 {
 		t.Errorf("sync: got %+v, %v; want both partitions", synced, err)
 	}
-	// (Errors of heartbeats are where this client does not look for them.)
+	// This client ignores the error code of the heartbeat response.
 	if _, err := c.Heartbeat(ctx, &kafka.HeartbeatRequest{
 		GroupID: group, GenerationID: int32(joined.GenerationID),
 		MemberID: joined.MemberID,
@@ -174,14 +177,14 @@ func TestGroupRequests(t *testing.T) {
 	}
 	do(t, commit(joined.GenerationID, joined.MemberID))
 	if err := commit(joined.GenerationID, "somebody"); !errors.Is(err, kafka.UnknownMemberId) {
-		t.Errorf("commit of somebody else: got %v, want %v", err, kafka.UnknownMemberId)
+		t.Errorf("commit of an unknown member: got %v, want %v", err, kafka.UnknownMemberId)
 	}
 	left, err := c.LeaveGroup(ctx,
 		&kafka.LeaveGroupRequest{GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: joined.MemberID}}})
 	if err != nil || left.Error != nil {
 		t.Errorf("leave: got %+v, %v; want success", left, err)
 	}
-	do(t, commit(-1, "")) // without members nobody has to be one
+	do(t, commit(-1, "")) // a group without members accepts commits of non-members
 	offsets, err := c.OffsetFetch(ctx,
 		&kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {0, 1}}})
 	if err != nil || offsets.Topics[topic][0].CommittedOffset != 10 || offsets.Topics[topic][1].CommittedOffset != 20 {
@@ -207,7 +210,7 @@ func TestGroupRequests(t *testing.T) {
 	}
 }
 
-// TestAPIVersions: what is advertised has what this client looks for.
+// TestAPIVersions checks that the server advertises the versions that this client uses.
 func TestAPIVersions(t *testing.T) {
 	t.Parallel()
 	c := client(t)

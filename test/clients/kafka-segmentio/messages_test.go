@@ -28,8 +28,8 @@ func writer(t *testing.T, c *kafka.Client) *kafka.Writer {
 	return w
 }
 
-// TestWriterReader sends records of every kind with every codec and reads them in a
-// group, which goes on where it was.
+// TestWriterReader sends records of every kind with every codec and reads them with a
+// consumer group, which continues at its committed offset.
 func TestWriterReader(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []kafka.Compression{0, kafka.Gzip, kafka.Snappy, kafka.Lz4, kafka.Zstd} {
@@ -87,8 +87,8 @@ func TestWriterReader(t *testing.T) {
 	}
 }
 
-// TestGroupShares: two readers of a group get all messages of four partitions
-// between them.
+// TestGroupShares checks that two readers of a consumer group together get all messages of
+// four partitions.
 func TestGroupShares(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
@@ -153,8 +153,8 @@ func TestGroupShares(t *testing.T) {
 	}
 }
 
-// TestConn speaks to a partition's leader itself: offsets, seeking, time, and a
-// read that waits.
+// TestConn connects to a partition's leader directly: offsets, seeking, lookup by time, and
+// a read that waits.
 func TestConn(t *testing.T) {
 	t.Parallel()
 	c, ctx := client(t), short(t)
@@ -184,9 +184,9 @@ func TestConn(t *testing.T) {
 	do(t, err)
 	batch := conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: 1 << 20, MaxWait: 100 * time.Millisecond})
 	if _, err := batch.ReadMessage(); !errors.Is(err, io.EOF) && !errors.Is(err, kafka.RequestTimedOut) {
-		t.Errorf("read at the end: got %v, want that there is nothing", err)
+		t.Errorf("read at the end: got %v, want no message", err)
 	}
-	_ = batch.Close() // says the same
+	_ = batch.Close() // returns the same error
 }
 
 type bearer struct{ token string }
@@ -235,6 +235,6 @@ func TestAuthentication(t *testing.T) {
 		t.Errorf("a wrong token: got %v, want %v", err, kafka.SASLAuthenticationFailed)
 	}
 	if err := connect(plain, &kafka.Dialer{}); err == nil {
-		t.Error("without credentials: got in, want a refusal")
+		t.Error("without credentials: connected, want an error")
 	}
 }

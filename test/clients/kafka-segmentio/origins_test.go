@@ -12,9 +12,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// TestOrigins reads several topics with one reader and writes what it got to files, where the parent
-// folder's tests check the origin of every record (package origins). kafka-go fetches each partition by a
-// request of its own.
+// TestOrigins reads several topics with one reader and writes the records to files. The parent folder's
+// tests check the origin of every record (package origins). kafka-go fetches each partition with a separate
+// request.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	topics, output := os.Getenv("FRESHET_ORIGIN_TOPICS"), os.Getenv("FRESHET_ORIGIN_OUTPUT")

@@ -27,7 +27,7 @@ func login() plain.Mechanism {
 	return plain.Mechanism{Username: "user", Password: "token:" + os.Getenv("FRESHET_TOKEN")}
 }
 
-// client makes requests one by one.
+// client returns a client that makes single requests.
 func client(t *testing.T) *kafka.Client {
 	t.Helper()
 	transport := &kafka.Transport{SASL: login(), MetadataTTL: time.Second}
@@ -39,7 +39,7 @@ func dialer() *kafka.Dialer {
 	return &kafka.Dialer{SASLMechanism: login(), Timeout: 10 * time.Second, DualStack: true}
 }
 
-// authority is what signed the server's certificate.
+// authority returns a configuration that trusts the server's certificate authority.
 func authority(t *testing.T) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(os.Getenv("FRESHET_CA"))
@@ -63,23 +63,22 @@ func short(t *testing.T) context.Context {
 	return ctx
 }
 
-// unique makes a name that no other test has.
+// unique returns a name that no other test uses.
 func unique(prefix string) string {
 	return "segmentio-" + prefix + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// topic makes a topic and waits until clients know it, whose metadata they keep for
-// some time.
+// topic creates a topic and waits until it is in the clients' metadata, which they cache.
 func topic(t *testing.T, c *kafka.Client, prefix string, partitions int, config ...kafka.ConfigEntry) string {
 	t.Helper()
 	name := unique(prefix)
-	made, err := c.CreateTopics(short(t),
+	created, err := c.CreateTopics(short(t),
 		&kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
 			Topic: name, NumPartitions: partitions,
 			ReplicationFactor: 1, ConfigEntries: config,
 		}}})
-	if err != nil || made.Errors[name] != nil {
-		t.Fatalf("create: got %v, %v; want success", made, err)
+	if err != nil || created.Errors[name] != nil {
+		t.Fatalf("create: got %v, %v; want success", created, err)
 	}
 	for ctx := short(t); ctx.Err() == nil; {
 		all, err := c.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{name}})

@@ -11,16 +11,18 @@ const accounts = { group: 'cloud.vendor.io', version: 'v1alpha1', namespace: 'de
 const name = 'javascript-client';
 
 const before = await api.listNamespacedCustomObject(accounts);
-const made = await api.createNamespacedCustomObject({
+const created = await api.createNamespacedCustomObject({
   ...accounts,
   body: { apiVersion: 'cloud.vendor.io/v1alpha1', kind: 'ServiceAccount', metadata: { name } },
 });
-assert.ok(made.metadata.uid);
+assert.ok(created.metadata.uid);
 const after = await api.listNamespacedCustomObject(accounts);
 assert.equal(after.items.length, before.items.length + 1);
-await api.patchNamespacedCustomObject({ ...accounts, name, body: [{ op: 'add', path: '/metadata/labels', value: { by: 'javascript' } }] });
+const labels = { by: 'javascript' };
+const patch = [{ op: 'add', path: '/metadata/labels', value: labels }];
+await api.patchNamespacedCustomObject({ ...accounts, name, body: patch });
 const got = await api.getNamespacedCustomObject({ ...accounts, name });
-assert.deepEqual(got.metadata.labels, { by: 'javascript' });
+assert.deepEqual(got.metadata.labels, labels);
 await assert.rejects(api.getNamespacedCustomObject({ ...accounts, name: 'no-such-account' }), (e) => e.code === 404);
 
 await new Promise((seen, failed) => {
@@ -32,14 +34,14 @@ await new Promise((seen, failed) => {
       if (type === 'ADDED') api.deleteNamespacedCustomObject({ ...accounts, name }).catch(failed);
       if (type === 'DELETED') { seen(); controller?.abort(); }
     },
-    (error) => failed(error ?? new Error('the watch ended before it saw the deletion')),
+    (error) => failed(error ?? new Error('the watch ended before the deletion')),
   ).then((c) => { controller = c; }, failed);
 });
 
 const cluster = await api.getNamespacedCustomObject({ ...accounts, plural: 'messagingclusters', name: 'default' });
 const at = Object.fromEntries(cluster.status.endpoints.map((e) => [e.type, e.pathURL]));
 const options = {};
-await config.applyToHTTPSOptions(options); // the kubeconfig says how to get a token
+await config.applyToHTTPSOptions(options); // gets a token as the kubeconfig describes
 const call = async (method, url, body) => {
   const response = await fetch(url, {
     method, body, headers: {

@@ -14,13 +14,13 @@ api = client.CustomObjectsApi()
 
 before = api.list_namespaced_custom_object(GROUP, VERSION, SPACE, KIND)
 name = "python-client"
-made = api.create_namespaced_custom_object(
+created = api.create_namespaced_custom_object(
     GROUP, VERSION, SPACE, KIND,
     {"apiVersion": f"{GROUP}/{VERSION}", "kind": "ServiceAccount", "metadata": {"name": name}},
 )
-assert made["metadata"]["uid"], f"got {made}, want an object with a uid"
+assert created["metadata"]["uid"], f"got {created}, want an object with a uid"
 after = api.list_namespaced_custom_object(GROUP, VERSION, SPACE, KIND)
-assert len(after["items"]) == len(before["items"]) + 1, "want one object more in the list"
+assert len(after["items"]) == len(before["items"]) + 1, "want one more object in the list"
 api.patch_namespaced_custom_object(GROUP, VERSION, SPACE, KIND, name, {"metadata": {"labels": {"by": "python"}}})
 got = api.get_namespaced_custom_object(GROUP, VERSION, SPACE, KIND, name)
 assert got["metadata"]["labels"] == {"by": "python"}, f"got {got}, want the label"
@@ -41,7 +41,7 @@ for event in stream:
     if event["type"] == "DELETED":
         deleted = True
         break
-assert deleted, "the watch ended before it saw the deletion"
+assert deleted, "the watch ended before the deletion"
 
 cluster = api.get_namespaced_custom_object(GROUP, VERSION, SPACE, "messagingclusters", "default")
 at = {e["type"]: e["pathURL"] for e in cluster["status"]["endpoints"]}

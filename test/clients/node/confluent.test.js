@@ -1,4 +1,4 @@
-// The commercial registry's own client and serializers for Node.
+// Confluent's registry client and serializers for Node.
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
 const {
@@ -19,7 +19,11 @@ test('client', async () => {
   const client = newClient()
   const subject = 'confluent-js-client'
   const one = { schemaType: 'AVRO', schema: '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}' }
-  const two = { schemaType: 'AVRO', schema: '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}' }
+  const two = {
+    schemaType: 'AVRO',
+    schema: '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},' +
+      '{"name":"b","type":"int","default":0}]}',
+  }
   const bad = { schemaType: 'AVRO', schema: '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}' }
   const id = await client.register(subject, one)
   assert.equal((await client.getBySubjectAndId(subject, id)).schema, one.schema)
@@ -49,7 +53,10 @@ test('avro', async () => {
   const client = newClient()
   await client.register('confluent-js-avro-value', {
     schemaType: 'AVRO',
-    schema: JSON.stringify({ type: 'record', name: 'Order', fields: [{ name: 'id', type: 'long' }, { name: 'note', type: ['null', 'string'], default: null }] }),
+    schema: JSON.stringify({
+      type: 'record', name: 'Order',
+      fields: [{ name: 'id', type: 'long' }, { name: 'note', type: ['null', 'string'], default: null }],
+    }),
   })
   const serializer = new AvroSerializer(client, SerdeType.VALUE, { useLatestVersion: true })
   const data = await serializer.serialize('confluent-js-avro', { id: 7, note: 'x' })
@@ -62,18 +69,21 @@ test('json', async () => {
   const client = newClient()
   await client.register('confluent-js-json-value', {
     schemaType: 'JSON',
-    schema: JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', type: 'object', properties: { id: { type: 'integer' } }, required: ['id'], additionalProperties: false }),
+    schema: JSON.stringify({
+      $schema: 'http://json-schema.org/draft-07/schema#', type: 'object',
+      properties: { id: { type: 'integer' } }, required: ['id'], additionalProperties: false,
+    }),
   })
   const serializer = new JsonSerializer(client, SerdeType.VALUE, { useLatestVersion: true, validate: true })
   const data = await serializer.serialize('confluent-js-json', { id: 7 })
-  const value = await new JsonDeserializer(newClient(), SerdeType.VALUE, { validate: true }).deserialize('confluent-js-json', data)
+  const deserializer = new JsonDeserializer(newClient(), SerdeType.VALUE, { validate: true })
+  const value = await deserializer.deserialize('confluent-js-json', data)
   assert.deepEqual(value, { id: 7 })
   await assert.rejects(serializer.serialize('confluent-js-json', { id: 'seven' }))
 })
 
-// This serializer sends a descriptor in base64, and not the text of a file. Its
-// counterpart cannot be used: it asks for format=serialized, and the registry
-// ignores that parameter.
+// This serializer registers a base64-encoded descriptor instead of the text of a file. The
+// deserializer cannot be tested: it requests format=serialized, which the registry ignores.
 test('protobuf', async () => {
   const client = newClient()
   const serializer = new ProtobufSerializer(client, SerdeType.VALUE, { autoRegisterSchemas: true })

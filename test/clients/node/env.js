@@ -1,4 +1,4 @@
-// The registry that the scripts of this folder talk to.
+// The registry under test.
 const url = process.env.FRESHET_URL
 const token = process.env.FRESHET_TOKEN
 if (!url || !token) {

@@ -1,5 +1,5 @@
-// The registry client of the KafkaJS project. It reads and writes the level of
-// a subject with every registration.
+// The registry client of the KafkaJS project. With every registration it also reads and
+// writes the subject's compatibility level.
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
 const { COMPATIBILITY, SchemaRegistry, SchemaType } = require('@kafkajs/confluent-schema-registry')
@@ -14,20 +14,22 @@ const newRegistry = () => new SchemaRegistry({
 test('avro', async () => {
   const registry = newRegistry()
   const schema = { type: 'record', name: 'Order', namespace: 'kafkajs', fields: [{ name: 'id', type: 'int' }] }
-  const { id } = await registry.register({ type: SchemaType.AVRO, schema: JSON.stringify(schema) }, { subject: 'kafkajs-avro-value' })
-  assert.deepEqual((await registry.register({ type: SchemaType.AVRO, schema: JSON.stringify(schema) }, { subject: 'kafkajs-avro-value' })), { id })
+  const avro = { type: SchemaType.AVRO, schema: JSON.stringify(schema) }
+  const { id } = await registry.register(avro, { subject: 'kafkajs-avro-value' })
+  assert.deepEqual(await registry.register(avro, { subject: 'kafkajs-avro-value' }), { id })
   const data = await registry.encode(id, { id: 7 })
   assert.equal((await newRegistry().decode(data)).id, 7)
   assert.equal(await registry.getLatestSchemaId('kafkajs-avro-value'), id)
   assert.equal(await registry.getRegistryId('kafkajs-avro-value', 1), id)
-  assert.equal(await registry.getRegistryIdBySchema('kafkajs-avro-value', { type: SchemaType.AVRO, schema: JSON.stringify(schema) }), id)
+  assert.equal(await registry.getRegistryIdBySchema('kafkajs-avro-value', avro), id)
 })
 
-test('the level of the subject must be the one asked for', async () => {
+test('the compatibility level of the subject must match the requested one', async () => {
   const registry = newRegistry()
   const avro = { type: SchemaType.AVRO, schema: '{"type":"record","name":"L","namespace":"kafkajs","fields":[]}' }
   await registry.register(avro, { subject: 'kafkajs-level-value', compatibility: COMPATIBILITY.BACKWARD })
-  await assert.rejects(registry.register(avro, { subject: 'kafkajs-level-value', compatibility: COMPATIBILITY.FULL }), /[Cc]ompatibility/)
+  const full = { subject: 'kafkajs-level-value', compatibility: COMPATIBILITY.FULL }
+  await assert.rejects(registry.register(avro, full), /[Cc]ompatibility/)
 })
 
 test('json', async () => {
@@ -40,7 +42,10 @@ test('json', async () => {
 test('protobuf, with a reference', async () => {
   const registry = newRegistry()
   await registry.register(
-    { type: SchemaType.PROTOBUF, schema: 'syntax = "proto3";\npackage kafkajs;\nmessage Inner {\n  int32 id = 1;\n}\n' },
+    {
+      type: SchemaType.PROTOBUF,
+      schema: 'syntax = "proto3";\npackage kafkajs;\nmessage Inner {\n  int32 id = 1;\n}\n',
+    },
     { subject: 'kafkajs-inner' },
   )
   const { id } = await registry.register(

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// panel is what of a panel of a dashboard matters here.
+// panel is the part of a dashboard panel that the tests use.
 type panel struct {
 	Title   string
 	ID      int
@@ -22,7 +22,7 @@ type panel struct {
 	Panels  []panel
 }
 
-// dashboard is the generated one.
+// dashboard returns the panels and the variables' queries of the generated dashboard.
 func dashboard(t *testing.T) (panels []panel, queries []string) {
 	t.Helper()
 	var d struct {
@@ -38,10 +38,10 @@ func dashboard(t *testing.T) (panels []panel, queries []string) {
 	return d.Panels, queries
 }
 
-// variables are what Grafana puts in before it asks Prometheus.
+// variables replaces the dashboard's variables, as Grafana does before it queries Prometheus.
 var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*")
 
-// expressions are those of all panels, as Prometheus gets them.
+// expressions returns the expressions of all panels, as Prometheus receives them.
 func expressions(panels []panel) (list []string) {
 	for _, p := range panels {
 		for _, target := range p.Targets {
@@ -54,17 +54,17 @@ func expressions(panels []panel) (list []string) {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), ([a-z]+)\)$`)
 
-// TestDashboard: every expression of the dashboard and of the alerts is one to
-// Prometheus, and names metrics and labels that a real server has.
+// TestDashboard checks that every expression of the dashboard and of the alerts is valid
+// PromQL, and uses metrics and labels that a real server exports.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	server := living(t)
+	server := activeServer(t)
 	panels, queries := dashboard(t)
 	list := expressions(panels)
 	for _, query := range queries {
 		parts := labelValues.FindStringSubmatch(query)
 		if parts == nil {
-			t.Fatalf("a variable asks %q, which is no label_values", query)
+			t.Fatalf("variable has the query %q, want label_values", query)
 		}
 		list = append(list, "sum by ("+parts[2]+") ("+variables.Replace(parts[1])+")")
 	}
@@ -74,11 +74,11 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	if len(list) < 30 {
-		t.Fatalf("got %d expressions, want more", len(list))
+		t.Fatalf("got %d expressions, want at least 30", len(list))
 	}
 	until(t, 30*time.Second, func() string {
 		known := series(get(t, server.Ops+"/metrics"))
-		known["up"] = map[string]bool{} // Prometheus's own
+		known["up"] = map[string]bool{} // added by Prometheus
 		var missing []string
 		for _, text := range list {
 			missing = append(missing, check(t, text, known)...)
@@ -87,7 +87,7 @@ func TestDashboard(t *testing.T) {
 	})
 }
 
-// check says which metrics and labels of an expression nobody has.
+// check returns the metrics and labels of an expression that the server does not export.
 func check(t *testing.T, text string, known map[string]map[string]bool) (missing []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -128,7 +128,7 @@ var (
 	label  = regexp.MustCompile(`([a-z_]+)="`)
 )
 
-// series are the metrics of a page, with the labels that each has.
+// series returns the metrics of a page, with the labels of each.
 func series(page string) map[string]map[string]bool {
 	known := map[string]map[string]bool{}
 	for _, found := range sample.FindAllStringSubmatch(page, -1) {
@@ -142,15 +142,15 @@ func series(page string) map[string]map[string]bool {
 	return known
 }
 
-// TestDashboardFits: panels have numbers of their own, stay on the grid of 24 columns
-// and do not cover each other.
+// TestDashboardFits checks that panels have unique ids, are inside the grid of 24 columns
+// and do not overlap.
 func TestDashboardFits(t *testing.T) {
 	t.Parallel()
 	panels, _ := dashboard(t)
 	numbers, cells := map[int]string{}, map[[2]int]string{}
 	for _, p := range panels {
 		if other, twice := numbers[p.ID]; twice {
-			t.Errorf("%q and %q have the number %d", p.Title, other, p.ID)
+			t.Errorf("%q and %q have the id %d", p.Title, other, p.ID)
 		}
 		numbers[p.ID] = p.Title
 		g := p.GridPos
@@ -168,7 +168,7 @@ func TestDashboardFits(t *testing.T) {
 	}
 }
 
-// TestDashboardSchema holds the dashboard against the types that Grafana publishes.
+// TestDashboardSchema checks the dashboard against the types that Grafana publishes.
 func TestDashboardSchema(t *testing.T) {
 	t.Parallel()
 	need(t, "npm", "npm")
@@ -179,7 +179,7 @@ func TestDashboardSchema(t *testing.T) {
 	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = folder
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: npm cannot fetch @grafana/schema: %v\n%s", err, out)
+		t.Skipf("NOT TESTED: npm cannot download @grafana/schema: %v\n%s", err, out)
 	}
 	head, err := os.ReadFile(filepath.Join("grafana", "dashboard.ts.txt"))
 	if err != nil {

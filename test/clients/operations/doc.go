@@ -1,8 +1,8 @@
-// Package operations has what `freshet generate` writes read by the programs that it
-// is for: the parsers of Prometheus and of compose files, promtool, Prometheus itself
-// beside a real server, systemd, and the types of Grafana's dashboards. It is a module
-// of its own, so that nothing of these reaches the product.
+// Package operations tests the output of `freshet generate` with the programs that use it:
+// the parsers of Prometheus and of compose files, promtool, Prometheus with a real server,
+// systemd, and the types of Grafana's dashboards. It is a separate module, so that the
+// product does not depend on them.
 //
-// It runs the binary that FRESHET_BIN names, or builds one. What is not installed is
-// skipped as NOT TESTED; make test installs what it can.
+// It runs the binary that FRESHET_BIN names, or builds one. Tests whose program is not
+// installed are skipped as NOT TESTED; make test installs what it can.
 package operations

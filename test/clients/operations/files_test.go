@@ -9,23 +9,23 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// TestSystemd: systemd takes the unit as it is, with and without a configuration file.
+// TestSystemd checks that systemd accepts the unit, with and without a configuration file.
 func TestSystemd(t *testing.T) {
 	t.Parallel()
 	analyze := need(t, "systemd-analyze", "systemd")
 	for _, args := range [][]string{{"systemd"}, {"systemd", "--config", "/etc/freshet.yaml"}} {
 		folder := t.TempDir()
 		unit := file(t, folder, "freshet.service", generate(t, append(args, "--binary", binary)...))
-		// It says nothing of a unit that is good, and fails for what it cannot take;
-		// of what it does not know it only warns.
+		// systemd-analyze prints nothing for a valid unit. It fails for invalid settings and
+		// only warns about unknown ones, so any output is an error.
 		if out := run(t, folder, analyze, "verify", unit); out != "" {
 			t.Errorf("systemd-analyze verify: %s", out)
 		}
 	}
 }
 
-// TestCompose: the library of docker compose takes the file, which opens ports to this
-// machine alone.
+// TestCompose checks that the library of docker compose accepts the file, and that ports
+// are published on loopback only.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	text := generate(t, "compose", "--image", "registry.example.com/freshet:1")
@@ -45,26 +45,26 @@ func TestCompose(t *testing.T) {
 	}
 	for _, port := range service.Ports {
 		if port.HostIP != "127.0.0.1" {
-			t.Errorf("port %s is open to %q, want this machine alone", port.Published, port.HostIP)
+			t.Errorf("port %s is published on %q, want loopback only", port.Published, port.HostIP)
 		}
 	}
 	for _, volume := range service.Volumes {
 		if _, declared := project.Volumes[volume.Source]; !declared || volume.Target != "/data" {
-			t.Errorf("volume %s at %s is not declared, or not where the data is", volume.Source, volume.Target)
+			t.Errorf("volume %s at %s is not declared or not mounted at /data", volume.Source, volume.Target)
 		}
 	}
-	// What the container starts is a command line that we take.
+	// The container must run serve with the data directory /data.
 	if args := service.Command; len(args) == 0 || args[0] != "serve" || !slices.Contains(args, "/data") {
-		t.Errorf("the command is %q", args)
+		t.Errorf("got command %q", args)
 	}
 }
 
-// TestComposeConfig asks docker compose itself.
+// TestComposeConfig checks the file with docker compose itself.
 func TestComposeConfig(t *testing.T) {
 	t.Parallel()
 	docker := need(t, "docker", "docker-compose-v2")
 	if out, err := exec.CommandContext(t.Context(), docker, "compose", "version").CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: docker has no compose: %s", out)
+		t.Skipf("NOT TESTED: docker compose is not installed: %s", out)
 	}
 	folder := t.TempDir()
 	run(t, folder, docker, "compose", "--file", file(t, folder, "compose.yaml", generate(t, "compose")),

@@ -22,7 +22,7 @@ import (
 	"freshet/test/freeport"
 )
 
-// rules are the alert rules, as Prometheus reads them.
+// rules returns the alert rules as Prometheus parses them.
 func rules(t *testing.T) *rulefmt.RuleGroups {
 	t.Helper()
 	groups, problems := rulefmt.Parse([]byte(generate(t, "alerts")), false, model.UTF8Validation,
@@ -36,7 +36,7 @@ func rules(t *testing.T) *rulefmt.RuleGroups {
 	return groups
 }
 
-// TestRules: every alert says how bad it is, what is so and what to do.
+// TestRules checks that every alert has a severity, a summary and an action.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -49,11 +49,11 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if total < 10 {
-		t.Errorf("got %d rules, want more", total)
+		t.Errorf("got %d rules, want at least 10", total)
 	}
 }
 
-// TestPromtool: the tool that people check their files with finds nothing.
+// TestPromtool checks the generated files with promtool.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	promtool := need(t, "promtool", "prometheus")
@@ -62,12 +62,12 @@ func TestPromtool(t *testing.T) {
 	out := run(t, folder, promtool, "check", "config",
 		file(t, folder, "prometheus.yml", generate(t, "prometheus", "--ops", "10.0.0.5:8081")))
 	if !strings.Contains(out, "rules found") {
-		t.Errorf("the configuration does not load the rules:\n%s", out)
+		t.Errorf("configuration does not load the rules:\n%s", out)
 	}
 }
 
-// answer is that of Prometheus's API.
-type answer struct {
+// apiResponse is a response of Prometheus's API.
+type apiResponse struct {
 	Status, Error string
 	Data          struct {
 		Result        []json.RawMessage
@@ -78,47 +78,46 @@ type answer struct {
 	}
 }
 
-// TestPrometheus has the real Prometheus scrape a real server with the generated
-// files: every panel of the dashboard has something to show, every rule is evaluated,
-// and a server that is well raises no alert.
+// TestPrometheus lets Prometheus scrape a real server with the generated files: every panel
+// of the dashboard has data, every rule is evaluated, and a healthy server raises no alert.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	program := need(t, "prometheus", "prometheus")
-	server := living(t)
+	server := activeServer(t)
 	base := prometheus(t, program, strings.TrimPrefix(server.Ops, "http://"))
-	ask := func(path string) (a answer) {
+	query := func(path string) (a apiResponse) {
 		if err := json.Unmarshal([]byte(get(t, base+"/api/v1/"+path)), &a); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	until(t, time.Minute, func() string {
-		targets := ask("targets").Data.ActiveTargets
+		targets := query("targets").Data.ActiveTargets
 		if len(targets) != 1 || targets[0].Health != "up" {
-			return fmt.Sprintf("the target is not up: %v", targets)
+			return fmt.Sprintf("target is not up: %v", targets)
 		}
 		return ""
 	})
 	panels, _ := dashboard(t)
 	for _, text := range expressions(panels) {
 		until(t, 30*time.Second, func() string {
-			switch a := ask("query?query=" + url.QueryEscape(text)); {
+			switch a := query("query?query=" + url.QueryEscape(text)); {
 			case a.Status != "success":
 				return text + ": " + a.Error
 			case len(a.Data.Result) == 0:
-				return text + " shows nothing"
+				return text + " returned no data"
 			}
 			return ""
 		})
 	}
 	until(t, 30*time.Second, func() string {
-		for _, group := range ask("rules").Data.Groups {
+		for _, group := range query("rules").Data.Groups {
 			for _, rule := range group.Rules {
 				if rule.Health != "ok" {
 					return fmt.Sprintf("rule %s is %s: %s", rule.Name, rule.Health, rule.LastError)
 				}
 				if rule.State != "inactive" {
-					return fmt.Sprintf("the alert %s is %s at a server that is well", rule.Name, rule.State)
+					return fmt.Sprintf("alert %s is %s for a healthy server", rule.Name, rule.State)
 				}
 			}
 		}
@@ -126,8 +125,8 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// prometheus starts one with the generated files, which only asks more often than
-// they say, and returns where it answers.
+// prometheus starts Prometheus with the generated files, but a shorter scrape interval,
+// and returns its base URL.
 func prometheus(t *testing.T, program, ops string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -151,11 +150,11 @@ func prometheus(t *testing.T, program, ops string) string {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // by our signal
+		_ = cmd.Wait() // ended by the signal
 		_ = log.Close()
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			t.Logf("Prometheus says:\n%s", text)
+			t.Logf("log of Prometheus:\n%s", text)
 		}
 	})
 	until(t, 30*time.Second, func() string {
@@ -163,7 +162,7 @@ func prometheus(t *testing.T, program, ops string) string {
 		if err != nil {
 			return err.Error()
 		}
-		_ = conn.Close() // it was only tried
+		_ = conn.Close()
 		return ""
 	})
 	return "http://" + address

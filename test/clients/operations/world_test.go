@@ -21,7 +21,7 @@ var binary string
 
 func TestMain(m *testing.M) { testserver.Main(m, &binary) }
 
-// generate is what `freshet generate` writes.
+// generate returns the output of `freshet generate`.
 func generate(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, append([]string{"generate"}, args...)...).Output()
@@ -31,7 +31,7 @@ func generate(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// file writes what was generated into a folder.
+// file writes a file into a folder and returns its path.
 func file(t *testing.T, folder, name, text string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -41,7 +41,7 @@ func file(t *testing.T, folder, name, text string) string {
 	return path
 }
 
-// need skips where a program is missing.
+// need returns the path of a program, or skips the test if it is not installed.
 func need(t *testing.T, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -51,7 +51,7 @@ func need(t *testing.T, program, debian string) string {
 	return path
 }
 
-// run runs a program that has to succeed, and returns what it says.
+// run runs a program that must succeed, and returns its output.
 func run(t *testing.T, folder, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -63,9 +63,9 @@ func run(t *testing.T, folder, program string, args ...string) string {
 	return string(out)
 }
 
-// living is a server in which a little of everything has happened: messages,
-// schemas, a consumer group, a backup on schedule.
-func living(t *testing.T) *testserver.Server {
+// activeServer starts a server and creates some activity: messages, schemas, a consumer group,
+// scheduled backups.
+func activeServer(t *testing.T) *testserver.Server {
 	t.Helper()
 	folder := t.TempDir()
 	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{
@@ -87,13 +87,12 @@ func living(t *testing.T) *testserver.Server {
 	if out, err := demo.CombinedOutput(); err != nil {
 		t.Fatalf("freshet demo: %v\n%s", err, out)
 	}
-	follow(t, server)
+	createLag(t, server)
 	return server
 }
 
-// follow produces two records through the stream protocol, and leaves a consumer group
-// one behind.
-func follow(t *testing.T, server *testserver.Server) {
+// createLag produces two records over Kafka, and leaves a consumer group with a lag of one.
+func createLag(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -121,27 +120,27 @@ func follow(t *testing.T, server *testserver.Server) {
 	}
 }
 
-// get is the body of an answer.
+// get returns the body of a response.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it is read
-	body, err := io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(body)
 }
 
-// until asks again and again, for some time, whether something is so; it says what it
-// lacks, or nothing.
+// until calls lacks repeatedly until it returns "", and fails with its last result after
+// the time limit.
 func until(t *testing.T, limit time.Duration, lacks func() string) {
 	t.Helper()
 	for end := time.Now().Add(limit); ; {

@@ -1,7 +1,6 @@
-// Package pulsar tests the administration of
-// docs/spec/messages.md#administration with a client that others wrote: the
-// admin package of apache/pulsar-client-go, unmodified. It is a module of its
-// own, so that nothing of that client reaches the product.
+// Package pulsar tests the administration API of docs/spec/messages.md#administration with
+// an unmodified third-party client: the admin package of apache/pulsar-client-go. It is a
+// separate module, so that the product does not depend on it.
 //
 // It runs the binary that FRESHET_BIN names, or builds one.
 package pulsar

@@ -65,7 +65,7 @@ func do(t *testing.T, err error) {
 	}
 }
 
-// fails demands an error of a status, with a reason.
+// fails checks that an error has the status and a reason.
 func fails(t *testing.T, err error, status int) {
 	t.Helper()
 	got, ok := err.(rest.Error)
@@ -81,7 +81,7 @@ func topicName(t *testing.T, name string) utils.TopicName {
 	return *n
 }
 
-// produce sends a message; the admin client cannot.
+// produce sends a message over HTTP, because the admin client cannot.
 func produce(t *testing.T, topic utils.TopicName, payload string) {
 	t.Helper()
 	url := fmt.Sprintf("%s/admin/rest/topics/v1/%s/message", server.URL, topic.GetRestPath())
@@ -284,7 +284,7 @@ func TestSubscriptions(t *testing.T) {
 	client := connect(t)
 	subs := client.Subscriptions()
 	topic := topicName(t, "public/default/pulsar-subscriptions")
-	do(t, subs.Create(topic, "first", utils.Earliest)) // and the topic
+	do(t, subs.Create(topic, "first", utils.Earliest)) // also creates the topic
 	fails(t, subs.Create(topic, "first", utils.Latest), 409)
 	do(t, subs.Create(topic, "second", utils.Latest))
 	if list, err := subs.List(topic); err != nil || !slices.Equal(list, []string{"first", "second"}) {
@@ -310,21 +310,21 @@ func TestSubscriptions(t *testing.T) {
 	}
 	do(t, subs.SkipMessages(topic, "first", 2))
 	if n := backlog(); n != 3 {
-		t.Errorf("after skipping two the backlog is %d", n)
+		t.Errorf("backlog after skipping two messages: got %d, want 3", n)
 	}
 	do(t, subs.ResetCursorToMessageID(topic, "first", msgs[1].MessageID))
 	if n := backlog(); n != 4 {
-		t.Errorf("after a reset to the second it is %d", n)
+		t.Errorf("backlog after a reset to the second message: got %d, want 4", n)
 	}
 	do(t, subs.ResetCursorToTimestamp(topic, "first", 0))
 	if n := backlog(); n != 5 {
-		t.Errorf("after a reset to the beginning it is %d", n)
+		t.Errorf("backlog after a reset to the start: got %d, want 5", n)
 	}
 	do(t, subs.ExpireMessages(topic, "first", 3600))
 	do(t, subs.ExpireAllMessages(topic, 3600))
 	do(t, subs.ClearBacklog(topic, "first"))
 	if n := backlog(); n != 0 {
-		t.Errorf("after clearing it is %d", n)
+		t.Errorf("backlog after clearing: got %d, want 0", n)
 	}
 	do(t, subs.Delete(topic, "first"))
 	fails(t, subs.Delete(topic, "first"), 404)

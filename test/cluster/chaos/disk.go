@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// SmallDisk mounts a disk of this size in memory, which needs root. Close unmounts
-// it.
+// SmallDisk is a mounted tmpfs of limited size. Mounting needs root.
 type SmallDisk struct{ Dir string }
 
-// MountSmallDisk makes a disk at a folder.
+// MountSmallDisk mounts a tmpfs of the given size at a folder.
 func MountSmallDisk(dir string, size int) (*SmallDisk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func MountSmallDisk(dir string, size int) (*SmallDisk, error) {
 // Close unmounts the disk.
 func (d *SmallDisk) Close() error { return syscall.Unmount(d.Dir, syscall.MNT_DETACH) }
 
-// Full fills the disk to the last byte and empties it again.
+// Full returns a fault that fills the disk to the last byte; healing removes the file.
 func (d *SmallDisk) Full(name string, hold time.Duration) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		filler := filepath.Join(d.Dir, "filler")
@@ -38,7 +37,7 @@ func (d *SmallDisk) Full(name string, hold time.Duration) Fault {
 	}}
 }
 
-// fill writes a file until there is no room for another byte.
+// fill writes a file until the disk is full.
 func fill(path string) (err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -57,8 +56,8 @@ func fill(path string) (err error) {
 	return nil
 }
 
-// Busy writes and syncs beside the members' data all the time, so that whatever they
-// sync takes long.
+// Busy writes and syncs continuously on the members' disk, so that their own syncs are
+// slow.
 func (g *Group) Busy(name string, hold time.Duration) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(ctx context.Context) (func(context.Context) error, error) {
 		ctx, stop := context.WithCancel(ctx)
@@ -80,7 +79,7 @@ func (g *Group) Busy(name string, hold time.Duration) Fault {
 	}}
 }
 
-// churn writes 8 MiB again and again, synced each time.
+// churn writes and syncs 8 MiB repeatedly until the context ends.
 func churn(ctx context.Context, path string) (err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// stopTimeout is how long an orderly end may take.
+// stopTimeout bounds a graceful shutdown.
 const stopTimeout = 30 * time.Second
 
-// Kill ends members as a crash does and starts them again.
+// Kill kills members as a crash does; healing starts them again.
 func Kill(name string, hold time.Duration, members func() []*Member) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		chosen := members()
@@ -20,7 +20,7 @@ func Kill(name string, hold time.Duration, members func() []*Member) Fault {
 	}}
 }
 
-// Stop ends members in order and starts them again.
+// Stop shuts members down gracefully; healing starts them again.
 func Stop(name string, hold time.Duration, members func() []*Member) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		chosen := members()
@@ -29,7 +29,7 @@ func Stop(name string, hold time.Duration, members func() []*Member) Fault {
 	}}
 }
 
-// Pause stops members from running for a while.
+// Pause suspends members with SIGSTOP; healing resumes them.
 func Pause(name string, hold time.Duration, members func() []*Member) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		chosen := members()
@@ -38,8 +38,8 @@ func Pause(name string, hold time.Duration, members func() []*Member) Fault {
 	}}
 }
 
-// PauseAndKill stops one member from running and, while it is silent, kills another.
-// The silent one comes back first, and does not know what it has missed.
+// PauseAndKill suspends one member and kills another. The suspended one resumes first,
+// without knowing what it has missed.
 func (g *Group) PauseAndKill(name string, hold time.Duration) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		silent, dead := g.two()
@@ -55,7 +55,7 @@ func startAll(ctx context.Context, members []*Member) error {
 	return each(members, func(m *Member) error { return m.Start(ctx) })
 }
 
-// each does something with all members at the same time.
+// each runs do for all members concurrently and joins the errors.
 func each(members []*Member, do func(*Member) error) error {
 	failed := make(chan error, len(members))
 	for _, m := range members {

@@ -18,7 +18,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// The three ways in which members talk to each other.
+// The three listeners through which members talk to each other.
 const (
 	calls = "calls" // the internal listener
 	store = "etcd"
@@ -27,40 +27,40 @@ const (
 
 var services = []string{calls, store, logs}
 
-// GroupOptions say how a group is made.
+// GroupOptions configures an ensemble.
 type GroupOptions struct {
-	// Binary is freshet, Dir where everything goes.
+	// Binary is the freshet binary, Dir the folder for all files.
 	Binary, Dir string
-	// Size is the number of members; 3 when zero.
+	// Size is the number of members; zero means 3.
 	Size int
-	// Proxies has members talk through links that can be cut.
+	// Proxies connects the members through links that can be cut.
 	Proxies bool
-	// From is the data directory of a server whose data the first member begins with,
-	// once it was migrated there.
+	// From is the data directory of a single server. Its data must be migrated to the
+	// first member.
 	From string
-	// Data is where a member's data directory is to be, in place of one under Dir.
+	// Data maps members to data directories that replace the ones under Dir.
 	Data map[string]string
 }
 
-// Group is the processes of a group.
+// Group is an ensemble of server processes. mu protects chance.
 type Group struct {
 	Members []*Member
 	o       GroupOptions
-	links   map[string]map[string]*proxy.Link // by service and target
+	links   map[string]map[string]*proxy.Link // by service and target member
 
 	mu     sync.Mutex
 	chance *rand.Rand
 }
 
-// NewGroup makes the bundles and configurations of a group by the commands that
-// people use for it. No member runs yet.
+// NewGroup creates the bundles and configurations of an ensemble with the commands that
+// operators use. It starts no member.
 func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) {
 	if o.Size == 0 {
 		o.Size = 3
 	}
 	g := &Group{o: o, links: map[string]map[string]*proxy.Link{}, chance: rand.New(rand.NewPCG(seed, 2))}
 	processes := proxy.Processes{}
-	init := []string{"cluster", "init", "--output", filepath.Join(o.Dir, "group")}
+	init := []string{"ensemble", "init", "--output", filepath.Join(o.Dir, "group")}
 	var named []string
 	for i := range o.Size {
 		name := string(rune('a' + i))
@@ -100,7 +100,7 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 	}
 	for _, m := range g.Members {
 		bundle := filepath.Join(o.Dir, "group", m.Name+".bundle")
-		if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", m.options.DataDir, "--config",
+		if err := g.command(ctx, "ensemble", "join", bundle, "--data-dir", m.options.DataDir, "--config",
 			g.configuration(m.Name)); err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
@@ -110,7 +110,7 @@ func NewGroup(ctx context.Context, o GroupOptions, seed uint64) (*Group, error) 
 
 func (g *Group) configuration(member string) string { return filepath.Join(g.o.Dir, member+".yaml") }
 
-// command runs freshet to its end.
+// command runs freshet and waits for its exit.
 func (g *Group) command(ctx context.Context, args ...string) error {
 	return g.commandWith(ctx, nil, args...)
 }
@@ -124,7 +124,7 @@ func (g *Group) commandWith(ctx context.Context, env []string, args ...string) e
 	return nil
 }
 
-// proxies opens the links to a member, and returns where the others reach it.
+// proxies opens the links to a member and returns the addresses at which the others reach it.
 func (g *Group) proxies(ctx context.Context, name string, listen []string, source proxySource) ([]string, error) {
 	reached, err := freeport.Addresses(ctx, len(services))
 	if err != nil {
@@ -143,8 +143,8 @@ func (g *Group) proxies(ctx context.Context, name string, listen []string, sourc
 	return reached, nil
 }
 
-// Start starts all members that do not run, at once: none is ready before a
-// majority is. It returns when each of them serves messages.
+// Start starts all members that do not run, concurrently: none becomes ready before a
+// majority runs. It returns when each of them serves messages.
 func (g *Group) Start(ctx context.Context) error {
 	if err := startAll(ctx, g.Members); err != nil {
 		return err
@@ -152,10 +152,10 @@ func (g *Group) Start(ctx context.Context) error {
 	return each(g.Members, func(m *Member) error { return m.serves(ctx) })
 }
 
-// Close kills all members and ends the proxies.
+// Close kills all members and closes the proxies.
 func (g *Group) Close() error {
 	for _, m := range g.Members {
-		_ = m.Resume() // a paused process cannot be waited for
+		_ = m.Resume() // waiting for a suspended process would hang
 		m.Kill()
 	}
 	var err error
@@ -167,7 +167,7 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Clients are the members as clients know them.
+// Clients returns the members as addresses for clients.
 func (g *Group) Clients() []load.Member {
 	list := make([]load.Member, len(g.Members))
 	for i, m := range g.Members {
@@ -176,14 +176,14 @@ func (g *Group) Clients() []load.Member {
 	return list
 }
 
-// One is a member by chance.
+// One returns a random member.
 func (g *Group) One() []*Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return []*Member{g.Members[g.chance.IntN(len(g.Members))]}
 }
 
-// two are members by chance, unlike each other.
+// two returns two different random members.
 func (g *Group) two() (a, b *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,11 +191,11 @@ func (g *Group) two() (a, b *Member) {
 	return g.Members[order[0]], g.Members[order[1]]
 }
 
-// All are all members.
+// All returns all members.
 func (g *Group) All() []*Member { return g.Members }
 
-// set gives the links between a member and the others a state: those of the services,
-// towards the member as in, from it as out.
+// set changes the links between a member and the others for the given services: links
+// to the member get state in, links from it state out.
 func (g *Group) set(m *Member, services []string, in, out proxy.State) {
 	for _, service := range services {
 		for target, link := range g.links[service] {

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// stepDownEvery is the time between two moves of leaders.
+// stepDownEvery is the interval between two leader changes.
 const stepDownEvery = 300 * time.Millisecond
 
-// MoveLeaders has one member after another, by chance, give up what it leads of etcd and
-// of the log, as somebody would who runs the group. No member is gone meanwhile.
+// MoveLeaders makes random members give up their leadership of etcd and of the log, with
+// the command that operators use. All members keep running.
 func (g *Group) MoveLeaders(name string, hold time.Duration) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(ctx context.Context) (func(context.Context) error, error) {
 		ctx, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			moved, last := 0, errors.New("nobody was asked")
+			moved, last := 0, errors.New("no step-down was attempted")
 			for ctx.Err() == nil {
 				at, member := g.two()
-				if err := g.commandAt(context.WithoutCancel(ctx), at, "cluster", "step-down", member.Name); err != nil {
-					last = err // elections may take longer than the command has patience
+				err := g.commandAt(context.WithoutCancel(ctx), at, "ensemble", "step-down", member.Name)
+				if err != nil {
+					last = err // an election may take longer than the command's timeout
 				} else {
 					moved++
 				}

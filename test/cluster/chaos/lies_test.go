@@ -19,13 +19,13 @@ import (
 	"freshet/test/testserver"
 )
 
-// liar stands between clients and a server, and breaks promises on its behalf.
+// liar is a proxy in front of a server that violates the server's guarantees.
 type liar struct {
 	http.Handler
 	count atomic.Int64
 }
 
-// ServeHTTP lies now and then.
+// ServeHTTP returns a wrong response to some requests and forwards the others.
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := l.count.Add(1)
 	now := n%40 == 0
@@ -33,7 +33,7 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.HasPrefix(r.URL.Path, "/admin/rest/topics/v1/public/default/load-") &&
 		strings.Count(r.URL.Path, "/") == 8
 	switch {
-	case produces && now && strings.Contains(r.URL.Path, "load-0/"): // says that it has stored a message
+	case produces && now && strings.Contains(r.URL.Path, "load-0/"): // acknowledges a message without storing it
 		w.Header().Set("X-Msg-Message-String-Id", "1:1000000:0:0")
 		w.WriteHeader(http.StatusCreated)
 	case produces && now: // stores a message twice
@@ -59,13 +59,13 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body[len(body)-20] ^= 1
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.Handler.ServeHTTP(w, r)
-	// forgets an acknowledgement
+	// drops an acknowledgement
 	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now:
 		w.WriteHeader(http.StatusNoContent)
-	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // gives an id twice
+	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // returns the same schema id for every schema
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"id":1}`)
-	case strings.HasSuffix(r.URL.Path, "/serviceaccounts") && r.Method == http.MethodGet: // lets every key in
+	case strings.HasSuffix(r.URL.Path, "/serviceaccounts") && r.Method == http.MethodGet: // accepts every key
 		w.WriteHeader(http.StatusOK)
 	case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/name-"): // removes nothing
 		w.WriteHeader(http.StatusNoContent)
@@ -74,8 +74,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestLiesAreFound: the clients and the check together find every promise that is
-// broken by a server that otherwise works.
+// TestLiesAreFound checks that the clients and the history check together detect every
+// violated guarantee of a server that otherwise works.
 func TestLiesAreFound(t *testing.T) {
 	t.Parallel()
 	m, err := newMember(t.Context(), "liar", binary, t.TempDir(), testserver.Options{})
@@ -105,13 +105,13 @@ func TestLiesAreFound(t *testing.T) {
 	}
 	for _, rule := range []string{
 		"every acknowledged message is delivered", "a message is stored once",
-		"what is acknowledged is not delivered again",
+		"an acknowledged message is not delivered again",
 		"a message is delivered under its own topic and partition", "content damaged",
-		"an id is one schema's", "no key works after its revocation has returned",
-		"some order of the calls explains all answers about a name",
+		"an id belongs to one schema", "no key works after its revocation has returned",
+		"calls on a name are linearizable",
 	} {
 		if !slices.ContainsFunc(result.Violations, func(v history.Violation) bool { return v.Rule == rule }) {
-			t.Errorf("a server that lies: got no violation of %q, want one", rule)
+			t.Errorf("faulty server: got no violation of %q, want one", rule)
 		}
 	}
 }

@@ -1,11 +1,15 @@
-// Package chaos breaks a running system while clients use it, and checks what they
-// were told: real processes on loopback, killed, paused, cut off, restarted, one by
-// one and all at once, by a plan that a seed makes. It ends only processes that it
-// has started itself.
+// Package chaos injects faults into a running system while clients use it, and checks the
+// responses that the clients got. It starts real processes on loopback and kills, pauses,
+// isolates and restarts them, one at a time and all at once, following a plan that a seed
+// determines. It only ends processes that it has started itself.
 //
-//   - member.go: one process. group.go: three of them, with proxies between them.
-//   - faults.go, leaders.go, network.go, disk.go, replace.go: what can be done to them. plan.go: which of it when.
+//   - member.go, status.go: one process. group.go: an ensemble of them, with proxies between them.
+//   - faults.go, leaders.go, network.go, disk.go, replace.go: the faults. plan.go: their order and times.
 //   - run.go: clients (package load), faults and the check (package history) together.
+//   - probe.go: measures how long topics have no owner.
+//
+// Locks: Member.mu protects the running process and its options, Ensemble.mu the random
+// generator, Probe.mu the recorded times. None is taken while another is held.
 package chaos
 
 import (
@@ -24,14 +28,14 @@ import (
 	"freshet/test/testserver"
 )
 
-// Member is a server that is started again and again on the same data directory
-// and the same addresses. Its lock guards the running process.
+// Member is a server process that is restarted on the same data directory and the same
+// addresses. mu protects server and options.
 type Member struct {
 	load.Member
 	binary, dir string
 	options     testserver.Options
 
-	pid    atomic.Int64 // 0 while there is no process; known before it is ready
+	pid    atomic.Int64 // 0 while no process runs; set before it is ready
 	paused atomic.Bool
 
 	mu     sync.Mutex
@@ -53,10 +57,10 @@ func newMember(ctx context.Context, name, binary, dir string, o testserver.Optio
 	return m, nil
 }
 
-// Ops is where the member's metrics and profiles are.
+// Ops returns the base URL of the member's metrics and profiles.
 func (m *Member) Ops() string { return "http://" + m.options.Addresses[2] }
 
-// Start starts the process and waits until it is ready. One that runs is left alone.
+// Start starts the process and waits until it is ready. It does nothing if the process runs.
 func (m *Member) Start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,17 +89,17 @@ func (m *Member) runningLocked() bool {
 	}
 }
 
-// Running says whether the process is there, paused or not.
+// Running reports whether the process exists, paused or not.
 func (m *Member) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.runningLocked()
 }
 
-// Paused says whether the process is stopped from running. It waits for nobody.
+// Paused reports whether the process is suspended. It takes no lock.
 func (m *Member) Paused() bool { return m.paused.Load() && m.PID() > 0 }
 
-// Kill ends the process as a crash does.
+// Kill kills the process as a crash does.
 func (m *Member) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +110,7 @@ func (m *Member) Kill() {
 	m.pid.Store(0)
 }
 
-// Stop asks the process to end and waits until it has.
+// Stop sends SIGTERM to the process and waits until it exits.
 func (m *Member) Stop(timeout time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,17 +118,17 @@ func (m *Member) Stop(timeout time.Duration) error {
 		return nil
 	}
 	if m.paused.Load() {
-		return errors.New("a paused process cannot be stopped")
+		return errors.New("process is paused; resume it before stopping it")
 	}
 	err := m.server.Stop(timeout)
 	m.pid.Store(0)
 	return err
 }
 
-// Pause stops the process from running without ending it; Resume has it go on.
+// Pause suspends the process with SIGSTOP; Resume continues it.
 func (m *Member) Pause() error { return m.signal(syscall.SIGSTOP, true) }
 
-// Resume has a paused process go on.
+// Resume continues a paused process.
 func (m *Member) Resume() error { return m.signal(syscall.SIGCONT, false) }
 
 func (m *Member) signal(signal syscall.Signal, paused bool) error {
@@ -140,7 +144,7 @@ func (m *Member) signal(signal syscall.Signal, paused bool) error {
 	return nil
 }
 
-// ready says whether the member says that it is ready, within a time.
+// ready waits until /readyz of the member returns 200. It returns false after the timeout.
 func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -160,7 +164,7 @@ func (m *Member) ready(ctx context.Context, timeout time.Duration) bool {
 	return false
 }
 
-// serves waits until the member answers for the default cluster.
+// serves waits until the member serves the default cluster.
 func (m *Member) serves(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -183,11 +187,11 @@ func (m *Member) serves(ctx context.Context) error {
 	}
 }
 
-// PID is the process's id, 0 when it does not run. It waits for nobody, since the links
-// between members ask for it while a member starts.
+// PID returns the process id, 0 when the process does not run. It takes no lock, because
+// the links between members call it while a member starts.
 func (m *Member) PID() int { return int(m.pid.Load()) }
 
-// Log is the end of what the process wrote.
+// Log returns the end of the process's output.
 func (m *Member) Log() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +201,7 @@ func (m *Member) Log() string {
 	return m.server.Log()
 }
 
-// LogFile is where everything that the process wrote is.
+// LogFile returns the path of the process's output.
 func (m *Member) LogFile() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +211,7 @@ func (m *Member) LogFile() string {
 	return m.server.LogFile()
 }
 
-// Token is the administrator's, as the member's data directory has it.
+// Token returns the administrator's token from the member's data directory.
 func (m *Member) Token() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,29 +10,29 @@ import (
 
 type proxySource = func(net.Conn) string
 
-// Isolate cuts a member off from the others in both directions, on some of the ways
-// that they talk. Clients still reach it.
+// Isolate cuts a random member off from the others in both directions, for some of the
+// services. Clients still reach it.
 func (g *Group) Isolate(name string, hold time.Duration, services ...string) Fault {
 	return g.onLinks(name, hold, services, proxy.Cut, proxy.Cut)
 }
 
-// Deafen lets a member be heard by the others and hear none of them: whatever they
-// send is lost, on connections that they or it have made.
+// Deafen is a one-way partition: everything that the others send to a random member is
+// lost, on connections that either side opened.
 func (g *Group) Deafen(name string, hold time.Duration) Fault {
 	return g.onLinks(name, hold, services, proxy.State{Forth: true}, proxy.State{Back: true})
 }
 
-// Mute lets a member hear the others and be heard by none of them.
+// Mute is a one-way partition: everything that a random member sends to the others is lost.
 func (g *Group) Mute(name string, hold time.Duration) Fault {
 	return g.onLinks(name, hold, services, proxy.State{Back: true}, proxy.State{Forth: true})
 }
 
-// Slow delays everything between a member and the others.
+// Slow delays all traffic between a random member and the others.
 func (g *Group) Slow(name string, hold, delay time.Duration) Fault {
 	return g.onLinks(name, hold, services, proxy.State{Delay: delay}, proxy.State{Delay: delay})
 }
 
-// onLinks is a fault of the links of one member by chance.
+// onLinks returns a fault of the links of one random member.
 func (g *Group) onLinks(name string, hold time.Duration, services []string, in, out proxy.State) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		m := g.One()[0]
@@ -44,7 +44,7 @@ func (g *Group) onLinks(name string, hold time.Duration, services []string, in, 
 	}}
 }
 
-// Slice has a member run for a tenth of the time: a machine that is far too slow.
+// Slice suspends a random member for nine tenths of the time, as on a very slow machine.
 func (g *Group) Slice(name string, hold time.Duration) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(ctx context.Context) (func(context.Context) error, error) {
 		m := g.One()[0]
@@ -71,8 +71,8 @@ func (g *Group) Slice(name string, hold time.Duration) Fault {
 	}}
 }
 
-// Faults are all that can be done to a group with proxies, in the order of a short
-// run. The lease of a member is 5 s: what holds for longer costs it its shards.
+// Faults returns all faults of an ensemble with proxies, in the order of a short run. The
+// lease of a member lasts 5 s: after a longer fault it loses its shards.
 func (g *Group) Faults() []Fault {
 	const s = time.Second
 	return []Fault{
@@ -83,13 +83,13 @@ func (g *Group) Faults() []Fault {
 		g.Isolate("one cut off from etcd", 10*s, store),
 		g.Isolate("one cut off from logs", 10*s, logs),
 		g.Isolate("one cut off from calls", 6*s, calls),
-		g.Mute("one is not heard", 10*s),
-		g.Deafen("one hears nobody", 10*s),
+		g.Mute("one with outbound blocked", 10*s),
+		g.Deafen("one with inbound blocked", 10*s),
 		g.Slow("slow links of one", 8*s, 40*time.Millisecond),
-		g.Slice("one far too slow", 8*s),
+		g.Slice("one very slow", 8*s),
 		g.Busy("slow disk", 6*s),
 		g.MoveLeaders("leaders moved", 6*s),
-		g.PauseAndKill("one silent, one killed", 8*s),
+		g.PauseAndKill("one paused and another killed", 8*s),
 		Pause("SIGSTOP of all", 8*s, g.All),
 		Kill("kill -9 of all", s, g.All),
 		Stop("SIGTERM of all", s, g.All),

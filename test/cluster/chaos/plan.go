@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Plan says which faults come when. Plans of the same seed and the same list of
-// faults are the same.
+// Plan determines which faults are injected when. The same seed and list of faults give
+// the same plan.
 type Plan struct {
 	Seed uint64
-	// Length is when the last fault begins, at the latest; zero does each fault of
-	// the list once, in its order.
+	// Length is the latest start of the last fault; zero injects each fault once, in
+	// the order of the list.
 	Length time.Duration
-	// Quiet is the time between two faults, by chance between half of it and all.
+	// Quiet is the maximum time between two faults; the actual time is random, at least half of it.
 	Quiet time.Duration
 }
 
@@ -22,8 +22,8 @@ type step struct {
 	fault       Fault
 }
 
-// steps are the faults in the order of the plan: each round has every fault once,
-// in an order by chance.
+// steps returns the faults in the order of the plan. Each round has every fault once, in
+// random order.
 func (p Plan) steps(faults []Fault) iter.Seq[step] {
 	chance := rand.New(rand.NewPCG(p.Seed, 1))
 	part := func(d time.Duration) time.Duration {

@@ -13,9 +13,9 @@ import (
 	"freshet/test/cluster/load"
 )
 
-// Probe produces to topics all the time, each call with a second of patience, and
-// knows how long each topic took nothing: that is the time without an owner, as
-// clients see it. Its lock guards the times.
+// Probe produces to topics continuously, with a timeout of one second per call, and
+// measures how long each topic accepts nothing: that is the time without an owner, as
+// clients see it. mu protects the times and errors.
 type Probe struct {
 	topics  []string
 	running sync.WaitGroup
@@ -23,19 +23,19 @@ type Probe struct {
 
 	mu      sync.Mutex
 	last    map[string]time.Time
-	failure map[string]error // the last since last
+	failure map[string]error // the last error since then
 	longest Gap
 }
 
-// Gap is a time in which a topic took nothing.
+// Gap is a period in which a topic accepted no message.
 type Gap struct {
 	Topic  string
 	Began  time.Time
 	Length time.Duration
-	Said   error // what the last call in it was told; nil when all were only slow
+	Said   error // error of the last call in it; nil if calls were slow and none failed
 }
 
-// clientsOf opens a client for each member that makes each call once.
+// clientsOf returns a client for each member. The clients do not retry.
 func clientsOf(members []load.Member, token string, timeout time.Duration) ([]*client.Client, error) {
 	clients := make([]*client.Client, len(members))
 	for i, m := range members {
@@ -51,7 +51,7 @@ func clientsOf(members []load.Member, token string, timeout time.Duration) ([]*c
 	return clients, nil
 }
 
-// NewProbe makes topics, enough of them that every member owns some.
+// NewProbe creates the topics. There should be enough of them that every member owns some.
 func NewProbe(ctx context.Context, members []load.Member, token string, topics int) (*Probe, error) {
 	clients, err := clientsOf(members, token, 20*time.Second)
 	if err != nil {
@@ -62,14 +62,14 @@ func NewProbe(ctx context.Context, members []load.Member, token string, topics i
 		name := fmt.Sprintf("probe-%d", i)
 		err := clients[0].Topic(name).Create(ctx, client.TopicOptions{})
 		if err != nil && !errors.Is(err, client.ErrConflict) {
-			return nil, fmt.Errorf("making topic %s: %w", name, err)
+			return nil, fmt.Errorf("creating topic %s: %w", name, err)
 		}
 		p.topics = append(p.topics, name)
 	}
 	return p, nil
 }
 
-// Start begins to produce, through these members.
+// Start begins to produce through these members.
 func (p *Probe) Start(ctx context.Context, members []load.Member, token string) error {
 	clients, err := clientsOf(members, token, time.Second)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Probe) Start(ctx context.Context, members []load.Member, token string) 
 	return nil
 }
 
-// note writes down what a call to a topic was told.
+// note records the result of a call to a topic.
 func (p *Probe) note(topic string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Probe) note(topic string, err error) {
 	delete(p.failure, topic)
 }
 
-// Await waits until every topic has taken something after a moment.
+// Await waits until every topic has accepted a message after the given time.
 func (p *Probe) Await(ctx context.Context, after time.Time) error {
 	for {
 		p.mu.Lock()
@@ -123,7 +123,7 @@ func (p *Probe) Await(ctx context.Context, after time.Time) error {
 	}
 }
 
-// Longest is the longest time in which a topic took nothing, since it was last asked for.
+// Longest returns the longest gap since its last call.
 func (p *Probe) Longest() Gap {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *Probe) Longest() Gap {
 	return longest
 }
 
-// Stop ends the probe.
+// Stop stops producing.
 func (p *Probe) Stop() {
 	p.stop()
 	p.running.Wait()

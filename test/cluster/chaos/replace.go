@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// replacePatience bounds how long the group takes to see that a member is gone.
+// replacePatience is the timeout for the ensemble to notice that a member is lost.
 const replacePatience = 30 * time.Second
 
-// Replace loses a member with its data, and puts an empty one in its place, as
-// somebody would who runs the group. The new one is killed while it fetches its
-// copies, as often as interrupts says, before it may finish.
+// Replace deletes a random member with its data and adds an empty one in its place, with
+// the commands that operators use. The new member is killed interrupts times while it
+// copies data, before it may finish.
 func (g *Group) Replace(name string, hold time.Duration, interrupts int) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {
 		m := g.One()[0]
@@ -29,8 +29,8 @@ func (g *Group) replace(ctx context.Context, m *Member, interrupts int) error {
 	dir := filepath.Join(g.o.Dir, "group")
 	asked := time.Now()
 	for {
-		// It is refused as long as the lost member has its lease.
-		err := g.commandAt(ctx, other, "cluster", "replace", m.Name, "--group", dir)
+		// The command is rejected while the lost member still has its lease.
+		err := g.commandAt(ctx, other, "ensemble", "replace", m.Name, "--group", dir)
 		if err == nil {
 			break
 		}
@@ -43,7 +43,7 @@ func (g *Group) replace(ctx context.Context, m *Member, interrupts int) error {
 		return err
 	}
 	bundle := filepath.Join(dir, m.Name+"-new.bundle")
-	if err := g.command(ctx, "cluster", "join", bundle, "--data-dir", data, "--config",
+	if err := g.command(ctx, "ensemble", "join", bundle, "--data-dir", data, "--config",
 		g.configuration(m.Name)); err != nil {
 		return err
 	}
@@ -55,14 +55,13 @@ func (g *Group) replace(ctx context.Context, m *Member, interrupts int) error {
 	return m.Start(ctx)
 }
 
-// startBriefly starts the process and kills it after a while, unless it is ready
-// before.
+// startBriefly starts the process and kills it, at the latest after the given time.
 func (m *Member) startBriefly(ctx context.Context, after time.Duration) error {
 	m.mu.Lock()
 	ready := m.options.Ready
 	m.options.Ready = after
 	m.mu.Unlock()
-	err := m.Start(ctx) // it is killed when it was not ready in time
+	err := m.Start(ctx) // kills the process if it is not ready in time
 	if err == nil {
 		m.Kill()
 	}
@@ -72,7 +71,7 @@ func (m *Member) startBriefly(ctx context.Context, after time.Duration) error {
 	return ctx.Err()
 }
 
-// commandAt runs freshet against a member, as its administrator.
+// commandAt runs freshet against a member with the administrator's token.
 func (g *Group) commandAt(ctx context.Context, m *Member, args ...string) error {
 	return g.commandWith(ctx,
 		[]string{"FRESHET_SERVER=" + m.URL, "FRESHET_TOKEN_FILE=" + filepath.Join(m.options.DataDir, "admin.token")},

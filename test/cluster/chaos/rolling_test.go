@@ -17,20 +17,20 @@ import (
 	"freshet/test/stamp"
 )
 
-// retrier makes calls at a member by chance, and once more at another one when the
-// first does not serve: as long after as that one asks for, or a tenth of a second.
+// retrier makes each call to a random member, and retries it once at another member if
+// the first is unavailable: after the Retry-After of the first response, or 100 ms.
 type retrier struct {
 	t              *testing.T
 	clients        []*client.Client
 	calls, retried atomic.Int64
 	failed         atomic.Int64
-	foreign        atomic.Int64 // messages that were delivered under the name of another topic, or damaged
+	foreign        atomic.Int64 // messages that were delivered under another topic, or damaged
 
 	mu      sync.Mutex
-	refused map[string]int // what first calls were told, for whoever reads the test's output
+	refused map[string]int // errors of the first calls, for the test's output
 }
 
-// note counts why a call is repeated.
+// note counts the reason for a retry.
 func (r *retrier) note(what string, err error) {
 	why := "no connection"
 	var answered *client.Error
@@ -66,12 +66,12 @@ func (r *retrier) do(ctx context.Context, what string, call func(*client.Client)
 	again := call(r.clients[(first+1+rand.IntN(len(r.clients)-1))%len(r.clients)])
 	if again != nil && ctx.Err() == nil {
 		r.failed.Add(1)
-		r.t.Logf("%s: %v, and again: %v", what, err, again)
+		r.t.Logf("%s: %v; retry: %v", what, err, again)
 	}
 	return again == nil
 }
 
-// inspect counts a delivered message that is damaged or of another topic.
+// inspect counts a delivered message that is damaged or belongs to another topic.
 func (r *retrier) inspect(value []byte, topic string) {
 	if _, err := stamp.Check(value, topic, stamp.AnyPartition); err != nil {
 		r.foreign.Add(1)
@@ -79,8 +79,8 @@ func (r *retrier) inspect(value []byte, topic string) {
 	}
 }
 
-// TestGroupRolling: members are restarted in order, one after another, under load:
-// a client that repeats a call once sees none fail.
+// TestGroupRolling restarts the members gracefully, one after another, under load. No call
+// of a client that retries once may fail.
 func TestGroupRolling(t *testing.T) {
 	g := newGroup(t, GroupOptions{}, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -147,13 +147,13 @@ func TestGroupRolling(t *testing.T) {
 	pause(ctx, 2*time.Second)
 	stop()
 	load.Wait()
-	t.Logf("rolling restart of %d members: %d calls, %d repeated once, %d failed; %d messages foreign or damaged",
+	t.Logf("rolling restart of %d members: %d calls, %d retried once, %d failed; %d messages foreign or damaged",
 		len(g.Members), r.calls.Load(), r.retried.Load(), r.failed.Load(), r.foreign.Load())
 	for _, why := range slices.Sorted(maps.Keys(r.refused)) {
-		t.Logf("repeated %d times: %s", r.refused[why], why)
+		t.Logf("retried %d times: %s", r.refused[why], why)
 	}
 	if n := r.failed.Load(); n > 0 || r.calls.Load() == 0 {
-		t.Errorf("failed after one repetition: got %d of %d calls, want none", n, r.calls.Load())
+		t.Errorf("failed after one retry: got %d of %d calls, want none", n, r.calls.Load())
 	}
 	if n := r.foreign.Load(); n > 0 {
 		t.Errorf("messages that are foreign or damaged: got %d, want none", n)

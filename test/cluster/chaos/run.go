@@ -16,33 +16,32 @@ import (
 	"freshet/test/cluster/load"
 )
 
-// Fault is something that can be done to a running system. Inject does it, and what
-// it returns undoes it.
+// Fault is a fault that can be injected into a running system.
 type Fault struct {
-	// Name is what the report calls it.
+	// Name identifies the fault in reports and in FRESHET_FAULTS.
 	Name string
-	// Hold is how long it lasts, at most; by chance between half of it and all.
+	// Hold is the maximum duration; the actual one is random, at least half of it.
 	Hold time.Duration
-	// Inject does it. The context is that of the whole run.
+	// Inject injects the fault and returns the function that heals it. ctx is that of the whole run.
 	Inject func(ctx context.Context) (heal func(ctx context.Context) error, err error)
 }
 
-// Run is clients and faults for a while.
+// Run combines clients and faults for some time.
 type Run struct {
 	Members []*Member
 	Load    load.Options
 	Faults  []Fault
-	// Plan says which fault comes when.
+	// Plan determines the order and times of the faults.
 	Plan Plan
-	// Log gets a line for each fault.
+	// Log receives a line for each fault.
 	Log io.Writer
-	// History is a file that gets all operations when a promise was broken; "" none.
+	// History is a file for all operations, written if a guarantee was violated; "" writes none.
 	History string
-	// Patience bounds how long the system may take to deliver everything in the end.
+	// Patience is the timeout for the delivery of all messages at the end.
 	Patience time.Duration
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	*history.Report
 	Seed   uint64
@@ -50,17 +49,17 @@ type Result struct {
 	Faults []Spell
 }
 
-// Spell is a fault that was there for a while: until it was healed and every member
-// was ready again. Its times are those of the history.
+// Spell is the period of an injected fault: until it was healed and every member was ready
+// again. The times are relative to the start of the history.
 type Spell struct {
 	Fault                   string
 	Began, Healed, AllReady time.Duration
 }
 
-// shownGaps is how many of the longest times without an owner are explained.
+// shownGaps bounds the number of gaps that the report explains.
 const shownGaps = 5
 
-// Do runs. Its error is one of the run itself; broken promises are in the Result.
+// Do executes the run. Its error reports a failure of the run itself; violations are in the Result.
 func (r *Run) Do(ctx context.Context) (*Result, error) {
 	began := time.Now()
 	members := make([]load.Member, len(r.Members))
@@ -68,7 +67,7 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 		members[i] = m.Member
 	}
 	recorder := history.New()
-	r.logf(recorder, "times are since %s, of members' logs", began.UTC().Format("15:04:05.000"))
+	r.logf(recorder, "times are relative to %s in the members' logs", began.UTC().Format("15:04:05.000"))
 	r.Load.Seed = r.Plan.Seed
 	clients, err := load.New(ctx, recorder, members, r.Load)
 	if err != nil {
@@ -80,10 +79,10 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 	injected, problems, err := r.inject(ctx, recorder)
 	r.logf(recorder, "faults are over; %d operations so far", recorder.Len())
 	if err != nil {
-		r.logf(recorder, "the run ends early: %v", err)
+		r.logf(recorder, "run ends early: %v", err)
 	}
 	patience := cmp.Or(r.Patience, time.Minute)
-	defer time.AfterFunc(2*patience+r.Plan.Length/4, cancel).Stop() // whatever the clients wait for
+	defer time.AfterFunc(2*patience+r.Plan.Length/4, cancel).Stop() // in case clients hang
 	clients.Finish(ctx, patience)
 	r.logf(recorder, "clients are done; %d operations", recorder.Len())
 	report := history.Check(recorder.Ops(), clients.Expect())
@@ -94,8 +93,8 @@ func (r *Run) Do(ctx context.Context) (*Result, error) {
 	return &Result{Report: report, Seed: r.Plan.Seed, Took: time.Since(began), Faults: injected}, err
 }
 
-// inject does what the plan says, one fault after another. Each is healed before
-// the next one, and its members are there again.
+// inject executes the plan, one fault after another. Before the next fault each is healed
+// and all members are ready again.
 func (r *Run) inject(ctx context.Context,
 	recorder *history.Recorder,
 ) (injected []Spell, problems []history.Violation, err error) {
@@ -128,19 +127,19 @@ func (r *Run) inject(ctx context.Context,
 	return injected, problems, ctx.Err()
 }
 
-// readyAgain is how long members may take to be ready when a fault is over.
+// readyAgain is the timeout for members to become ready after a fault.
 const readyAgain = 60 * time.Second
 
-// await waits until every member is ready. One that has ended by itself, or does not
-// get ready, is a broken promise; it is started again.
+// await waits until every member is ready. A member that has exited or does not become
+// ready is a violation; await restarts it.
 func (r *Run) await(ctx context.Context, fault string) (problems []history.Violation, err error) {
 	for _, m := range r.Members {
 		if m.Running() && m.ready(ctx, readyAgain) {
 			continue
 		}
-		rule, text := "a member gets ready again by itself", m.Name+" did not after: "+fault
+		rule, text := "members become ready again automatically", m.Name+" did not after: "+fault
 		if !m.Running() {
-			rule, text = "no member ends by itself", m.Name+" did after: "+fault
+			rule, text = "no member exits unexpectedly", m.Name+" did after: "+fault
 		}
 		problems = append(problems, history.Violation{Class: history.Wrong, Rule: rule, Text: text + "\n" + m.Log()})
 		m.Kill()
@@ -153,7 +152,6 @@ func (r *Run) await(ctx context.Context, fault string) (problems []history.Viola
 
 func (r *Run) logf(recorder *history.Recorder, format string, args ...any) {
 	if r.Log != nil {
-		// lines for people
 		_, _ = fmt.Fprintf(r.Log, "%8.2fs  %s\n", recorder.Now().Seconds(), fmt.Sprintf(format, args...))
 	}
 }
@@ -166,7 +164,7 @@ func (r *Run) dump(recorder *history.Recorder) error {
 	return errors.Join(history.Write(file, recorder.Ops()), file.Close())
 }
 
-// pause waits and says whether the run goes on.
+// pause waits and returns false if the context ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -176,7 +174,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Print writes the result for people.
+// Print writes the result as text.
 func (r *Result) Print(w io.Writer) error {
 	kinds := map[string]int{}
 	for _, spell := range r.Faults {
@@ -202,8 +200,7 @@ func (r *Result) Print(w io.Writer) error {
 	return nil
 }
 
-// explain writes which faults there were while a topic took nothing, and what those
-// who called it were told most often.
+// explain writes the faults that overlap a gap, and the most frequent errors in it.
 func (r *Result) explain(w io.Writer, gap history.Gap) error {
 	lines := []string{"without owner: " + gap.String()}
 	for _, s := range r.Faults {
@@ -217,7 +214,7 @@ func (r *Result) explain(w io.Writer, gap history.Gap) error {
 		return cmp.Or(cmp.Compare(gap.Said[b], gap.Said[a]), cmp.Compare(a, b))
 	})
 	for _, text := range said[:min(len(said), shownGaps)] {
-		lines = append(lines, fmt.Sprintf("  told %d times by %s", gap.Said[text], text))
+		lines = append(lines, fmt.Sprintf("  error, %d times, of %s", gap.Said[text], text))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// seed is FRESHET_SEED, or one by chance.
+// seed returns FRESHET_SEED, or a random seed.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	if text := os.Getenv("FRESHET_SEED"); text != "" {
@@ -24,7 +24,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// TestPlan: a seed makes a plan, and every round has each fault once.
+// TestPlan checks that a seed determines the plan, and that every round has each fault once.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	faults := []Fault{{Name: "a", Hold: time.Second}, {Name: "b", Hold: time.Minute}, {Name: "c"}}

@@ -25,7 +25,7 @@ func (l testLog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// report fails the test when a promise was broken.
+// report logs the result and fails the test if a guarantee was violated.
 func report(t *testing.T, r *Result) {
 	t.Helper()
 	var text strings.Builder
@@ -34,12 +34,12 @@ func report(t *testing.T, r *Result) {
 	}
 	t.Logf("\n%s", &text)
 	if n := len(r.Violations); n > 0 {
-		t.Errorf("broken promises: got %d, want none; to do it again: FRESHET_SEED=%d", n, r.Seed)
+		t.Errorf("violations: got %d, want none; repeat the run with FRESHET_SEED=%d", n, r.Seed)
 	}
 }
 
-// TestFaultSingle: a server that is alone keeps every promise to every kind of
-// client while it is killed, paused and restarted.
+// TestFaultSingle kills, pauses and restarts a single server under all kinds of clients,
+// and checks that no guarantee is violated.
 func TestFaultSingle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestFaultSingle(t *testing.T) {
 		recovery = result.Gaps[0].Length
 	}
 	tally.Fault{
-		Name: "kill -9, SIGSTOP and SIGTERM under every kind of client", Injected: len(result.Faults),
+		Name: "kill -9, SIGSTOP and SIGTERM under all kinds of clients", Injected: len(result.Faults),
 		Checked: result.Total(history.OK),
 		Lost:    result.Count(history.Lost), Foreign: result.Count(history.Foreign),
 		Wrong: result.Count(history.Wrong) + result.Count(history.Duplicated), Recovery: recovery,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Status is what a member says of the group.
+// Status is the status of the ensemble as one member reports it.
 type Status struct {
 	Self       string `json:"self"`
 	Controller string `json:"controller"`
@@ -34,10 +34,10 @@ type Status struct {
 	} `json:"shards"`
 }
 
-// statusPatience is longer than a member waits for others that do not answer it.
+// statusPatience is longer than a member waits for other members that do not respond.
 const statusPatience = 5 * time.Second
 
-// Status asks the member how the group is.
+// Status requests the status of the ensemble from the member.
 func (m *Member) Status(ctx context.Context) (*Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
@@ -50,16 +50,15 @@ func (m *Member) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read, or is not wanted
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("member %s answers %s", m.Name, response.Status)
+		return nil, fmt.Errorf("member %s returned %s", m.Name, response.Status)
 	}
 	answer := new(Status)
 	return answer, json.NewDecoder(response.Body).Decode(answer)
 }
 
-// ownsPatience is longer than a member has to be there before its shards are handed
-// back to it.
+// ownsPatience is longer than a member must be ready before shards are handed back to it.
 const ownsPatience = 30 * time.Second
 
 // owns waits until the member owns its share of the shards.

@@ -21,18 +21,18 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if os.Getenv("FRESHET_DEMO") != "" { // as a process of its own, on a terminal
+	if os.Getenv("FRESHET_DEMO") != "" { // this process runs the demo on a terminal
 		main()
 		return
 	}
 	if os.Getenv("FRESHET_TEST_CLUSTER") == "" {
-		fmt.Println("NOT TESTED: the demonstration of a group; make test-cluster does")
+		fmt.Println("NOT TESTED: the demo of an ensemble; make test-cluster runs it")
 		return
 	}
 	testserver.Main(m, &binary)
 }
 
-// terminal is one with the demonstration in it, and what that drew last.
+// terminal is a pseudo-terminal that runs the demo. mu protects its output.
 type terminal struct {
 	*testing.T
 	master  *os.File
@@ -45,7 +45,7 @@ type terminal struct {
 	ended chan error
 }
 
-// open starts the demonstration on a terminal of a size.
+// open starts the demo on a terminal of the given size.
 func open(t *testing.T, width, height int) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -74,9 +74,9 @@ func open(t *testing.T, width, height int) *terminal {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = d.process.Process.Signal(syscall.SIGTERM) // it has ended unless the test has failed
+		_ = d.process.Process.Signal(syscall.SIGTERM) // it has exited unless the test failed
 		if t.Failed() {
-			t.Logf("the last of what was drawn:\n%s", d.screen())
+			t.Logf("last screen:\n%s", d.screen())
 		}
 	})
 	go d.read()
@@ -96,7 +96,7 @@ func (d *terminal) read() {
 	}
 }
 
-// screen is the last whole frame, or all lines before the first one.
+// screen returns the last complete frame, or the text outside the frames.
 func (d *terminal) screen() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +118,7 @@ func (d *terminal) press(keys string) {
 	}
 }
 
-// shows waits until the screen has a line that matches, and looks that every line fits.
+// shows waits until the screen has a line that matches.
 func (d *terminal) shows(line string) {
 	d.Helper()
 	want := regexp.MustCompile("(?m)" + line)
@@ -126,13 +126,13 @@ func (d *terminal) shows(line string) {
 	defer tick.Stop()
 	for !want.MatchString(d.screen()) {
 		if time.Now().After(deadline) {
-			d.Fatalf("got no line that matches %q within a minute; the screen has:\n%s", line, d.screen())
+			d.Fatalf("got no line that matches %q within a minute; screen:\n%s", line, d.screen())
 		}
 		<-tick.C
 	}
 }
 
-// fits looks that no line is longer than the terminal is wide.
+// fits checks that no line is wider than the terminal.
 func (d *terminal) fits() {
 	d.Helper()
 	for line := range strings.SplitSeq(d.screen(), "\n") {
@@ -142,16 +142,16 @@ func (d *terminal) fits() {
 	}
 }
 
-// end waits until it has ended, and looks that nothing is left over.
+// end waits until the demo exits, and checks that it leaves neither files nor processes.
 func (d *terminal) end() {
 	d.Helper()
 	select {
 	case err := <-d.ended:
 		if err != nil {
-			d.Errorf("got %v at the end, want none", err)
+			d.Errorf("exit: got %v, want no error", err)
 		}
 	case <-time.After(30 * time.Second):
-		d.Fatal("it did not end within half a minute")
+		d.Fatal("the demo did not exit within half a minute")
 	}
 	if left, err := filepath.Glob(filepath.Join(d.temp, "*")); err != nil || len(left) > 0 {
 		d.Errorf("got %v, %v, want nothing left over", left, err)
@@ -167,7 +167,7 @@ func (d *terminal) end() {
 	}
 }
 
-// TestGroupDemo presses the keys of the demonstration as a person does.
+// TestGroupDemo presses the keys of the demo as a user does.
 func TestGroupDemo(t *testing.T) {
 	d := open(t, 80, 24)
 	d.shows(`their logs are ` + d.temp + `/freshet-demo-`)
@@ -177,20 +177,20 @@ func TestGroupDemo(t *testing.T) {
 	}
 	d.shows(`^5 +[abc] +\d+ +\d+ +a \d+, b \d+, c \d+`)
 	d.shows(`^Clients: produced [1-9]\d*/s, consumed [1-9]`)
-	d.shows(`delivered again \d+, foreign 0$`)
-	d.shows(`^Keys: a b c choose .* k kill -9 .* t stop in order .* p pause`)
+	d.shows(`redelivered \d+, foreign 0$`)
+	d.shows(`^Keys: a b c choose .* k kill -9 .* t stop gracefully .* p pause`)
 	d.shows(`r revive   q quit$`)
 	d.fits()
 
 	d.press("xc")
 	d.shows(`^> c `)
 	d.press("r")
-	d.shows(`^c runs$`)
+	d.shows(`^c is running$`)
 	d.press("k")
 	d.shows(`^> c +gone +no lease +0`)
 	d.shows(`c away`)
 	d.press("p")
-	d.shows(`^c does not run; r revives it`)
+	d.shows(`^c is not running; r revives it`)
 	d.press("r")
 	d.shows(`^> c +starts`)
 	d.shows(`^c is ready again, after`)
@@ -204,12 +204,12 @@ func TestGroupDemo(t *testing.T) {
 	d.fits()
 
 	d.press("q")
-	d.shows(`^All members are ended, and their data and logs are deleted`)
+	d.shows(`^All members have exited; their data and logs are deleted`)
 	d.end()
 }
 
-// TestGroupDemoInterrupted ends it with Ctrl-C while it starts, and while a small
-// terminal shows a table.
+// TestGroupDemoInterrupted ends the demo with Ctrl-C while it starts, and while a small
+// terminal shows the table.
 func TestGroupDemoInterrupted(t *testing.T) {
 	d := open(t, 120, 40)
 	d.shows(`^Starting three members`)
@@ -224,23 +224,23 @@ func TestGroupDemoInterrupted(t *testing.T) {
 	d.end()
 }
 
-// TestGroupDemoWithoutATerminal prints tables and ends by itself.
+// TestGroupDemoWithoutATerminal checks that the demo prints tables and exits.
 func TestGroupDemoWithoutATerminal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-time", "12s")
 	cmd.Env = append(os.Environ(), "FRESHET_DEMO=1", "FRESHET_BIN="+binary, "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("got %v, want none:\n%s", err, out)
+		t.Fatalf("got %v, want no error:\n%s", err, out)
 	}
 	for _, want := range []string{
 		"MEMBER PROCESS", "kill -9 of c", "c      gone", "Reviving c", "ADDRESS",
-		"All members are ended",
+		"All members have exited",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("got no %q in:\n%s", want, out)
 		}
 	}
 	if strings.Contains(string(out), "\x1b") {
-		t.Errorf("got escapes of a terminal, want none:\n%q", out)
+		t.Errorf("got terminal escape sequences, want none:\n%q", out)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"freshet/test/cluster/chaos"
 )
 
-// stopPatience is how long a member may take to end when it is told to.
+// stopPatience bounds the graceful shutdown of a member.
 const stopPatience = 30 * time.Second
 
-// obey does what a key says. What takes time is done beside, and the screen goes on.
+// obey executes a key. Slow actions run in the background.
 func (s *screen) obey(ctx context.Context, key byte) {
 	if i := int(key) - 'a'; i >= 0 && i < len(s.group.Members) {
 		s.mu.Lock()
@@ -27,30 +27,30 @@ func (s *screen) obey(ctx context.Context, key byte) {
 	state := s.process(m)
 	switch {
 	case !strings.ContainsRune("ktpr", rune(key)):
-		s.say("%q is none of the keys", key)
+		s.say("unknown key %q", key)
 	case doing != "":
-		s.say("%s %s; wait until that is done", m.Name, doing)
+		s.say("%s %s; wait until it has finished", m.Name, doing)
 	case state == gone && key != 'r':
-		s.say("%s does not run; r revives it", m.Name)
+		s.say("%s is not running; r revives it", m.Name)
 	case state == paused && key == 't':
-		s.say("%s is paused and hears nothing; p has it go on", m.Name)
+		s.say("%s is paused and receives no signal; p resumes it", m.Name)
 	case state == runs && key == 'r':
-		s.say("%s runs", m.Name)
+		s.say("%s is running", m.Name)
 	case key == 'k':
 		m.Kill()
 		s.say("%s was killed", m.Name)
 	case key == 'p' && state == paused, key == 'r' && state == paused:
-		s.report(m.Resume(), "%s goes on", m.Name)
+		s.report(m.Resume(), "%s is resumed", m.Name)
 	case key == 'p':
-		s.report(m.Pause(), "%s is paused; its lease ends after 5 s", m.Name)
+		s.report(m.Pause(), "%s is paused; its lease expires after 5 s", m.Name)
 	case key == 't':
-		s.beside(m, stops, "was told to stop", "has stopped", func() error { return m.Stop(stopPatience) })
+		s.beside(m, stops, "is stopping", "has stopped", func() error { return m.Stop(stopPatience) })
 	case key == 'r':
-		s.beside(m, starts, "is being started", "is ready again", func() error { return m.Start(ctx) })
+		s.beside(m, starts, "is starting", "is ready again", func() error { return m.Start(ctx) })
 	}
 }
 
-// beside does what takes time.
+// beside runs a slow action in the background.
 func (s *screen) beside(m *chaos.Member, doing, begun, done string, do func() error) {
 	s.mu.Lock()
 	s.busy[m.Name], s.said = doing, m.Name+" "+begun
@@ -65,7 +65,7 @@ func (s *screen) beside(m *chaos.Member, doing, begun, done string, do func() er
 	})
 }
 
-// say has the last line of the screen say something, report the error if there is one.
+// say sets the last line of the screen; report sets it to the error if there is one.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *screen) say(format string, args ...any) {
 
 func (s *screen) report(err error, format string, args ...any) {
 	if err != nil {
-		first, _, _ := strings.Cut(err.Error(), "\n") // the rest is the log
+		first, _, _ := strings.Cut(err.Error(), "\n") // the following lines are the log
 		s.say("%s", first)
 		return
 	}

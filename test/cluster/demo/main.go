@@ -1,15 +1,18 @@
-// Command demo runs a group of three members on loopback under load and shows it: who owns
-// what, what each member costs, what clients get, and what becomes of all that when a
-// member is killed, paused, stopped and brought back, by single keys. What it shows
-// comes from the members' own interfaces, asked at one that is there. `make
-// cluster-demo` starts it; docs/howto/group-faults.md describes it.
+// Command demo runs an ensemble of three members on loopback under load and shows it: the
+// owners of the shards, the CPU and memory of each member, the clients' rates, and how all
+// of that changes when a member is killed, paused, stopped and revived with single keys.
+// It reads the ensemble's status from a running member. `make cluster-demo` starts it;
+// docs/howto/group-faults.md describes it.
 //
-// Without a terminal it prints the table every few seconds, kills and revives a
-// member once, and ends.
+// Without a terminal it prints the table every few seconds, kills and revives a member
+// once, and exits.
 //
 //   - main.go: start and end. work.go: the clients.
-//   - observe.go: asks the members beside the screen, which never waits for them.
-//   - screen.go, table.go: what is drawn. keys.go: what keys do.
+//   - observe.go: queries the members in the background, so that the screen never waits.
+//   - screen.go, table.go: the drawing. keys.go: the keys.
+//
+// Locks: screen.mu protects the fields that keys and observe change, work.mu the sets of
+// messages. screen.mu is taken before work.mu.
 package main
 
 import (
@@ -32,7 +35,8 @@ import (
 )
 
 func main() {
-	length := flag.Duration("time", 0, "how long it runs; until q is pressed when 0, half a minute without a terminal")
+	length := flag.Duration("time", 0,
+		"how long to run; the default 0 runs until q is pressed, or for 30 s without a terminal")
 	flag.Parse()
 	if err := demonstrate(*length); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,7 +44,7 @@ func main() {
 	}
 }
 
-// demonstrate runs it until it ends, is ended, or fails.
+// demonstrate runs the demo until it ends, is interrupted, or fails.
 func demonstrate(length time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -50,12 +54,12 @@ func demonstrate(length time.Duration) error {
 	}
 	err = run(ctx, dir, length)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w\nThe members' logs are in %s; delete it when you have read them", err, dir)
+		return fmt.Errorf("%w\nmembers' logs are in %s; delete the folder after reading them", err, dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	fmt.Println("All members are ended, and their data and logs are deleted.")
+	fmt.Println("All members have exited; their data and logs are deleted.")
 	return nil
 }
 
@@ -74,7 +78,7 @@ func run(ctx context.Context, dir string, length time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, group.Close()) }()
-	fmt.Printf("Making %d topics\n", topics)
+	fmt.Printf("Creating %d topics\n", topics)
 	w, err := newWork(ctx, group)
 	if err != nil {
 		return err
@@ -91,12 +95,12 @@ func run(ctx context.Context, dir string, length time.Duration) (err error) {
 	w.start(ctx)
 	s := &screen{
 		group: group, work: w, logs: logs, began: time.Now(), busy: map[string]string{},
-		seen: observed{shards: []string{"Asking the members…"}},
+		seen: observed{shards: []string{"Querying the members…"}},
 	}
 	s.running.Go(func() { s.observe(ctx) })
 	defer func() {
 		cancel()
-		fmt.Println("Ending the members")
+		fmt.Println("Stopping the members")
 		s.running.Wait()
 		w.wait()
 	}()
@@ -106,9 +110,8 @@ func run(ctx context.Context, dir string, length time.Duration) (err error) {
 	return s.live(ctx)
 }
 
-// startGroup starts three members and says how far it is. Between the moment in which
-// ports are found free and the start another program may have taken one; then others
-// are looked for.
+// startGroup starts three members and prints its progress. Another program may take a port
+// between the check that it is free and the start; then startGroup retries with new ports.
 func startGroup(ctx context.Context, binary, dir string) (group *chaos.Group, logs string, err error) {
 	for attempt := 1; ; attempt++ {
 		below := filepath.Join(dir, fmt.Sprint(attempt))
@@ -128,7 +131,7 @@ func startGroup(ctx context.Context, binary, dir string) (group *chaos.Group, lo
 		if attempt == 3 || !strings.Contains(err.Error(), "address already in use") {
 			return nil, "", err
 		}
-		fmt.Println("Another program has just taken one of their ports; starting again with others")
+		fmt.Println("Another program has taken one of the ports; retrying with others")
 	}
 }
 
@@ -141,7 +144,7 @@ func startMembers(ctx context.Context, group *chaos.Group) error {
 	for i, m := range group.Members {
 		starting.Go(func() {
 			if failed[i] = m.Start(ctx); failed[i] != nil {
-				cancel() // the others wait for it in vain
+				cancel() // do not let the others wait for it
 				return
 			}
 			fmt.Printf("Member %s is ready after %.1f s at %s\n", m.Name, time.Since(began).Seconds(), m.URL)

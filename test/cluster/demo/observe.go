@@ -11,27 +11,27 @@ import (
 	"freshet/test/cluster/chaos"
 )
 
-// every is how often the members are asked.
+// every is the interval between two queries.
 const every = time.Second
 
-// figures are counters, of which the table shows rates.
+// figures are counters, from which the table computes rates.
 type figures struct {
 	at                         time.Time
 	produced, consumed, failed int64
 	cpu                        map[string]time.Duration
 }
 
-// observed is what the table shows.
+// observed is the content of the table.
 type observed struct {
-	produced, consumed, failed float64 // a second
+	produced, consumed, failed float64 // per second
 	members                    []row
-	shards                     []string // with a heading, or why there are none
+	shards                     []string // with a heading, or the reason why there are none
 }
 
-// row is a member.
+// row is the row of a member.
 type row struct{ name, process, health, owned, cpu, memory, leads, address string }
 
-// observe asks the members until the context ends.
+// observe queries the members until the context ends.
 func (s *screen) observe(ctx context.Context) {
 	before := s.count()
 	for {
@@ -73,7 +73,7 @@ func (s *screen) count() figures {
 	return f
 }
 
-// look asks the members one after another, until one tells how the group is.
+// look queries the members one after another until one returns the status of the ensemble.
 func (s *screen) look(ctx context.Context) observed {
 	var o observed
 	var told *chaos.Status
@@ -88,7 +88,7 @@ func (s *screen) look(ctx context.Context) observed {
 		if r.process == runs {
 			run++
 			if told == nil {
-				told, _ = m.Status(ctx) // the next is asked when it does not answer
+				told, _ = m.Status(ctx) // on an error the next member is queried
 			}
 		}
 		o.members = append(o.members, r)
@@ -97,15 +97,15 @@ func (s *screen) look(ctx context.Context) observed {
 	case told != nil:
 		o.fill(told)
 	case run < majority:
-		o.shards = []string{fmt.Sprintf("%d of %d members run. Without a majority of %d nothing is served; r "+
+		o.shards = []string{fmt.Sprintf("%d of %d members run. Without a majority of %d no request is served; r "+
 			"revives a member.", run, len(s.group.Members), majority)}
 	default:
-		o.shards = []string{"No member can tell at the moment how the group is: a majority has yet to be found."}
+		o.shards = []string{"No member can report the status of the ensemble yet: there is no majority."}
 	}
 	return o
 }
 
-// The states of a process.
+// The states of a member's process.
 const (
 	runs   = "runs"
 	starts = "starts"
@@ -114,14 +114,14 @@ const (
 	gone   = "gone"
 )
 
-// process is the state of a member's process. It waits for nothing.
+// process returns the state of a member's process. It never blocks.
 func (s *screen) process(m *chaos.Member) string {
 	pid := m.PID()
 	if pid == 0 {
 		return gone
 	}
 	if _, err := process.CPU(pid); err != nil {
-		return gone // by itself
+		return gone // it has exited
 	}
 	if m.Paused() {
 		return paused
@@ -134,7 +134,7 @@ func (s *screen) process(m *chaos.Member) string {
 	return runs
 }
 
-// fill takes over what a member says of the group.
+// fill adds the status that a member returned.
 func (o *observed) fill(a *chaos.Status) {
 	owned := map[string]int{}
 	for i := range a.Shards {
@@ -155,24 +155,24 @@ func (o *observed) fill(a *chaos.Status) {
 			}
 		}
 		var leads []string
-		for _, role := range []struct{ name, who string }{
+		for _, role := range []struct{ name, member string }{
 			{"controllers", a.Controller},
 			{"etcd", a.EtcdLeader},
 			{"log", a.LogLeader},
 		} {
-			if role.who == r.name {
+			if role.member == r.name {
 				leads = append(leads, role.name)
 			}
 		}
 		r.leads = strings.Join(leads, ", ")
 	}
 	o.shards = []string{fmt.Sprintf("%-7s%-8s%-7s%-9s%s", "SHARD", "OWNER", "EPOCH", "LOG",
-		"COPIES, EACH WITH ITS LAG (asked at "+a.Self+")")}
+		"COPIES, EACH WITH ITS LAG (reported by "+a.Self+")")}
 	for i := range a.Shards {
 		shard := &a.Shards[i]
 		owner := shard.Owner
 		if owner == "" {
-			owner = "nobody"
+			owner = "none"
 		}
 		copies := make([]string, len(shard.Copies))
 		for i, c := range shard.Copies {

@@ -13,33 +13,33 @@ import (
 	"freshet/test/cluster/chaos"
 )
 
-// screen shows the group and takes keys.
+// screen shows the ensemble and handles keys. mu protects the fields below it.
 type screen struct {
 	group   *chaos.Group
 	work    *work
-	logs    string // where the members' logs are
+	logs    string // pattern of the members' log files
 	began   time.Time
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	chosen int
-	said   string            // what the last key did
-	busy   map[string]string // members that are being started or stopped
+	said   string            // result of the last key
+	busy   map[string]string // action in progress, by member
 	seen   observed
 }
 
-// live draws the table twice a second and obeys keys until q is pressed.
+// live draws the table twice a second and handles keys until q is pressed.
 func (s *screen) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in := int(os.Stdin.Fd())
 	cooked, err := term.MakeRaw(in)
 	if err != nil {
-		return fmt.Errorf("reading single keys: %w", err)
+		return fmt.Errorf("switching the terminal to raw mode: %w", err)
 	}
 	defer func() { _ = term.Restore(in, cooked) }() // the terminal may be gone
-	fmt.Print("\x1b[?1049h\x1b[?25l")               // another page, no cursor
-	defer fmt.Print("\x1b[?25h\x1b[?1049l")         // as it was
+	fmt.Print("\x1b[?1049h\x1b[?25l")               // alternate screen, no cursor
+	defer fmt.Print("\x1b[?25h\x1b[?1049l")         // restore both
 	keys := make(chan byte)
 	go func() {
 		for key := make([]byte, 1); ; {
@@ -73,7 +73,7 @@ func (s *screen) live(ctx context.Context) error {
 	}
 }
 
-// plain prints the table now and then, and kills and revives a member in between.
+// plain prints the table every few seconds, and kills and revives a member in between.
 func (s *screen) plain(ctx context.Context, length time.Duration) error {
 	victim := s.group.Members[len(s.group.Members)-1]
 	killAt, reviveAt := s.began.Add(length/4), s.began.Add(length/2)

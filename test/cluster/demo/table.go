@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// wide is the width from which addresses are shown too.
+// wide is the width from which addresses are shown.
 const wide = 110
 
 // keysHelp explains every key.
 var keysHelp = []string{
-	"Keys: a b c choose a member (>)", "k kill -9", "t stop in order", "p pause, go on",
+	"Keys: a b c choose a member (>)", "k kill -9", "t stop gracefully", "p pause, resume",
 	"r revive", "q quit",
 }
 
-// help has the keys in as many lines as the width needs.
+// help returns the keys in as many lines as the width requires.
 func help(width int) (lines []string) {
 	line := keysHelp[0]
 	for _, key := range keysHelp[1:] {
@@ -28,9 +28,9 @@ func help(width int) (lines []string) {
 	return append(lines, line)
 }
 
-// frame is a whole screen of so many columns and rows, without a newline at its end. Rows
-// that do not fit are left out above the last ones, which explain the keys and say what
-// became of the last one; 0 rows are as many as there are.
+// frame returns a complete screen for the given size, without a final newline. If the rows
+// do not fit, it omits the last rows of the table and keeps the help and the result of the
+// last key; height 0 means unlimited.
 func (s *screen) frame(width, height int) string {
 	lines := strings.Split(s.table(width), "\n")
 	s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *screen) frame(width, height int) string {
 	return strings.Join(lines, "\n")
 }
 
-// cut shortens a line to a width.
+// cut shortens a line to the width.
 func cut(line string, width int) string {
 	if runes := []rune(line); width > 0 && len(runes) > width {
 		return string(runes[:width-1]) + "…"
@@ -54,7 +54,7 @@ func cut(line string, width int) string {
 	return line
 }
 
-// table is the group as it was seen last, and its processes as they are now.
+// table returns the ensemble as last observed, with the current states of the processes.
 func (s *screen) table(width int) string {
 	state := map[string]string{}
 	for _, m := range s.group.Members {
@@ -87,7 +87,7 @@ func (s *screen) table(width int) string {
 	b.WriteString("\n" + strings.Join(s.seen.shards, "\n") + "\n\n")
 	fmt.Fprintf(&b, "Clients: produced %.0f/s, consumed %.0f/s, failed calls %.0f/s\n", s.seen.produced,
 		s.seen.consumed, s.seen.failed)
-	fmt.Fprintf(&b, "         acknowledged and not consumed yet %d, delivered again %d, foreign %d\n",
+	fmt.Fprintf(&b, "         acknowledged and not yet consumed %d, redelivered %d, foreign %d\n",
 		s.work.backlog(), s.work.again.Load(), s.work.foreign.Load())
 	return b.String()
 }

@@ -14,14 +14,14 @@ import (
 	"freshet/test/stamp"
 )
 
-// maxSeen bounds how many messages are known to have been consumed.
+// maxSeen bounds the number of remembered consumed messages.
 const maxSeen = 200_000
 
-// topics is how many there are: enough that every member owns some.
+// topics is the number of topics: enough that every member owns some.
 const topics = 12
 
-// work is the clients of the group. Each message has a number; what was acknowledged
-// and not consumed yet is known by it.
+// work is the clients of the ensemble. It tracks messages by topic and number, to count
+// those that are acknowledged and not yet consumed. mu protects the maps.
 type work struct {
 	clients []*client.Client
 	running sync.WaitGroup
@@ -30,9 +30,9 @@ type work struct {
 	foreign                           atomic.Int64 // delivered under the name of another topic, or damaged
 
 	mu      sync.Mutex
-	waiting map[string]bool // acknowledged to a producer, not consumed yet
-	early   map[string]bool // consumed before the producer was told
-	seen    map[string]bool // consumed in the last while, to know what came again
+	waiting map[string]bool // acknowledged to the producer, not yet consumed
+	early   map[string]bool // consumed before the producer got its acknowledgement
+	seen    map[string]bool // recently consumed, to detect redeliveries
 }
 
 func newWork(ctx context.Context, group *chaos.Group) (*work, error) {
@@ -51,11 +51,11 @@ func newWork(ctx context.Context, group *chaos.Group) (*work, error) {
 	for i := range topics {
 		topic := w.clients[0].Topic(name(i))
 		if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
-			return nil, fmt.Errorf("making topic %s: %w", name(i), err)
+			return nil, fmt.Errorf("creating topic %s: %w", name(i), err)
 		}
 		if err := topic.Subscription("demo").Create(ctx,
 			client.SubscriptionOptions{From: client.Earliest}); err != nil {
-			return nil, fmt.Errorf("making the subscription of %s: %w", name(i), err)
+			return nil, fmt.Errorf("creating the subscription of %s: %w", name(i), err)
 		}
 	}
 	return w, nil
@@ -74,7 +74,7 @@ func (w *work) start(ctx context.Context) {
 
 func (w *work) wait() { w.running.Wait() }
 
-// produce sends messages, each until it is acknowledged, at whichever member.
+// produce sends messages to random members and retries each until it is acknowledged.
 func (w *work) produce(ctx context.Context, topic string) {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprint(topic, "/", n)
@@ -153,7 +153,7 @@ func (w *work) came(key string) {
 	}
 }
 
-// backlog is how many messages were acknowledged and not consumed yet.
+// backlog returns the number of messages that are acknowledged and not yet consumed.
 func (w *work) backlog() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Expect says what a history has to be complete in.
+// Expect describes in which respects a history is complete.
 type Expect struct {
-	// Complete are subscriptions by topic that were there before the first message
-	// and were drained after the last: every acknowledged message is on them.
+	// Complete lists, by topic, subscriptions that existed before the first message and
+	// were drained after the last: they must have delivered every acknowledged message.
 	Complete map[string][]string
-	// Single are subscriptions by topic that one client alone consumes, one call
-	// after another: it gets each partition in order.
+	// Single lists, by topic, subscriptions with a single consumer that makes one call
+	// after another: it must get each partition in order.
 	Single map[string][]string
 }
 
-// Check looks for broken promises.
+// Check checks a history for violated guarantees.
 func Check(ops []Op, expect Expect) *Report {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.End, b.End) })
@@ -30,7 +30,7 @@ func Check(ops []Op, expect Expect) *Report {
 		}
 		r.Operations[o.Kind][o.Outcome]++
 		if o.Outcome == Absurd {
-			r.add(Wrong, "answers are right or honest errors", "%s", o)
+			r.add(Wrong, "responses are correct or errors", "%s", o)
 			o.Outcome = Unknown
 		}
 		switch o.Kind {
@@ -48,7 +48,7 @@ func Check(ops []Op, expect Expect) *Report {
 			positions = append(positions, o)
 		case Finish:
 			if o.Outcome != OK {
-				r.add(Wrong, "nothing is half made for ever", "%s", o)
+				r.add(Wrong, "no object stays incomplete", "%s", o)
 			}
 		}
 	}
@@ -68,11 +68,11 @@ func Check(ops []Op, expect Expect) *Report {
 	return r
 }
 
-// late is when the answer to a call that succeeded is one that clients complain about.
-// Clients of the stream protocol repeat by themselves: all they see is a late answer.
+// late is the duration from which a successful call counts as a gap. Kafka clients retry
+// internally: they see an unavailable topic only as a late response.
 const late = 2 * time.Second
 
-// gaps finds the times in which calls failed or hung and none succeeded.
+// gaps finds the periods in which calls failed or hung and none succeeded.
 func (t *topic) gaps() (found []Gap) {
 	last, said := time.Duration(-1), map[string]int{}
 	for _, o := range t.ops {
@@ -82,7 +82,7 @@ func (t *topic) gaps() (found []Gap) {
 			said[o.Member+": "+o.Note]++
 		default:
 			if o.End-max(o.Start, last) > late {
-				said["nobody: the answer was late"]++
+				said["no error: the response was late"]++
 			}
 			if last >= 0 && len(said) > 0 {
 				found = append(found, Gap{Topic: t.name, Began: last, Length: o.End - last, Said: said})

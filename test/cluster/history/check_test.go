@@ -13,8 +13,8 @@ import (
 
 const s = time.Second
 
-// good is a history in which every promise is kept, although calls were cut off and
-// messages came twice.
+// good returns a history without violations, although calls were interrupted and messages
+// were redelivered.
 func good() []history.Op {
 	op := func(kind history.Kind, outcome history.Outcome, start, end time.Duration, more history.Op) history.Op {
 		more.Kind, more.Outcome, more.Start, more.End, more.Client = kind, outcome, start, end, "c"
@@ -31,36 +31,37 @@ func good() []history.Op {
 		op(history.Produce, history.OK, 3*s, 4*s, message("b", "1:1:0:0")),
 		op(history.Produce, history.Unknown, 5*s, 6*s, message("cut off", "")),
 		op(history.Produce, history.OK, 7*s, 8*s, message("c", "1:3:0:0")),
-		op(history.Produce, history.OK, 7*s, 9*s, message("c", "1:3:0:0")), // again, under its key
+		op(history.Produce, history.OK, 7*s, 9*s, message("c", "1:3:0:0")), // retried with its idempotency key
 		op(history.Receive, history.OK, 10*s, 11*s, delivery("a", "1:0:0:0")),
 		op(history.Ack, history.Unknown, 12*s, 13*s, delivery("a", "1:0:0:0")),
-		op(history.Receive, history.Unknown, 14*s, 15*s, history.Op{Thing: "t", Subscription: "one", Max: 1}), // took b
+		// Leases b.
+		op(history.Receive, history.Unknown, 14*s, 15*s, history.Op{Thing: "t", Subscription: "one", Max: 1}),
 		op(history.Receive, history.OK, 16*s, 17*s, delivery("cut off", "1:2:0:0")),
 		op(history.Receive, history.OK, 18*s, 19*s, delivery("b", "1:1:0:0")),
-		op(history.Receive, history.OK, 20*s, 21*s, delivery("a", "1:0:0:0")), // again
+		op(history.Receive, history.OK, 20*s, 21*s, delivery("a", "1:0:0:0")), // redelivered
 		op(history.Ack, history.OK, 22*s, 23*s, delivery("a", "1:0:0:0")),
 		op(history.Receive, history.OK, 24*s, 25*s, delivery("c", "1:3:0:0")),
-		op(history.Produce, history.OK, 26*s, 27*s, message("d", "1:4:2:0")), // to a partition that its producer chose
+		op(history.Produce, history.OK, 26*s, 27*s, message("d", "1:4:2:0")), // to a partition chosen by the producer
 		op(history.Receive, history.OK, 28*s, 29*s, history.Op{
 			Thing: "t", Subscription: "one", Value: "d", ID: "1:4:2:0", Origin: "t/2",
 		}),
 
 		op(history.Create, history.Unknown, 1*s, 2*s, name),
 		op(history.Look, history.Refused, 3*s, 4*s, name),
-		op(history.Look, history.OK, 5*s, 6*s, name), // now it has taken effect
+		op(history.Look, history.OK, 5*s, 6*s, name), // the creation has taken effect
 		op(history.Create, history.Refused, 7*s, 8*s, name),
 		op(history.Delete, history.OK, 9*s, 10*s, name),
 		op(history.Delete, history.Refused, 11*s, 12*s, name),
 		op(history.Look, history.Refused, 13*s, 14*s, name),
 
 		op(history.Register, history.OK, 1*s, 2*s, history.Op{Thing: "subject", Value: "schema", ID: "1"}),
-		op(history.Read, history.Refused, 1*s, 3*s, history.Op{ID: "1"}), // at the same time
+		op(history.Read, history.Refused, 1*s, 3*s, history.Op{ID: "1"}), // concurrent with the registration
 		op(history.Read, history.OK, 3*s, 4*s, history.Op{ID: "1", Value: "schema"}),
 
 		op(history.Issue, history.OK, 1*s, 2*s, key),
 		op(history.Use, history.OK, 3*s, 4*s, key),
 		op(history.Revoke, history.OK, 5*s, 7*s, key),
-		op(history.Use, history.OK, 6*s, 8*s, key), // at the same time
+		op(history.Use, history.OK, 6*s, 8*s, key), // concurrent with the revocation
 		op(history.Use, history.Refused, 9*s, 10*s, key),
 
 		op(history.Commit, history.OK, 1*s, 2*s, history.Op{Thing: "group", Value: "1"}),
@@ -99,8 +100,8 @@ func TestGoodHistory(t *testing.T) {
 	}
 }
 
-// TestLate: a client that repeats by itself sees a topic that takes nothing as a call
-// that is answered late.
+// TestLate checks that a late response counts as a gap: clients that retry internally see
+// an unavailable topic that way.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	produced := func(start, end time.Duration, id string) history.Op {
@@ -120,8 +121,8 @@ func TestLate(t *testing.T) {
 
 const ownPlace = "a message is delivered under its own topic and partition"
 
-// TestForeignCountsOnce: a foreign message in the place of another is one foreign and
-// one lost message, and nothing else. The report counts it.
+// TestForeignCountsOnce checks that a foreign message in the place of another counts as
+// one foreign and one lost message and as no other violation.
 func TestForeignCountsOnce(t *testing.T) {
 	t.Parallel()
 	ops := good()
@@ -137,7 +138,7 @@ func TestForeignCountsOnce(t *testing.T) {
 	}
 }
 
-// TestDoctored breaks each promise in a history that keeps all.
+// TestDoctored breaks each guarantee in a history without violations.
 func TestDoctored(t *testing.T) {
 	t.Parallel()
 	type ops = []history.Op
@@ -161,7 +162,7 @@ func TestDoctored(t *testing.T) {
 			i := find(o, history.Receive, value("c"))
 			return slices.Delete(o, i, i+1)
 		}},
-		"id with two contents": {history.Wrong, "no id with two contents", func(o ops) ops {
+		"id with two contents": {history.Wrong, "an id has one content", func(o ops) ops {
 			o[find(o, history.Receive, value("c"))].ID = "1:1:0:0"
 			return o
 		}},
@@ -181,7 +182,7 @@ func TestDoctored(t *testing.T) {
 			o[find(o, history.Receive, value("d"))].Origin = "t/1"
 			return o
 		}},
-		"foreign in the place of another": {history.Lost, "every acknowledged message is delivered", func(o ops) ops {
+		"foreign instead of its own": {history.Lost, "every acknowledged message is delivered", func(o ops) ops {
 			i := find(o, history.Receive, value("c"))
 			o[i].Value, o[i].Origin = "of another topic", "other/0"
 			return o
@@ -191,8 +192,11 @@ func TestDoctored(t *testing.T) {
 			o[i].Value, o[i].Damaged = "", true
 			return o
 		}},
-		"message that nobody sent": {history.Wrong, "no message that nobody sent", add(received("z", "1:6:0:0", 40*s))},
-		"message from the future": {history.Wrong, "no message before it was sent", func(o ops) ops {
+		"message that was not sent": {
+			history.Wrong, "every delivered message was sent",
+			add(received("z", "1:6:0:0", 40*s)),
+		},
+		"message from the future": {history.Wrong, "no message is delivered before it was sent", func(o ops) ops {
 			return append(o, received("a", "1:0:0:0", -s))
 		}},
 		"stored before an older one": {
@@ -203,24 +207,24 @@ func TestDoctored(t *testing.T) {
 			}),
 		},
 		"delivered after its acknowledgement": {
-			history.Duplicated, "what is acknowledged is not delivered again",
+			history.Duplicated, "an acknowledged message is not delivered again",
 			add(received("a", "1:0:0:0", 40*s)),
 		},
 		"out of order": {history.Wrong, "a single consumer gets a partition in order", func(o ops) ops {
 			o[find(o, history.Receive, func(op history.Op) bool { return op.Outcome == history.Unknown })].Max = 0
 			return o
 		}},
-		"name that nobody gave": {
-			history.Wrong, "some order of the calls explains all answers about a name",
+		"name that was not created": {
+			history.Wrong, "calls on a name are linearizable",
 			func(o ops) ops {
 				i := find(o, history.Create, func(op history.Op) bool { return op.Outcome == history.Unknown })
 				return slices.Delete(o, i, i+1)
 			},
 		},
-		"stale look": {history.Wrong, "some order of the calls explains all answers about a name", add(history.Op{
+		"stale lookup": {history.Wrong, "calls on a name are linearizable", add(history.Op{
 			Kind: history.Look, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "topic/x",
 		})},
-		"schema id with two contents": {history.Wrong, "an id is one schema's", add(history.Op{
+		"schema id with two contents": {history.Wrong, "an id belongs to one schema", add(history.Op{
 			Kind: history.Read, Outcome: history.OK, Start: 40 * s, End: 41 * s, ID: "1", Value: "another",
 		})},
 		"schema with two ids": {history.Duplicated, "a schema has one id", add(history.Op{
@@ -233,22 +237,22 @@ func TestDoctored(t *testing.T) {
 		"revoked key works": {history.Wrong, "no key works after its revocation has returned", add(history.Op{
 			Kind: history.Use, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "key",
 		})},
-		"good key refused": {history.Wrong, "a key works until it is revoked", add(history.Op{
+		"valid key refused": {history.Wrong, "a key works until it is revoked", add(history.Op{
 			Kind: history.Use, Outcome: history.Refused, Start: 3 * s, End: 4 * s, Thing: "key",
 		})},
-		"refused without a reason": {history.Wrong, "answers are right or honest errors", add(history.Op{
+		"refused without a reason": {history.Wrong, "responses are correct or errors", add(history.Op{
 			Kind: history.Produce, Outcome: history.Absurd, Start: 40 * s, End: 41 * s, Thing: "t", Value: "n",
 			Note: "topic not found",
 		})},
-		"position lost": {history.Lost, "a group's position is the one committed last", add(history.Op{
+		"position lost": {history.Lost, "a group's position is the last committed one", add(history.Op{
 			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "0",
 		})},
-		"position of nobody": {history.Wrong, "a group's position was committed by somebody", add(history.Op{
+		"position that was not committed": {history.Wrong, "a group's position was committed", add(history.Op{
 			Kind: history.Position, Outcome: history.OK, Start: 40 * s, End: 41 * s, Thing: "group", Value: "3",
 		})},
-		"half made": {history.Wrong, "nothing is half made for ever", add(history.Op{
+		"incomplete object": {history.Wrong, "no object stays incomplete", add(history.Op{
 			Kind: history.Finish, Outcome: history.Refused, Start: 40 * s, End: 41 * s, Thing: "topic/y",
-			Note: "listed and not usable",
+			Note: "listed but not usable",
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {

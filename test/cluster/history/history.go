@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// Kind is what a client asked for.
+// Kind is the kind of an operation.
 type Kind string
 
-// Kinds of operations. Thing is what they are about.
+// Kinds of operations. Object is the object that they act on.
 const (
-	// Produce stores Value on the topic Thing and gets ID.
+	// Produce stores Value in the topic Object and returns ID.
 	Produce Kind = "produce"
-	// Receive gets the message ID with Value from the Subscription of the topic.
-	// A call without an answer is one Unknown operation with the Max that it may
-	// have taken; a call that gets several messages is several operations.
+	// Receive returns the message ID with Value from the Subscription of the topic. A
+	// call without a response is one Unknown operation with the Max of messages that it
+	// may have leased; a call that returns several messages is several operations.
 	Receive Kind = "receive"
 	// Ack acknowledges the message ID on the Subscription of the topic.
 	Ack Kind = "acknowledge"
-	// Create, Delete and Look make, remove and look for something with a name.
-	// Refused is "it is there already" of Create, "it is not there" of the others.
+	// Create, Delete and Lookup create, delete and look up an object by name. Refused
+	// means "already exists" for Create and "does not exist" for the others.
 	Create Kind = "create"
 	Delete Kind = "delete"
 	Look   Kind = "look"
-	// Register gives the schema Value of the subject Thing its ID; Read gets the
-	// Value of an ID. Refused is "there is no such id".
+	// Register registers the schema Value under the subject Object and returns its ID;
+	// Read returns the Value of an ID. Refused means "no such id".
 	Register Kind = "register"
 	Read     Kind = "read"
-	// Issue makes the key Thing, Use is a call with it, Revoke ends it. Refused is
-	// "this key is not good".
+	// Issue creates the key Object, Use is a call with it, Revoke revokes it. Refused
+	// means "invalid key".
 	Issue  Kind = "issue"
 	Use    Kind = "use"
 	Revoke Kind = "revoke"
-	// Commit writes the number Value as the position of the group Thing, Position
-	// reads it. Of each group one client alone commits, ever higher numbers.
+	// Commit stores the number Value as the position of the consumer group Object,
+	// Position reads it. A single client commits for each group, with increasing numbers.
 	Commit   Kind = "commit"
 	Position Kind = "position"
-	// Finish looks at Thing when all is over: OK is whole and usable, all else is
-	// half made.
+	// Finish checks Object at the end of the run: OK means complete and usable, every
+	// other outcome incomplete.
 	Finish Kind = "finish"
 )
 
-// Outcome is what a client was told.
+// Outcome is the result of an operation as the client saw it.
 type Outcome string
 
 // Outcomes.
 const (
-	// OK: it was done.
+	// OK means that the operation was done.
 	OK Outcome = "ok"
-	// Refused: it was not done, for the reason that the Kind names.
+	// Refused means that the operation was not done, for the reason that the Kind names.
 	Refused Outcome = "refused"
-	// Unknown: nobody can tell, the connection broke or the server had an error.
+	// Unknown means that the connection broke or the server returned an error.
 	Unknown Outcome = "unknown"
-	// Absurd: an answer that is neither right nor an honest error, such as that a
-	// topic is not there which is.
+	// Absurd means that the response is neither correct nor an error, for example
+	// "does not exist" for a topic that exists.
 	Absurd Outcome = "absurd"
 )
 
@@ -66,11 +66,11 @@ const (
 type Op struct {
 	Kind    Kind    `json:"kind"`
 	Outcome Outcome `json:"outcome"`
-	// Start is when the call began and End when the answer was there, both since
-	// the recorder was made.
+	// Start is the time of the call and End that of its response, both since the
+	// recorder was created.
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
-	// Client is who called, Member whom.
+	// Client is the caller, Member the member that it called.
 	Client string `json:"client"`
 	Member string `json:"member,omitempty"`
 
@@ -79,16 +79,15 @@ type Op struct {
 	Value        string `json:"value,omitempty"`
 	ID           string `json:"id,omitempty"`
 	Max          int    `json:"max,omitempty"`
-	// Origin is where the content of a received message says that it was produced to:
-	// a topic, or a topic, a slash and a partition. It is empty if the content does not
-	// say so.
+	// Origin is the topic that the content of a received message names, followed by a
+	// slash and the partition if it names one. It is empty if the content names none.
 	Origin string `json:"origin,omitempty"`
 	// Damaged is set on a received message whose checksum is wrong.
 	Damaged bool   `json:"damaged,omitempty"`
 	Note    string `json:"note,omitempty"`
 }
 
-// String is the operation for people.
+// String returns the operation in one line.
 func (o *Op) String() string {
 	text := fmt.Sprintf("%s..%s %s: %s %s", o.Start.Round(time.Millisecond), o.End.Round(time.Millisecond), o.Client,
 		o.Kind, o.Thing)
@@ -120,10 +119,10 @@ type Recorder struct {
 // New returns a Recorder whose clock begins now.
 func New() *Recorder { return &Recorder{begin: time.Now()} }
 
-// Now is the time since the recorder was made.
+// Now returns the time since the recorder was created.
 func (r *Recorder) Now() time.Duration { return time.Since(r.begin) }
 
-// Add records an operation that began at start and ends now.
+// Add records operations that began at start and end now.
 func (r *Recorder) Add(start time.Duration, ops ...Op) {
 	end := r.Now()
 	for i := range ops {
@@ -134,21 +133,21 @@ func (r *Recorder) Add(start time.Duration, ops ...Op) {
 	r.ops = append(r.ops, ops...)
 }
 
-// Len is how many operations there are.
+// Len returns the number of operations.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.ops)
 }
 
-// Ops are the operations so far.
+// Ops returns a copy of the operations so far.
 func (r *Recorder) Ops() []Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.ops)
 }
 
-// Write writes operations as lines of JSON, to be looked at after a failure.
+// Write writes operations as lines of JSON, for the analysis of a failure.
 func Write(w io.Writer, ops []Op) error {
 	buffered := bufio.NewWriter(w)
 	lines := json.NewEncoder(buffered)

@@ -9,22 +9,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// checkNames: some order of the calls on each name, in which every call takes
-// effect at once at some moment between its beginning and its end, explains all
-// answers.
+// checkNames checks that the calls on each name are linearizable: some order in which
+// every call takes effect at one moment between its start and its end explains all
+// responses.
 func checkNames(r *Report, ops []*Op) {
 	byName := map[string][]porcupine.Operation{}
 	clients := map[string]int{}
 	for _, o := range ops {
 		if o.Outcome == Unknown && o.Kind == Look {
-			continue // says nothing
+			continue // carries no information
 		}
 		if _, ok := clients[o.Client]; !ok {
 			clients[o.Client] = len(clients)
 		}
 		end := int64(o.End)
 		if o.Outcome == Unknown {
-			end = math.MaxInt64 // it may take effect at any later time
+			end = math.MaxInt64 // may take effect at any later time
 		}
 		byName[o.Thing] = append(byName[o.Thing], porcupine.Operation{
 			ClientId: clients[o.Client], Input: o.Kind, Output: o, Call: int64(o.Start), Return: end,
@@ -35,19 +35,19 @@ func checkNames(r *Report, ops []*Op) {
 		switch porcupine.CheckOperationsTimeout(model, byName[name], 10*time.Second) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
-			r.add(Wrong, "answers about names can be checked", "%s: %d calls take too long to check", name,
+			r.add(Wrong, "responses about names can be checked", "%s: %d calls take too long to check", name,
 				len(byName[name]))
 		default:
 			text := ""
 			for _, call := range byName[name] {
 				text += fmt.Sprintf("\n    %v", call.Output)
 			}
-			r.add(Wrong, "some order of the calls explains all answers about a name", "%s:%s", name, text)
+			r.add(Wrong, "calls on a name are linearizable", "%s:%s", name, text)
 		}
 	}
 }
 
-// existence is a name that something has, or nothing.
+// existence is the model of a name: an object with the name exists or not.
 var existence = &porcupine.NondeterministicModel{
 	Init: func() []any { return []any{false} },
 	Step: func(state, input, output any) []any {
@@ -60,7 +60,7 @@ var existence = &porcupine.NondeterministicModel{
 			return []any{there}
 		case kind == Look:
 			return nil
-		case outcome == Refused && there == after: // already there, already gone
+		case outcome == Refused && there == after: // already exists, already deleted
 			return []any{there}
 		case outcome == OK && there != after:
 			return []any{after}
@@ -69,10 +69,10 @@ var existence = &porcupine.NondeterministicModel{
 	},
 }
 
-// checkSchemas: an id is one schema's for ever, from the moment in which anybody
-// was told of it.
+// checkSchemas checks that an id belongs to one schema from the first response that
+// contains it.
 func checkSchemas(r *Report, ops []*Op) {
-	known := map[string]*Op{} // id: the first answer that has it
+	known := map[string]*Op{} // id: the first response that contains it
 	ids := map[string]string{}
 	for _, o := range ops {
 		if o.Outcome != OK {
@@ -82,7 +82,7 @@ func checkSchemas(r *Report, ops []*Op) {
 		if first == nil {
 			known[o.ID] = o
 		} else if first.Value != o.Value {
-			r.add(Wrong, "an id is one schema's", "%s, after %s", o, first)
+			r.add(Wrong, "an id belongs to one schema", "%s, after %s", o, first)
 		}
 		if id, ok := ids[o.Value]; ok && id != o.ID && o.Kind == Register {
 			r.add(Duplicated, "a schema has one id", "%s, which has id %s", o, id)
@@ -98,7 +98,7 @@ func checkSchemas(r *Report, ops []*Op) {
 	}
 }
 
-// checkKeys: a key works from its issue to its revocation, and never afterwards.
+// checkKeys checks that a key works from its issue to its revocation, and not afterwards.
 func checkKeys(r *Report, ops []*Op) {
 	issued, revoking, revoked := map[string]*Op{}, map[string]time.Duration{}, map[string]*Op{}
 	for _, o := range ops {
@@ -128,8 +128,8 @@ func checkKeys(r *Report, ops []*Op) {
 	}
 }
 
-// checkPositions: a group's position is at least what was committed before it was
-// asked for, and at most what anybody had begun to commit.
+// checkPositions checks that a consumer group's position is at least the highest one
+// committed before it was read, and at most the highest one whose commit had begun.
 func checkPositions(r *Report, ops []*Op) {
 	commits := map[string][]*Op{}
 	for _, o := range ops {
@@ -153,15 +153,15 @@ func checkPositions(r *Report, ops []*Op) {
 		}
 		switch got := number(o.Value); {
 		case got < lowest:
-			r.add(Lost, "a group's position is the one committed last", "%s, and %d was committed before", o, lowest)
+			r.add(Lost, "a group's position is the last committed one", "%s, but %d was committed before", o, lowest)
 		case got > highest:
-			r.add(Wrong, "a group's position was committed by somebody",
-				"%s, and %d is the highest that was", o, highest)
+			r.add(Wrong, "a group's position was committed",
+				"%s, but %d is the highest committed one", o, highest)
 		}
 	}
 }
 
-// number reads the value of a position; what is none is -1, below all of them.
+// number parses the value of a position; an invalid value is -1, lower than every position.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

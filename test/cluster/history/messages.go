@@ -11,8 +11,8 @@ import (
 	"freshet/internal/base/names"
 )
 
-// own reports whether an operation is about a message of its topic. A delivered message
-// that is damaged, or that its producer sent to another topic or partition, is not.
+// own reports whether a delivered message belongs to the operation's topic and partition.
+// Damaged messages do not. Other operations always belong to their topic.
 func own(r *Report, o *Op) bool {
 	if o.Kind != Receive || o.Outcome != OK {
 		return true
@@ -30,10 +30,10 @@ func own(r *Report, o *Op) bool {
 	return true
 }
 
-// topic is what clients did with one topic, and what follows from it.
+// topic holds the operations on one topic and the facts derived from them.
 type topic struct {
 	name string
-	ops  []*Op // by their end
+	ops  []*Op // sorted by their end
 
 	sent     map[string]time.Duration // value: when it was first sent
 	acked    map[string]bool          // value: a produce was acknowledged
@@ -62,7 +62,7 @@ func newTopic(name string, ops []*Op) *topic {
 	return t
 }
 
-// check looks at contents, copies, order of storing, deliveries and losses.
+// check checks ids, contents, the order of storing, deliveries and losses.
 func (t *topic) check(r *Report, complete []string) {
 	received := map[string]map[string]bool{} // subscription: values
 	for _, o := range t.ops {
@@ -74,9 +74,9 @@ func (t *topic) check(r *Report, complete []string) {
 			continue
 		}
 		if sent, ok := t.sent[o.Value]; !ok {
-			r.add(Wrong, "no message that nobody sent", "topic %s: %s", t.name, o)
+			r.add(Wrong, "every delivered message was sent", "topic %s: %s", t.name, o)
 		} else if o.End < sent {
-			r.add(Wrong, "no message before it was sent", "topic %s: %s, sent at %s", t.name, o, sent)
+			r.add(Wrong, "no message is delivered before it was sent", "topic %s: %s, sent at %s", t.name, o, sent)
 		}
 		if received[o.Subscription] == nil {
 			received[o.Subscription] = map[string]bool{}
@@ -92,13 +92,14 @@ func (t *topic) check(r *Report, complete []string) {
 		for _, value := range slices.Sorted(maps.Keys(t.acked)) {
 			if !received[subscription][value] {
 				r.add(Lost, "every acknowledged message is delivered",
-					"topic %s: %s with id %s never came on subscription %s", t.name, value, t.ids[value], subscription)
+					"topic %s: %s with id %s was never delivered on subscription %s", t.name, value, t.ids[value],
+					subscription)
 			}
 		}
 	}
 }
 
-// place holds one id against one content, both ways.
+// place checks that an id has one content and a content one id.
 func (t *topic) place(r *Report, o *Op) {
 	place, err := names.ParseMessageID(o.ID)
 	if err != nil {
@@ -109,7 +110,7 @@ func (t *topic) place(r *Report, o *Op) {
 	if value, ok := t.contents[o.ID]; !ok {
 		t.contents[o.ID] = o.Value
 	} else if value != o.Value {
-		r.add(Wrong, "no id with two contents", "topic %s: %s, which was %s before", t.name, o, value)
+		r.add(Wrong, "an id has one content", "topic %s: %s, which was %s before", t.name, o, value)
 	}
 	if id, ok := t.ids[o.Value]; !ok {
 		t.ids[o.Value] = o.ID
@@ -118,13 +119,13 @@ func (t *topic) place(r *Report, o *Op) {
 	}
 }
 
-// checkAppends: of two messages of a partition the one that was sent after the
-// other was acknowledged has the higher place.
+// checkAppends checks that, of two messages of a partition, the one that was sent after
+// the other was acknowledged has the higher position.
 func (t *topic) checkAppends(r *Report) {
 	partitions := map[int32][]*Op{}
 	answered := map[string]bool{}
 	for _, o := range t.ops {
-		// Of several attempts under one key the first that was answered counts.
+		// Of several attempts with one idempotency key the first successful one counts.
 		if o.Kind == Produce && o.Outcome == OK && !answered[o.Value] {
 			answered[o.Value] = true
 			if place, ok := t.places[o.ID]; ok {
@@ -136,7 +137,7 @@ func (t *topic) checkAppends(r *Report) {
 		byEnd := partitions[partition]
 		byStart := slices.Clone(byEnd)
 		slices.SortStableFunc(byStart, func(a, b *Op) int { return cmp.Compare(t.sent[a.Value], t.sent[b.Value]) })
-		var highest *Op // of those that were acknowledged before the next one was sent
+		var highest *Op // of the messages acknowledged before the next one was sent
 		for _, o := range byStart {
 			for len(byEnd) > 0 && byEnd[0].End < t.sent[o.Value] {
 				if highest == nil || t.places[byEnd[0].ID].Entry > t.places[highest.ID].Entry {
@@ -146,14 +147,14 @@ func (t *topic) checkAppends(r *Report) {
 			}
 			if highest != nil && t.places[o.ID].Entry <= t.places[highest.ID].Entry {
 				r.add(Wrong, "messages are stored in the order in which they were acknowledged",
-					"topic %s: %s, behind %s", t.name, o, highest)
+					"topic %s: %s, after %s", t.name, o, highest)
 			}
 		}
 	}
 }
 
-// checkAcknowledged: what a returned call has acknowledged is not delivered again
-// to a call that began afterwards.
+// checkAcknowledged checks that a message is not delivered to a call that began after the
+// acknowledgement had returned.
 func (t *topic) checkAcknowledged(r *Report) {
 	done := map[[2]string]*Op{}
 	for _, o := range t.ops {
@@ -163,17 +164,17 @@ func (t *topic) checkAcknowledged(r *Report) {
 		case o.Kind == Ack && done[key] == nil:
 			done[key] = o
 		case o.Kind == Receive && done[key] != nil && o.Start > done[key].End:
-			r.add(Duplicated, "what is acknowledged is not delivered again", "topic %s: %s, after %s",
+			r.add(Duplicated, "an acknowledged message is not delivered again", "topic %s: %s, after %s",
 				t.name, o, done[key])
 		}
 	}
 }
 
-// checkOrder: a single consumer sees each message of a partition for the first
-// time after all before it. A call of its that got no answer may have taken some:
-// those come later, when their lease is over.
+// checkOrder checks that a single consumer sees each message of a partition for the first
+// time after all earlier ones. A call without a response may have leased some messages:
+// those are delivered later, when their lease has expired.
 func (t *topic) checkOrder(r *Report, subscription string) {
-	var calls []*Op // without an answer
+	var calls []*Op // without a response
 	seen := map[string]bool{}
 	highest := map[int32]*Op{}
 	for _, o := range t.ops {
@@ -200,8 +201,8 @@ func (t *topic) checkOrder(r *Report, subscription string) {
 	}
 }
 
-// excuse finds a call without an answer that may have taken the message, and uses
-// it up by one.
+// excuse finds a call without a response that may have leased the message, and decrements
+// its Max.
 func excuse(calls []*Op, sent time.Duration, o *Op) bool {
 	for _, call := range calls {
 		if call.Max > 0 && call.End > sent && call.Start < o.Start {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Class says how bad a violation is, and of what kind.
+// Class is the class of a violation.
 type Class string
 
 // Classes of violations.
@@ -20,41 +20,41 @@ const (
 	Wrong      Class = "wrong"
 )
 
-// Violation is a promise that was broken.
+// Violation is a violated guarantee.
 type Violation struct {
 	Class Class
-	// Rule is the promise in a few words, Text what happened instead.
+	// Rule is the guarantee in a few words, Text the observed violation.
 	Rule, Text string
 }
 
-// String is the violation in a line.
+// String returns the violation as text.
 func (v Violation) String() string { return fmt.Sprintf("%s (%s): %s", v.Class, v.Rule, v.Text) }
 
-// Gap is a time in which calls on a topic failed or hung and none succeeded.
+// Gap is a period in which calls on a topic failed or hung and none succeeded.
 type Gap struct {
 	Topic string
-	// Began is when the last call before it succeeded, since the recorder was made;
-	// it ends with the first that does again.
+	// Began is the time of the last successful call before the gap, since the recorder
+	// was created. The gap ends with the next successful call.
 	Began, Length time.Duration
-	// Said counts what callers were told meanwhile: the member, and its error.
+	// Said counts the errors in the gap, by member and text.
 	Said map[string]int
 }
 
-// String is the gap in a line.
+// String returns the gap in one line.
 func (g Gap) String() string {
 	return fmt.Sprintf("%s %s, from %.2fs on", g.Length.Round(10*time.Millisecond), g.Topic, g.Began.Seconds())
 }
 
-// Report is what a check found.
+// Report is the result of a check.
 type Report struct {
-	// Operations counts by kind and outcome.
+	// Operations counts operations by kind and outcome.
 	Operations map[Kind]map[Outcome]int
-	// Redelivered counts deliveries of messages that had been delivered before and
-	// whose acknowledgement had not returned: at least once allows them.
+	// Redelivered counts repeated deliveries of messages whose acknowledgement had not
+	// returned: at-least-once delivery allows them.
 	Redelivered int
-	// Gaps are the times in which a topic took nothing, the longest first.
+	// Gaps are the periods in which a topic accepted nothing, the longest first.
 	Gaps []Gap
-	// Violations are in the order in which they were found.
+	// Violations are in the order in which they were detected.
 	Violations []Violation
 }
 
@@ -62,7 +62,7 @@ func (r *Report) add(class Class, rule, format string, args ...any) {
 	r.Violations = append(r.Violations, Violation{class, rule, fmt.Sprintf(format, args...)})
 }
 
-// Count is how many violations are of a class.
+// Count returns the number of violations of a class.
 func (r *Report) Count(class Class) int {
 	n := 0
 	for _, v := range r.Violations {
@@ -73,7 +73,7 @@ func (r *Report) Count(class Class) int {
 	return n
 }
 
-// Total counts operations with an outcome; "" is all.
+// Total returns the number of operations with an outcome; "" means all.
 func (r *Report) Total(outcome Outcome) int {
 	n := 0
 	for _, by := range r.Operations {
@@ -86,10 +86,10 @@ func (r *Report) Total(outcome Outcome) int {
 	return n
 }
 
-// maxShown is how many violations of a rule are printed.
+// maxShown bounds the number of printed violations of a rule.
 const maxShown = 5
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operations              %d: %d done, %d refused, %d unknown\n", r.Total(""), r.Total(OK),
@@ -101,7 +101,7 @@ func (r *Report) Print(w io.Writer) error {
 	for _, class := range []Class{Lost, Duplicated, Foreign, Wrong} {
 		fmt.Fprintf(&b, "%-24s%d\n", class, r.Count(class))
 	}
-	fmt.Fprintf(&b, "delivered again         %d (allowed)\n", r.Redelivered)
+	fmt.Fprintf(&b, "redelivered             %d (allowed)\n", r.Redelivered)
 	longest := "0s"
 	if len(r.Gaps) > 0 {
 		longest = r.Gaps[0].String()

@@ -14,10 +14,9 @@ import (
 	"freshet/test/cluster/history"
 )
 
-// Finish ends the writers, waits until every acknowledged message was seen, at most
-// as long as patience, ends the readers, and looks at everything that was made or
-// may have been: at every member, and whether it is whole. All faults have to be
-// over.
+// Finish stops the writers, waits up to timeout until every acknowledged message was
+// delivered, stops the readers, and then checks every object that was created or may have
+// been: whether each member returns it and whether it is usable. All faults must be healed.
 func (l *Load) Finish(ctx context.Context, patience time.Duration) {
 	l.stopWriting()
 	deadline := time.Now().Add(patience)
@@ -57,7 +56,7 @@ func sorted[V any](m map[string]V) []string {
 	return keys
 }
 
-// insist makes a call until its outcome is known, at most ten times.
+// insist repeats a call until its outcome is known, at most ten times.
 func (w *worker) insist(ctx context.Context, call func() history.Outcome) history.Outcome {
 	outcome := call()
 	for range 10 {
@@ -69,8 +68,7 @@ func (w *worker) insist(ctx context.Context, call func() history.Outcome) histor
 	return outcome
 }
 
-// finish looks for a thing at every member. A topic that is there can be used and
-// removed, one that is not can be made; an account that is there has credentials.
+// finish looks up an object at every member and checks that it is usable.
 func (w *worker) finish(ctx context.Context, thing string) {
 	var there bool
 	for _, m := range w.members {
@@ -96,7 +94,8 @@ func (w *worker) finish(ctx context.Context, thing string) {
 	w.recorder.Add(start, op)
 }
 
-// whole says what is wrong with a thing.
+// whole checks an object that exists or does not: an existing topic can be used and deleted, a
+// missing one can be created, and an existing account becomes ready.
 func (w *worker) whole(ctx context.Context, thing string, there bool) error {
 	m := w.any()
 	if name, ok := strings.CutPrefix(thing, accountThing); ok {
@@ -114,14 +113,14 @@ func (w *worker) whole(ctx context.Context, thing string, there bool) error {
 	topic := m.client.Topic(strings.TrimPrefix(thing, topicThing))
 	if !there {
 		if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
-			return fmt.Errorf("making what is not there: %w", err)
+			return fmt.Errorf("creating a topic that does not exist: %w", err)
 		}
 	}
 	if _, err := topic.Produce(ctx, client.Message{Value: []byte("x")}); err != nil {
-		return fmt.Errorf("producing to what is there: %w", err)
+		return fmt.Errorf("producing to a topic that exists: %w", err)
 	}
 	if err := topic.Delete(ctx, true); err != nil {
-		return fmt.Errorf("deleting what is there: %w", err)
+		return fmt.Errorf("deleting a topic that exists: %w", err)
 	}
 	return nil
 }

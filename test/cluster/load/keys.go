@@ -11,8 +11,8 @@ import (
 	"freshet/test/cluster/history"
 )
 
-// useKeys has keys issued, uses them at every member, revokes them, and uses them
-// again: on the resource API and on the administration of messages.
+// useKeys issues keys, uses them at every member, revokes them, and uses them again, with
+// the resource API and the message administration API.
 func (w *worker) useKeys(ctx context.Context) {
 	for w.rest(ctx) {
 		name := fmt.Sprintf("key-%d", w.next)
@@ -48,14 +48,14 @@ func (w *worker) useEverywhere(ctx context.Context, name, token string) {
 	}
 }
 
-// use makes a call with a key. That it may not do what it asks for is as good as
-// that it may: the key is good.
+// use makes a call with a key. The response 403 is as good as 200: both show that the
+// key is valid.
 func (w *worker) use(ctx context.Context, m *member, name, token, path string) {
 	ctx, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+path, http.NoBody)
 	if err != nil {
-		panic(err) // an address that cannot be
+		panic(err) // the URL is always valid
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	start := w.recorder.Now()

@@ -1,17 +1,16 @@
-// Package load has clients use a running system in every way at once, and writes
-// down what they were told (package history): producers with and without
-// idempotency keys, consumers that share a subscription and consumers that are
-// alone on theirs, producers, readers and a consumer group of the stream protocol, and
-// people who make and remove topics, accounts, schemas and keys. Each call goes to a
-// member that is chosen by chance, and is made once: what a client library would repeat
-// is seen here as it is.
+// Package load runs clients that use a system concurrently in many ways, and records
+// their calls and responses (package history): producers with and without idempotency
+// keys, consumers that share a subscription and single consumers, Kafka producers, readers
+// and a consumer group, and clients that create and delete topics, accounts, schemas and
+// keys. Each HTTP call goes to a random member and is not retried, so the history contains
+// the failures that a client library would hide.
 //
-// Every message carries a stamp (package stamp): its topic, its producer, a number and a
-// checksum. Readers of the stream protocol consume all of its topics at once, and some
-// of the records are so large that one answer to a Fetch consists of several parts.
+// Every message has a stamp (package stamp): its topic, its producer, a number and a
+// checksum. Kafka readers consume all Kafka topics concurrently, and some of the records
+// are so large that one Fetch response consists of several parts.
 //
-// The lock of a Load guards what was acknowledged and what was seen; it is never
-// held during a call.
+// Load.mu protects the sets of acknowledged and delivered messages, of created names and
+// of schema ids. It is never held during a call.
 package load
 
 import (
@@ -32,21 +31,21 @@ import (
 // Member is a server that clients can call.
 type Member struct {
 	Name, URL string
-	// Stream is the address of the stream protocol; "" when it is not served.
+	// Stream is the address of the Kafka listener; "" if Kafka is disabled.
 	Stream string
 }
 
-// Options say how much is done.
+// Options configures the load.
 type Options struct {
-	// Token is the administrator's.
+	// Token is the administrator's token.
 	Token string
-	// Seed makes the choices of the clients; those of the same seed are the same.
+	// Seed determines the choices of the clients.
 	Seed uint64
-	// Topics is how many topics messages go to; 6 when zero.
+	// Topics is the number of topics for messages over HTTP; zero means 6.
 	Topics int
-	// Pause is what each client waits between two calls; 25 ms when zero.
+	// Pause is the average interval between two calls of a client; zero means 25 ms.
 	Pause time.Duration
-	// Timeout bounds each call; 5 s when zero.
+	// Timeout bounds each call; zero means 5 s.
 	Timeout time.Duration
 }
 
@@ -63,13 +62,13 @@ type Load struct {
 	stopReading      context.CancelFunc
 
 	mu    sync.Mutex
-	acked map[place]bool // on a subscription: acknowledged to its producer, and there to be seen
-	seen  map[place]bool
-	made  map[string]bool   // names that somebody may have given
+	acked map[place]bool    // acknowledged to the producer, not yet delivered
+	seen  map[place]bool    // delivered
+	made  map[string]bool   // objects that a client may have created
 	ids   map[string]string // of schemas
 }
 
-// stream is a topic of the stream protocol.
+// stream is a Kafka topic.
 type stream struct {
 	topic      string
 	partitions int
@@ -91,23 +90,21 @@ const (
 	alone  = "alone"
 )
 
-// Readers of the stream protocol. Each of them consumes all topics of the stream
-// protocol.
+// Kafka readers. Each of them consumes all Kafka topics.
 const (
-	reader = "reader" // fetches as much as it gets
-	slow   = "slow"   // fetches little at a time, so that partitions wait for their turn
+	reader = "reader" // fetches without limits
+	slow   = "slow"   // fetches little at a time, so that partitions wait
 	team   = "team"   // a consumer group that commits
 )
 
-// streamPartitions has the number of partitions of each topic of the stream protocol.
+// streamPartitions lists the number of partitions of each Kafka topic.
 var streamPartitions = []int{1, 2, 3, 4, 1, 2, 3, 4}
 
-// streamRetention bounds the disk space that a long run needs. Readers are never as far
-// behind as that.
+// streamRetention bounds the disk space of a long run. Readers never lag that much.
 const streamRetention = 5 * time.Minute
 
-// New makes the topics and subscriptions that the load needs. All members have to
-// be there.
+// New creates the topics and subscriptions that the load needs. All members must be
+// ready.
 func New(ctx context.Context, recorder *history.Recorder, members []Member, o Options) (*Load, error) {
 	if o.Topics == 0 {
 		o.Topics = 6
@@ -141,12 +138,12 @@ func (l *Load) setUp(ctx context.Context) error {
 	for i := range l.o.Topics {
 		name := fmt.Sprintf("load-%d", i)
 		if err := c.Topic(name).Create(ctx, client.TopicOptions{Partitions: 2}); err != nil {
-			return fmt.Errorf("making topic %s: %w", name, err)
+			return fmt.Errorf("creating topic %s: %w", name, err)
 		}
 		for _, subscription := range []string{shared, alone} {
 			if err := c.Topic(name).Subscription(subscription).Create(ctx,
 				client.SubscriptionOptions{From: client.Earliest}); err != nil {
-				return fmt.Errorf("making subscription %s of %s: %w", subscription, name, err)
+				return fmt.Errorf("creating subscription %s of %s: %w", subscription, name, err)
 			}
 		}
 		l.topics = append(l.topics, name)
@@ -157,7 +154,7 @@ func (l *Load) setUp(ctx context.Context) error {
 			properties := map[string]string{"retention.ms": fmt.Sprint(streamRetention.Milliseconds())}
 			options := client.TopicOptions{Partitions: partitions, Properties: properties}
 			if err := c.Topic(name).Create(ctx, options); err != nil {
-				return fmt.Errorf("making topic %s: %w", name, err)
+				return fmt.Errorf("creating topic %s: %w", name, err)
 			}
 			l.streams = append(l.streams, stream{name, partitions})
 		}
@@ -171,12 +168,12 @@ func (l *Load) setUp(ctx context.Context) error {
 	}
 	if _, err := l.members[0].resources.Create(ctx, resources.ServiceAccounts, organization, account,
 		resources.WriteOptions{}); err != nil {
-		return fmt.Errorf("making account %s: %w", robot, err)
+		return fmt.Errorf("creating account %s: %w", robot, err)
 	}
 	return nil
 }
 
-// Expect is what the history has to be complete in.
+// Expect returns in which respects the history is complete.
 func (l *Load) Expect() history.Expect {
 	e := history.Expect{Complete: map[string][]string{}, Single: map[string][]string{}}
 	for _, topic := range l.topics {
@@ -189,16 +186,16 @@ func (l *Load) Expect() history.Expect {
 	return e
 }
 
-// Start begins. The context bounds all clients; Finish ends them in order.
+// Start starts the clients. ctx bounds all of them; Finish stops them in order.
 func (l *Load) Start(ctx context.Context) {
 	writing, stopWriting := context.WithCancel(ctx)
 	reading, stopReading := context.WithCancel(ctx)
 	l.stopWriting, l.stopReading = stopWriting, stopReading
 	number := uint64(0)
-	run := func(ctx context.Context, group *sync.WaitGroup, name string, work func(*worker, context.Context)) {
+	run := func(ctx context.Context, wg *sync.WaitGroup, name string, work func(*worker, context.Context)) {
 		number++
 		w := &worker{Load: l, name: name, rand: rand.New(rand.NewPCG(l.o.Seed, number))}
-		group.Go(func() { work(w, ctx) })
+		wg.Go(func() { work(w, ctx) })
 	}
 	for _, topic := range l.topics {
 		run(writing, &l.writing, topic+" plain", func(w *worker, ctx context.Context) { w.produce(ctx, topic, false) })
@@ -242,13 +239,13 @@ type worker struct {
 	next int
 }
 
-// any is a member by chance.
+// any returns a random member.
 func (w *worker) any() *member { return w.members[w.rand.IntN(len(w.members))] }
 
-// pause waits before the next call and says whether there is one.
+// pause waits before the next call and returns false if the context ends first.
 func (w *worker) pause(ctx context.Context) bool { return w.pauseFor(ctx, w.o.Pause) }
 
-// rest is a longer pause, of those whose work has to be looked at in the end.
+// rest is a longer pause, for clients whose objects are checked in the end.
 func (w *worker) rest(ctx context.Context) bool { return w.pauseFor(ctx, 8*w.o.Pause) }
 
 func (w *worker) pauseFor(ctx context.Context, about time.Duration) bool {
@@ -261,8 +258,8 @@ func (w *worker) pauseFor(ctx context.Context, about time.Duration) bool {
 	}
 }
 
-// op is an operation of this client at a member, with the outcome of an error. The
-// refusals are those that the operation may rightly get.
+// op returns an operation of this client at a member with the outcome of err. refusals are
+// the errors that mean Refused for this operation.
 func (w *worker) op(m *member, kind history.Kind, thing string, err error, refusals ...error) history.Op {
 	o := history.Op{Kind: kind, Client: w.name, Member: m.Name, Thing: thing, Outcome: history.OK}
 	if err == nil {

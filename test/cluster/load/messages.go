@@ -13,15 +13,15 @@ import (
 	"freshet/test/stamp"
 )
 
-// Bounds of one call to consume, and of the lease that it gives.
+// Limits of one fetch, and the lease of its messages.
 const (
 	batch = 20
 	wait  = 300 * time.Millisecond
 	lease = 3 * time.Second
 )
 
-// produce sends messages of one key, one after another. Without an idempotency key
-// each is sent once; with one it is sent until that succeeds, at whichever member.
+// produce sends messages with one key, one after another. Without an idempotency key each
+// is sent once; with one it is retried at random members until it is acknowledged.
 func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
 	for w.pause(ctx) {
 		value, identity := w.content(topic, stamp.AnyPartition, w.messageSize())
@@ -49,18 +49,18 @@ func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
 	}
 }
 
-// content makes the worker's next message: its bytes, and the identity by which the
-// history knows it.
+// content returns the bytes of the worker's next message, and the identity by which the
+// history refers to it.
 func (w *worker) content(topic string, partition int32, size int) (value []byte, identity string) {
 	value = stamp.Stamp{Topic: topic, Partition: partition, Writer: w.name, Number: w.next}.Value(size)
 	made, err := stamp.Parse(value)
 	if err != nil {
-		panic(err) // the name of a topic or worker that cannot be
+		panic(err) // names of topics and workers are always valid
 	}
 	return value, made.ID()
 }
 
-// messageSize is usually some hundred bytes, and some KiB now and then.
+// messageSize returns usually some hundred bytes, sometimes some KiB.
 func (w *worker) messageSize() int {
 	if w.next%20 == 0 {
 		return 2<<10 + w.rand.IntN(14<<10)
@@ -68,8 +68,8 @@ func (w *worker) messageSize() int {
 	return 100 + w.rand.IntN(200)
 }
 
-// delivered checks the stamp of a message that came on a subscription, and completes
-// its operation. The name gives an origin the form of the history's topics.
+// delivered checks the stamp of a received message and completes its operation. name maps
+// an origin to the history's name of the topic.
 func (w *worker) delivered(op *history.Op, value []byte, topic string, partition int32, name func(string) string) {
 	got, err := stamp.Check(value, topic, partition)
 	if errors.Is(err, stamp.ErrDamaged) {
@@ -82,8 +82,8 @@ func (w *worker) delivered(op *history.Op, value []byte, topic string, partition
 	}
 }
 
-// produceOnce sends a message, without an idempotency key unless it has one: the client
-// library would add one.
+// produceOnce sends a message. The client library would add an idempotency key, so a
+// message without one is sent with a plain request.
 func produceOnce(ctx context.Context, c *client.Client, topic string, message client.Message) (string, error) {
 	if message.IdempotencyKey != "" {
 		produced, err := c.Topic(topic).Produce(ctx, message)
@@ -100,7 +100,7 @@ func produceOnce(ctx context.Context, c *client.Client, topic string, message cl
 	return response.Header.Get("X-Msg-Message-String-Id"), nil
 }
 
-// consume takes messages and acknowledges them.
+// consume receives messages and acknowledges them.
 func (w *worker) consume(ctx context.Context, topic, subscription string) {
 	for w.pause(ctx) {
 		m := w.any()
@@ -129,7 +129,7 @@ func (w *worker) consume(ctx context.Context, topic, subscription string) {
 	}
 }
 
-// acknowledge does so once, at another member perhaps; what fails comes again.
+// acknowledge makes one attempt at a random member; messages whose ack fails are redelivered.
 func (w *worker) acknowledge(ctx context.Context, topic, subscription string, received []client.Received) {
 	ids := make([]string, len(received))
 	for i := range received {
@@ -149,7 +149,7 @@ func (w *worker) acknowledge(ctx context.Context, topic, subscription string, re
 	w.recorder.Add(start, ops...)
 }
 
-// expect notes an acknowledged message, saw one that was delivered.
+// expect records an acknowledged message, noteDelivered a delivered one.
 func (l *Load) expect(topic, value string, subscriptions ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +168,7 @@ func (l *Load) saw(topic, subscription, value string) {
 	delete(l.acked, p)
 }
 
-// outstanding is how many messages have yet to be seen.
+// outstanding returns the number of acknowledged messages that were not delivered yet.
 func (l *Load) outstanding() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,14 +16,14 @@ const (
 	robot        = "robot"
 )
 
-// Prefixes of things with names.
+// Prefixes of Object in the history.
 const (
 	topicThing   = "topic "
 	accountThing = "account "
 )
 
-// nameTopics makes, removes and looks for topics that others make and remove too.
-// A name is used for a while and then never again.
+// nameTopics creates, deletes and looks up topics that other workers create and delete
+// too. A name is used for some seconds only.
 func (w *worker) nameTopics(ctx context.Context) {
 	for w.pause(ctx) {
 		name := fmt.Sprintf("name-%d-%d", int(w.recorder.Now().Seconds())/3, w.rand.IntN(4))
@@ -49,7 +49,7 @@ func (w *worker) lookTopic(ctx context.Context, m *member, name string) history.
 	return w.op(m, history.Look, topicThing+name, err, client.ErrNotFound)
 }
 
-// nameAccounts makes accounts and looks for them at other members.
+// nameAccounts creates accounts and looks them up at other members.
 func (w *worker) nameAccounts(ctx context.Context) {
 	for w.rest(ctx) {
 		name := fmt.Sprintf("account-%d", w.next)
@@ -75,15 +75,15 @@ func (w *worker) lookAccount(ctx context.Context, m *member, name string) histor
 	return w.op(m, history.Look, accountThing+name, err, client.ErrNotFound)
 }
 
-// note remembers a name that somebody may have given.
+// note records a name that a client may have created.
 func (l *Load) note(thing string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made[thing] = true
 }
 
-// register registers schemas, each by two clients perhaps, and reads them at other
-// members.
+// register registers schemas, possibly the same as another worker, and reads them at
+// other members.
 func (w *worker) register(ctx context.Context) {
 	for w.rest(ctx) {
 		subject := fmt.Sprintf("subject-%d", w.next)

@@ -16,7 +16,7 @@ import (
 	"freshet/test/cluster/history"
 )
 
-// ofStream keeps what is told of offsets apart from what is told of message ids.
+// ofStream returns the history's name of a Kafka topic, which separates offsets from message ids.
 func ofStream(topic string) string { return "stream " + topic }
 
 func (w *worker) stream(opts ...kgo.Opt) (*kgo.Client, error) {
@@ -30,21 +30,22 @@ func (w *worker) stream(opts ...kgo.Opt) (*kgo.Client, error) {
 	}, opts...)...)
 }
 
-// streamPause is how many pauses a producer of the stream protocol makes between two
-// records. There are many of these producers.
+// streamPause is the number of pauses between two records of a Kafka producer: there are
+// many of these producers.
 const streamPause = 4
 
-// produceStream sends records, each to a partition of its choice, by an idempotent
-// producer that waits for all copies (the library's default) and repeats by itself: a
-// record is in the topic once. The last record may take until lasting ends.
+// produceStream sends records to random partitions with an idempotent producer that
+// requires acks from all replicas (the library's default) and retries internally, so a
+// record is stored once. The last record may take until lasting ends.
 func (w *worker) produceStream(ctx, lasting context.Context, to stream) {
 	c, err := w.producer()
 	if err != nil {
-		panic(err) // options that cannot be
+		panic(err) // the options are always valid
 	}
 	defer c.Close()
 	for w.pauseFor(ctx, streamPause*w.o.Pause) {
-		_ = w.send(lasting, c, to.topic, int32(w.rand.IntN(to.partitions)), w.recordSize()) // the history has the error
+		partition := int32(w.rand.IntN(to.partitions))
+		_ = w.send(lasting, c, to.topic, partition, w.recordSize()) // the history contains the error
 	}
 }
 
@@ -71,8 +72,8 @@ func (w *worker) send(ctx context.Context, c *kgo.Client, topic string, partitio
 	return err
 }
 
-// backlog stores large records in every partition before the first reader comes, so that
-// the readers' first fetches get much from many partitions.
+// backlog stores large records in every partition before the readers start, so that their
+// first fetches return much data from many partitions.
 func (l *Load) backlog(ctx context.Context) error {
 	w := &worker{Load: l, name: "backlog", rand: rand.New(rand.NewPCG(l.o.Seed, 0))}
 	c, err := w.producer()
@@ -93,10 +94,10 @@ func (l *Load) backlog(ctx context.Context) error {
 	return nil
 }
 
-// recordSize is usually some hundred bytes. Some records are larger than 64 KiB, so that
-// the server answers a Fetch with several parts: every tenth at the beginning, when many
-// partitions have something to read, and fewer later, because a long run has to fit on the
-// small disk of one member.
+// recordSize returns usually some hundred bytes. Some records are larger than 64 KiB, so
+// that a Fetch response consists of several parts: every tenth at first, when many
+// partitions have data to read, and fewer later, because a long run must fit on the small
+// disk of one member.
 func (w *worker) recordSize() int {
 	every := 10
 	if w.next > manyLarge {
@@ -108,21 +109,21 @@ func (w *worker) recordSize() int {
 	return 100 + w.rand.IntN(900)
 }
 
-// manyLarge is the number of records of a producer until large ones become rare.
+// manyLarge is the number of records of a producer after which large ones become rare.
 const manyLarge = 200
 
 func (w *worker) largeSize() int { return 65<<10 + w.rand.IntN(235<<10) }
 
-// slowPoll is the time between two polls of the slow reader.
+// slowPoll is the interval between two polls of the slow reader.
 const slowPoll = 300 * time.Millisecond
 
-// slowFetches limit the fetches of the slow reader: partitions get their turn one after
-// another, and a topic's partitions are soon apart from each other in the fetch session.
-// The limits let several large records into one answer.
+// slowFetches limits the fetches of the slow reader: partitions are served one after
+// another, so the order of a topic's partitions in the fetch session soon changes. The
+// limits allow several large records in one response.
 var slowFetches = []kgo.Opt{kgo.FetchMaxBytes(1 << 20), kgo.FetchMaxPartitionBytes(350 << 10)}
 
 // teamMember makes a client a member of a consumer group that commits once a second. It
-// waits for large answers, which have records of many partitions.
+// waits for large responses, which contain records of many partitions.
 var teamMember = []kgo.Opt{
 	kgo.ConsumerGroup(team), kgo.AutoCommitInterval(time.Second),
 	kgo.FetchMinBytes(500 << 10), kgo.FetchMaxWait(time.Second),
@@ -134,8 +135,7 @@ func (w *worker) readSlowly(ctx context.Context) { w.readStreams(ctx, slow, slow
 
 func (w *worker) readInTeam(ctx context.Context) { w.readStreams(ctx, team, 0, teamMember...) }
 
-// readStreams consumes all topics of the stream protocol, from the beginning of each
-// partition. It waits between two polls.
+// readStreams consumes all Kafka topics from the start and waits between two polls.
 func (w *worker) readStreams(ctx context.Context, subscription string, wait time.Duration, opts ...kgo.Opt) {
 	topics := make([]string, len(w.streams))
 	for i, s := range w.streams {
@@ -144,7 +144,7 @@ func (w *worker) readStreams(ctx context.Context, subscription string, wait time
 	opts = append([]kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, opts...)
 	c, err := w.stream(opts...)
 	if err != nil {
-		panic(err) // options that cannot be
+		panic(err) // the options are always valid
 	}
 	defer c.Close()
 	for ctx.Err() == nil {
@@ -169,12 +169,12 @@ func offsetID(record *kgo.Record) string {
 	return fmt.Sprintf("0:%d:%d:0", record.Offset, record.Partition)
 }
 
-// commit commits the position of a group that nobody is a member of, higher each
-// time, and reads it.
+// commit commits increasing offsets for a consumer group without members, and reads them
+// back.
 func (w *worker) commit(ctx context.Context, group, topic string) {
 	c, err := w.stream()
 	if err != nil {
-		panic(err) // options that cannot be
+		panic(err) // the options are always valid
 	}
 	defer c.Close()
 	admin := kadm.NewClient(c)
@@ -210,8 +210,8 @@ func bounded(ctx context.Context, timeout time.Duration, call func(context.Conte
 	return call(ctx)
 }
 
-// streamOutcome is what an error of the stream protocol says: codes that clients are
-// not to repeat are none that these calls may get.
+// streamOutcome returns the outcome of a Kafka error. Non-retriable error codes are
+// unexpected for these calls.
 func streamOutcome(err error) (history.Outcome, string) {
 	var code *kerr.Error
 	switch {

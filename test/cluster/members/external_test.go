@@ -26,7 +26,7 @@ import (
 	"freshet/test/tally"
 )
 
-// ownEtcd runs an etcd as somebody else would.
+// ownEtcd runs an etcd outside of the ensemble, as an operator would.
 func ownEtcd(t *testing.T) string {
 	t.Helper()
 	config := embed.NewConfig()
@@ -53,8 +53,8 @@ func freeAddress(t *testing.T) string {
 	return addresses[0]
 }
 
-// ownNATS runs three NATS servers as somebody else would, the last of which does not
-// sync every write.
+// ownNATS runs three NATS servers outside of the ensemble, as an operator would. The last
+// one does not sync every write.
 func ownNATS(t *testing.T) (servers []*natsd.Server, clients, monitoring []string) {
 	t.Helper()
 	var routes []*url.URL
@@ -86,7 +86,7 @@ func ownNATS(t *testing.T) (servers []*natsd.Server, clients, monitoring []strin
 		server.Start()
 		t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
 		if !server.ReadyForConnections(10 * time.Second) {
-			t.Fatal("got a NATS server that is not ready, want one")
+			t.Fatal("NATS server is not ready")
 		}
 		servers, clients, monitoring = append(servers, server), append(clients, server.ClientURL()),
 			append(monitoring, "http://"+server.MonitorAddr().String())
@@ -94,8 +94,9 @@ func ownNATS(t *testing.T) (servers []*natsd.Server, clients, monitoring []strin
 	return servers, clients, monitoring
 }
 
-// TestFaultExternal runs a group with an etcd and NATS servers of somebody else: messages
-// go through, it is said that one server does not sync, and the loss of one is survived.
+// TestFaultExternal runs an ensemble with an external etcd and external NATS servers.
+// Messages are delivered, a condition reports that one NATS server does not sync, and the
+// ensemble survives the loss of one NATS server.
 func TestFaultExternal(t *testing.T) {
 	servers, clients, monitoring := ownNATS(t)
 	etcd := ownEtcd(t)
@@ -127,13 +128,13 @@ func TestFaultExternal(t *testing.T) {
 	one, two := string(stamp.Make("orders", "a", 1, 0)), string(stamp.Make("orders", "c", 2, 0))
 	run(t, a, "produce", "orders", one)
 
-	// It is said that writes are not synced.
+	// A condition and the log report that writes are not synced.
 	await(t, "the condition", 30*time.Second, func() bool {
 		return bytes.Contains(must(t, c, http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/messagingclusters", ""),
 			[]byte("SyncNotAlways"))
 	})
 	if log := a.Log(); !strings.Contains(log, "does not sync every write") {
-		t.Error("got no line about it in the log, want one")
+		t.Error("log: got no line about missing syncs, want one")
 	}
 	out, _ := exec.CommandContext(t.Context(), binary, "doctor", "--config",
 		filepath.Join(dir, "a.yaml")).CombinedOutput()
@@ -162,7 +163,7 @@ func TestFaultExternal(t *testing.T) {
 	tally.Fault{Name: "external NATS server stopped", Injected: 1, Checked: 2, Recovery: took}.Record(t)
 }
 
-// elsewhere changes a member's configuration to an etcd and NATS servers of one's own.
+// elsewhere changes a member's configuration to an external etcd and external NATS servers.
 func elsewhere(t *testing.T, file, etcd string, clients, monitoring []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -190,14 +191,14 @@ func elsewhere(t *testing.T, file, etcd string, clients, monitoring []string) {
 	}
 }
 
-// try runs a command of the command line at a member.
+// try runs a freshet command against a member.
 func try(t *testing.T, m *chaos.Member, args ...string) error {
 	t.Helper()
 	_, err := command(t, m, args...)
 	return err
 }
 
-// run is try for what has to work.
+// run is try for commands that must succeed.
 func run(t *testing.T, m *chaos.Member, args ...string) string {
 	t.Helper()
 	out, err := command(t, m, args...)

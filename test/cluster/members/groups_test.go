@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestAllConsumerGroups lists the consumer groups at every member: each has those of
-// all, whoever coordinates them; and while a coordinator cannot be asked there is no
-// list that lacks some.
+// TestAllConsumerGroups lists the consumer groups at every member. Each member returns all
+// groups, whichever members coordinate them; while a coordinator is unreachable the list is
+// refused and never incomplete.
 func TestAllConsumerGroups(t *testing.T) {
 	g := start(t)
 	a, c := g.Members[0], g.Members[2]
@@ -22,7 +22,7 @@ func TestAllConsumerGroups(t *testing.T) {
 			status, answer := call(t.Context(), m, m.Token(), http.MethodPut, fmt.Sprintf("%s/g%02d/offsets", admin, i),
 				`{"offsets": [{"topic_name": "orders", "position": "earliest"}]}`)
 			if status != http.StatusNoContent && status != http.StatusServiceUnavailable {
-				t.Fatalf("a group: got %d %s, want 204, or 503 while owners change", status, answer)
+				t.Fatalf("creating a group: got %d %s, want 204, or 503 while owners change", status, answer)
 			}
 			return status == http.StatusNoContent
 		})
@@ -37,7 +37,7 @@ func TestAllConsumerGroups(t *testing.T) {
 			return 0, false
 		}
 		if status != http.StatusOK {
-			t.Fatalf("got %d %s, want a list, or 503 when it would not be whole", status, answer)
+			t.Fatalf("got %d %s, want a list, or 503 if it would be incomplete", status, answer)
 		}
 		if err := json.Unmarshal(answer, &body); err != nil {
 			t.Fatal(err)
@@ -74,8 +74,8 @@ func TestAllConsumerGroups(t *testing.T) {
 	t.Logf("refused %d times until another member coordinates", refused)
 }
 
-// wholeStatistics asks every member for the statistics of the topic, which name the groups
-// that read it, whoever coordinates them and whoever owns the topic.
+// wholeStatistics checks that the statistics of the topic contain all groups that read it,
+// at every member, whichever members coordinate the groups and own the topic.
 func wholeStatistics(t *testing.T, g *group) {
 	t.Helper()
 	for _, m := range g.Members {

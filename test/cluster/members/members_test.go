@@ -1,5 +1,5 @@
-// Package members_test has three real processes run as one group, and looks at what
-// groups promise of resources, of who leads and of revocation (docs/spec/group.md).
+// Package members_test runs an ensemble of three real processes and checks its guarantees
+// about resources, leadership and revocation (docs/spec/group.md).
 package members_test
 
 import (
@@ -29,13 +29,13 @@ var binary string
 
 func TestMain(m *testing.M) {
 	if os.Getenv("FRESHET_TEST_CLUSTER") == "" {
-		fmt.Println("NOT TESTED: groups of three processes; make test-cluster does")
+		fmt.Println("NOT TESTED: ensembles of three processes; make test-cluster runs them")
 		return
 	}
 	testserver.Main(m, &binary)
 }
 
-// group is a running one.
+// group is a running ensemble and its folder.
 type group struct {
 	*chaos.Group
 	dir string
@@ -71,13 +71,13 @@ func (g *group) member(t *testing.T, name string) *chaos.Member {
 			return m
 		}
 	}
-	t.Fatalf("there is no member %q", name)
+	t.Fatalf("member %q does not exist", name)
 	return nil
 }
 
 const cloud = "/apis/cloud.vendor.io/v1alpha1/namespaces/acme/"
 
-// call asks a member once. Status 0 is no answer.
+// call makes one call to a member. Status 0 means that there was no response.
 func call(ctx context.Context, m *chaos.Member, token, method, path, body string) (status int, answer []byte) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -102,7 +102,7 @@ func call(ctx context.Context, m *chaos.Member, token, method, path, body string
 	return response.StatusCode, answer
 }
 
-// must is call for what has to work.
+// must is call for requests that must succeed.
 func must(t *testing.T, m *chaos.Member, method, path, body string) []byte {
 	t.Helper()
 	status, answer := call(t.Context(), m, m.Token(), method, path, body)
@@ -112,7 +112,7 @@ func must(t *testing.T, m *chaos.Member, method, path, body string) []byte {
 	return answer
 }
 
-// await asks until something is so.
+// await polls until yes returns true, and returns the time that took.
 func await(t *testing.T, what string, limit time.Duration, yes func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -120,14 +120,14 @@ func await(t *testing.T, what string, limit time.Duration, yes func() bool) time
 	defer tick.Stop()
 	for !yes() {
 		if time.Since(began) > limit {
-			t.Fatalf("%s: not within %s", what, limit)
+			t.Fatalf("%s: timeout after %s", what, limit)
 		}
 		<-tick.C
 	}
 	return time.Since(began)
 }
 
-// controller is the member that the one which is asked calls so.
+// controller returns the member that runs the controllers, according to another member.
 func controller(t *testing.T, asked *chaos.Member) string {
 	t.Helper()
 	var status struct {
@@ -146,26 +146,26 @@ func account(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`, name)
 }
 
-// ready says whether a service account has its credentials, which a controller gives
-// it.
+// ready reports whether a service account has its credentials, which a controller
+// creates.
 func ready(t *testing.T, m *chaos.Member, name string) bool {
 	t.Helper()
 	status, answer := call(t.Context(), m, m.Token(), http.MethodGet, cloud+"serviceaccounts/"+name, "")
 	return status == http.StatusOK && bytes.Contains(answer, []byte(`"privateKeyData"`))
 }
 
-// TestFaultController kills the member that runs the controllers, stops the next one,
-// and restarts all of them: another takes over, and nothing is lost.
+// TestFaultController kills the member that runs the controllers, stops the next one, and
+// restarts all members: another member takes over, and nothing is lost.
 func TestFaultController(t *testing.T) {
 	g := start(t)
 	a, b, c := g.Members[0], g.Members[1], g.Members[2]
 	fault := tally.Fault{Name: "member that runs the controllers"}
 	must(t, a, http.MethodPost, cloud+"serviceaccounts", account("first"))
-	must(t, b, http.MethodGet, cloud+"serviceaccounts/first", "") // at once
+	must(t, b, http.MethodGet, cloud+"serviceaccounts/first", "") // without delay
 	must(t, c, http.MethodPatch, cloud+"serviceaccounts/first", `{"metadata":{"labels":{"at":"c"}}}`)
 	if answer := must(t, a, http.MethodGet, cloud+"serviceaccounts/first", ""); !bytes.Contains(answer,
 		[]byte(`"at": "c"`)) && !bytes.Contains(answer, []byte(`"at":"c"`)) {
-		t.Errorf("a does not have what c wrote: %s", answer)
+		t.Errorf("member a does not return the label that c wrote: %s", answer)
 	}
 	await(t, "credentials", 20*time.Second, func() bool { return ready(t, b, "first") })
 
@@ -228,11 +228,12 @@ func TestFaultController(t *testing.T) {
 	fault.Record(t)
 }
 
-// key makes an API key of an account and returns its token.
+// key creates an API key of an account and returns its token.
 func key(t *testing.T, m *chaos.Member, name string) string {
 	t.Helper()
 	answer := must(t, m, http.MethodPost, cloud+"apikeys",
-		fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},"spec":{"serviceAccountName":"robot"}}`, name))
+		fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},`+
+			`"spec":{"serviceAccountName":"robot"}}`, name))
 	var made struct {
 		Status struct {
 			Token string `json:"token"`
@@ -244,16 +245,15 @@ func key(t *testing.T, m *chaos.Member, name string) string {
 	return made.Status.Token
 }
 
-// accepted says whether a member knows who the holder of a token is, whatever they may
-// do.
+// accepted reports whether a member authenticates a token, whatever its permissions are.
 func accepted(t *testing.T, m *chaos.Member, token string) bool {
 	t.Helper()
 	status, _ := call(t.Context(), m, token, http.MethodGet, cloud+"serviceaccounts", "")
 	return status == http.StatusOK || status == http.StatusForbidden
 }
 
-// TestAttackRevokedKey uses keys at every member from the moment on that their
-// revocation has returned, also when a member was paused meanwhile.
+// TestAttackRevokedKey uses keys at every member after their revocation has returned, also
+// when a member was paused during the revocation.
 func TestAttackRevokedKey(t *testing.T) {
 	g := start(t)
 	must(t, g.Members[0], http.MethodPost, cloud+"serviceaccounts", account("robot"))
@@ -277,7 +277,7 @@ func TestAttackRevokedKey(t *testing.T) {
 		token := key(t, at, name)
 		for _, m := range g.Members {
 			if !accepted(t, m, token) {
-				t.Fatalf("a new key of %s is refused by %s", at.Name, m.Name)
+				t.Fatalf("new key of %s is rejected by %s", at.Name, m.Name)
 			}
 		}
 		if i%2 == 0 {
@@ -285,19 +285,19 @@ func TestAttackRevokedKey(t *testing.T) {
 		} else {
 			must(t, at, http.MethodDelete, cloud+"apikeys/"+name, "")
 		}
-		use(token, "at once")
+		use(token, "immediately")
 	}
 
 	token := key(t, g.Members[0], "paused")
 	paused := g.Members[2]
 	if !accepted(t, paused, token) {
-		t.Fatal("a new key is refused")
+		t.Fatal("new key is rejected")
 	}
 	if err := paused.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	await(t, "revocation with a paused member", time.Minute, func() bool { // its leader may be the paused one
+	await(t, "revocation with a paused member", time.Minute, func() bool { // the paused member may be etcd's leader
 		status, _ := call(t.Context(), g.Members[0], g.Members[0].Token(), http.MethodPatch, cloud+"apikeys/paused",
 			`{"spec":{"revoke":true}}`)
 		return status == http.StatusOK
@@ -314,18 +314,18 @@ func TestAttackRevokedKey(t *testing.T) {
 		return status == http.StatusOK
 	})
 	use(token, "when it serves again")
-	tally.Attack(t, "use a revoked key at any member of a group", attempts, successes)
+	tally.Attack(t, "use a revoked key at any member of an ensemble", attempts, successes)
 }
 
-// TestFaultNoMajority leaves one member alone: it answers nothing and says why.
+// TestFaultNoMajority leaves one member without a majority: it refuses all calls and reports why.
 func TestFaultNoMajority(t *testing.T) {
 	g := start(t)
 	a, b, c := g.Members[0], g.Members[1], g.Members[2]
 	must(t, a, http.MethodPost, cloud+"serviceaccounts", account("robot"))
-	fault := tally.Fault{Name: "majority of a group lost", Injected: 1}
+	fault := tally.Fault{Name: "majority of an ensemble lost", Injected: 1}
 	b.Kill()
 	c.Kill()
-	await(t, "it refuses", 20*time.Second, func() bool {
+	await(t, "member without a majority refuses calls", 20*time.Second, func() bool {
 		status, _ := call(t.Context(), a, a.Token(), http.MethodGet, cloud+"serviceaccounts/robot", "")
 		return status == http.StatusServiceUnavailable
 	})
@@ -336,23 +336,23 @@ func TestFaultNoMajority(t *testing.T) {
 		fault.Checked++
 		if status, answer := call(t.Context(), a, a.Token(), http.MethodGet, path, ""); status != want {
 			fault.Wrong++
-			t.Errorf("GET %s of a member that is alone: got %d %s, want %d", path, status, answer, want)
+			t.Errorf("GET %s of a member without a majority: got %d %s, want %d", path, status, answer, want)
 		}
 	}
 	if _, answer := call(t.Context(), a, "", http.MethodGet, "/readyz", ""); !bytes.Contains(answer,
 		[]byte("majority")) {
-		t.Errorf("/readyz says %q, want a word about the majority", answer)
+		t.Errorf("/readyz: got %q, want a mention of the majority", answer)
 	}
 	a.Kill()
 	started := make(chan error, 1)
 	go func() { started <- a.Start(t.Context()) }()
-	await(t, "it starts, and turns clients of the stream protocol away", 20*time.Second,
+	await(t, "starting member resets Kafka connections", 20*time.Second,
 		func() bool { return resets(t, a.Stream) })
 	began := time.Now()
 	if err := errors.Join(b.Start(t.Context()), <-started); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it serves again", time.Minute, func() bool {
+	await(t, "member serves again", time.Minute, func() bool {
 		status, _ := call(t.Context(), a, a.Token(), http.MethodGet, cloud+"serviceaccounts/robot", "")
 		return status == http.StatusOK
 	})
@@ -360,21 +360,20 @@ func TestFaultNoMajority(t *testing.T) {
 	fault.Record(t)
 }
 
-// resets says whether a connection is reset that somebody makes there, rather than left
-// to wait.
+// resets reports whether a new connection to the address is reset and not left waiting.
 func resets(t *testing.T, address string) bool {
 	t.Helper()
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", address)
 	if err == nil {
 		defer func() { _ = conn.Close() }()
-		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // else it waits for longer
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // the server could leave it waiting
 		_, err = conn.Read(make([]byte, 1))
 	}
 	return errors.Is(err, syscall.ECONNRESET)
 }
 
-// TestFaultReplacedMember loses the disk of a member and puts an empty one in its
-// place.
+// TestFaultReplacedMember loses the disk of a member and replaces the member by an empty
+// one.
 func TestFaultReplacedMember(t *testing.T) {
 	g := start(t)
 	a, c := g.Members[0], g.Members[2]
@@ -386,28 +385,28 @@ func TestFaultReplacedMember(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := freshet("cluster", "status"); err != nil || strings.Count(out, "ready") != 3 {
-		t.Errorf("status of a healthy group: got %v\n%s", err, out)
+	if out, err := freshet("ensemble", "status"); err != nil || strings.Count(out, "ready") != 3 {
+		t.Errorf("status of a healthy ensemble: got %v\n%s", err, out)
 	}
-	if out, err := freshet("cluster", "replace", "c", "--group", filepath.Join(g.dir, "group")); err == nil {
-		t.Errorf("a live member was replaced: %s", out)
+	if out, err := freshet("ensemble", "replace", "c", "--group", filepath.Join(g.dir, "group")); err == nil {
+		t.Errorf("replacing a live member succeeded: %s", out)
 	}
 	c.Kill()
 	if err := os.RemoveAll(filepath.Join(g.dir, "c")); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	await(t, "the group forgets it", time.Minute, func() bool {
-		out, err := freshet("cluster", "replace", "c", "--group", filepath.Join(g.dir, "group"))
+	await(t, "the lost member can be replaced", time.Minute, func() bool {
+		out, err := freshet("ensemble", "replace", "c", "--group", filepath.Join(g.dir, "group"))
 		if err != nil && !strings.Contains(out, "live") {
 			t.Log(out)
 		}
 		return err == nil
 	})
-	if out, err := freshet("cluster", "status"); err == nil || !strings.Contains(out, "Problem: member c") {
+	if out, err := freshet("ensemble", "status"); err == nil || !strings.Contains(out, "Problem: member c") {
 		t.Errorf("status with a lost member: got %v\n%s", err, out)
 	}
-	if out, err := freshet("cluster", "join", filepath.Join(g.dir, "group", "c-new.bundle"), "--data-dir",
+	if out, err := freshet("ensemble", "join", filepath.Join(g.dir, "group", "c-new.bundle"), "--data-dir",
 		filepath.Join(g.dir, "c"), "--config", filepath.Join(g.dir, "c.yaml")); err != nil {
 		t.Fatalf("join: %v\n%s", err, out)
 	}
@@ -417,9 +416,9 @@ func TestFaultReplacedMember(t *testing.T) {
 	fault.Recovery = time.Since(began)
 	if !ready(t, c, "robot") {
 		fault.Lost++
-		t.Error("the new member lacks what the old one had stored")
+		t.Error("new member does not have the data of the old one")
 	}
-	a.Kill() // the new one counts
+	a.Kill() // a majority needs the new member
 	await(t, "b and the new member are a majority", time.Minute, func() bool {
 		status, _ := call(t.Context(), c, c.Token(), http.MethodPost, cloud+"serviceaccounts", account("other"))
 		return status == http.StatusCreated || status == http.StatusConflict

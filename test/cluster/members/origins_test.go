@@ -9,8 +9,8 @@ import (
 )
 
 // TestAllClientsOrigins reads many topics, whose partitions have different owners, with one consumer of each
-// Kafka client, and checks that every record is of the partition that the client reports. Python and Node
-// fetch libraries, so they run only when FRESHET_TEST_CLIENTS is set, as make test-cluster does.
+// Kafka client, and checks that every record belongs to the partition that the client reports. Python and Node
+// download libraries, so they run only if FRESHET_TEST_CLIENTS is set, as make test-cluster does.
 func TestAllClientsOrigins(t *testing.T) {
 	g := start(t)
 	var seeds []string
@@ -37,7 +37,7 @@ func TestAllClientsOrigins(t *testing.T) {
 			}
 			folder, err := p.Copy(t.Context(), filepath.Join("..", "..", "clients"), t.TempDir())
 			if err != nil {
-				t.Skipf("NOT TESTED: the libraries cannot be fetched: %v", err)
+				t.Skipf("NOT TESTED: downloading the libraries failed: %v", err)
 			}
 			if err := p.Run(t.Context(), set, folder, t.TempDir()); err != nil {
 				t.Error(err)

@@ -14,13 +14,12 @@ var (
 	loudLine = regexp.MustCompile(`(?m)^.*level=(WARN|ERROR) .*$`)
 	libraryS = regexp.MustCompile(`library=(etcd|nats)`)
 
-	lostLine  = regexp.MustCompile(`(?m)^.*a member of the group is lost.*member=c\b.*$`)
-	thereLine = regexp.MustCompile(`(?m)^.*is there and ready.*member=c\b.*$`)
+	lostLine  = regexp.MustCompile(`(?m)^.*member is lost.*member=c\b.*$`)
+	thereLine = regexp.MustCompile(`(?m)^.*member is ready.*member=c\b.*$`)
 )
 
-// TestQuietLog kills a member and starts it again: the others say in one line that it is
-// lost and in one that it is there, and what etcd and NATS say of it stays out of the
-// log.
+// TestQuietLog kills a member and starts it again. The others log one line when it is lost
+// and one when it is ready again; warnings of etcd and NATS about it are not logged.
 func TestQuietLog(t *testing.T) {
 	g := start(t)
 	a, c := g.Members[0], g.Members[2]
@@ -29,30 +28,30 @@ func TestQuietLog(t *testing.T) {
 	for _, m := range g.Members {
 		text := whole(t, m)
 		said[m.Name] = len(text)
-		quiet(t, "while the group started", m.Name, text)
+		quiet(t, "while the ensemble started", m.Name, text)
 	}
 	c.Kill()
 	for _, m := range g.Members[:2] {
-		await(t, "the news that c is lost", 30*time.Second,
+		await(t, "log line that c is lost", 30*time.Second,
 			func() bool { return lostLine.MatchString(whole(t, m)[said[m.Name]:]) })
 	}
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range g.Members[:2] {
-		await(t, "the news that c is back", 20*time.Second,
+		await(t, "log line that c is ready again", 20*time.Second,
 			func() bool { return thereLine.MatchString(whole(t, m)[said[m.Name]:]) })
 		log := whole(t, m)[said[m.Name]:]
 		quiet(t, "without c", m.Name, log)
 		away := log[:thereLine.FindStringIndex(log)[0]]
 		if got := len(lostLine.FindAllString(away, -1)); got != 1 {
-			t.Errorf("member %s says %d times that c is lost, want once:\n%s", m.Name, got, away)
+			t.Errorf("member %s logs %d times that c is lost, want once:\n%s", m.Name, got, away)
 		}
 	}
 	quiet(t, "when it was back", c.Name, whole(t, c)[said[c.Name]:])
 }
 
-// whole is everything that a member has written since its first start.
+// whole returns everything that a member has logged since its first start.
 func whole(t *testing.T, m *chaos.Member) string {
 	t.Helper()
 	text, err := os.ReadFile(m.LogFile())
@@ -62,7 +61,7 @@ func whole(t *testing.T, m *chaos.Member) string {
 	return string(text)
 }
 
-// quiet wants at most a handful of warnings of libraries.
+// quiet checks that a log has at most two warnings of libraries, and no duplicate attributes.
 func quiet(t *testing.T, when, member, log string) {
 	t.Helper()
 	var loud []string

@@ -10,9 +10,9 @@ import (
 	"freshet/test/tally"
 )
 
-// TestFaultLastStops stops the last member of a group while it waits for another one,
-// which is silent, to hear of a revoked key: with nobody left to hear of it, it ends in
-// good order.
+// TestFaultLastStops stops the last running member of an ensemble while it waits for a
+// paused member to confirm a revoked key. As no member is left that could confirm it, the
+// member exits cleanly.
 func TestFaultLastStops(t *testing.T) {
 	g := start(t)
 	a, b, c := g.Members[0], g.Members[1], g.Members[2]
@@ -32,7 +32,7 @@ func TestFaultLastStops(t *testing.T) {
 	})
 	go func() {
 		defer close(called)
-		for calling.Err() == nil { // etcd's leader may be the one that is silent
+		for calling.Err() == nil { // the paused member may be etcd's leader
 			status, _ := call(calling, b, b.Token(), http.MethodPatch, cloud+"apikeys/one", `{"spec":{"revoke":true}}`)
 			if status == http.StatusOK {
 				return
@@ -46,10 +46,10 @@ func TestFaultLastStops(t *testing.T) {
 	a.Kill()
 	began := time.Now()
 	if err := b.Stop(time.Minute); err != nil {
-		t.Errorf("stopping the last member: got %v, want a good end\n%s", err, b.Log())
+		t.Errorf("stopping the last member: got %v, want a clean exit\n%s", err, b.Log())
 	}
 	tally.Fault{
-		Name: "last member stopped while another is silent", Injected: 1, Checked: 1,
+		Name: "last member stopped while another is paused", Injected: 1, Checked: 1,
 		Recovery: time.Since(began),
 	}.Record(t)
 }

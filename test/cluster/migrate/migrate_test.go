@@ -1,5 +1,6 @@
-// Package migrate_test moves the data of one server into a group and back, with the
-// real binary: what clients were told before is true after it (docs/spec/group.md).
+// Package migrate_test moves the data of a single server into an ensemble and back, with
+// the real binary. The ids, offsets, credentials and positions that clients got before must
+// be valid afterwards (docs/spec/group.md).
 package migrate_test
 
 import (
@@ -25,7 +26,7 @@ var binary string
 
 func TestMain(m *testing.M) { testserver.Main(m, &binary) }
 
-// freshet runs a command and returns what it said.
+// freshet runs a command and returns its output.
 func freshet(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -36,7 +37,7 @@ func freshet(t *testing.T, dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// alone starts a server that runs alone.
+// alone starts a single server.
 func alone(t *testing.T, dir, data string) (*testserver.Server, place) {
 	t.Helper()
 	s, err := testserver.Start(t.Context(), binary, dir, testserver.Options{Stream: true, DataDir: data})
@@ -47,7 +48,7 @@ func alone(t *testing.T, dir, data string) (*testserver.Server, place) {
 	return s, place{s.URL, s.Stream}
 }
 
-// filled is the data directory of a stopped server with everything in it.
+// filled returns the data directory of a stopped server that contains every kind of data.
 func filled(t *testing.T, dir string) (*world, string) {
 	t.Helper()
 	data := filepath.Join(dir, "old")
@@ -56,7 +57,7 @@ func filled(t *testing.T, dir string) (*world, string) {
 	w.fill(at)
 	if out, err := freshet(t, dir, "migrate", "--from", data, "--config", os.DevNull); err == nil ||
 		!strings.Contains(out, "in use by another freshet process") {
-		t.Errorf("migrating a server that runs: got %v %s", err, out)
+		t.Errorf("migrating a running server: got %v %s", err, out)
 	}
 	if err := s.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func filled(t *testing.T, dir string) (*world, string) {
 	return w, data
 }
 
-// sums are those of all files but the ones that are only locked.
+// sums returns the checksums of all files except lock files.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -82,8 +83,8 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// migrated runs the command, killed again and again, each time a little later, until it
-// has come to its end.
+// migrated runs the command, and kills it repeatedly, each time a little later, until it
+// completes.
 func migrated(t *testing.T, dir, from, config string) (out string, kills int) {
 	t.Helper()
 	for after := 40 * time.Millisecond; ; after += after / 2 {
@@ -109,8 +110,8 @@ func migrated(t *testing.T, dir, from, config string) (out string, kills int) {
 	}
 }
 
-// TestFaultMigrate moves the data of a server into the directory of a group's first
-// member, killed on its way, and looks at what is refused.
+// TestFaultMigrate moves the data of a server into the directory of an ensemble's first
+// member while the command is killed repeatedly, and checks which migrations are refused.
 func TestFaultMigrate(t *testing.T) {
 	dir := t.TempDir()
 	w, old := filled(t, dir)
@@ -126,11 +127,11 @@ func TestFaultMigrate(t *testing.T) {
 		}
 	}
 	config := func(name string) string { return filepath.Join(dir, name+".yaml") }
-	refused("begins with the data of another server", "serve", "--config", config("a"))
-	refused("freshet cluster init --from", "migrate", "--from", old, "--config", config("b"))
-	refused("member of a group already", "migrate", "--from", filepath.Join(dir, "b"), "--config", config("a"))
+	refused("has to start with the data of another server", "serve", "--config", config("a"))
+	refused("freshet ensemble init --from", "migrate", "--from", old, "--config", config("b"))
+	refused("of a member of an ensemble", "migrate", "--from", filepath.Join(dir, "b"), "--config", config("a"))
 	refused("not a data directory", "migrate", "--from", filepath.Join(dir, "nothing"), "--config", config("a"))
-	refused("of its own", "migrate", "--from", old, "--to", old, "--config", config("a"))
+	refused("pass another one with --to", "migrate", "--from", old, "--to", old, "--config", config("a"))
 	other := filepath.Join(dir, "other")
 	if err := os.CopyFS(other, os.DirFS(old)); err != nil {
 		t.Fatal(err)
@@ -138,17 +139,17 @@ func TestFaultMigrate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "admin.token"), []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused("the bundle is of another group", "migrate", "--from", other, "--config", config("a"))
+	refused("the bundle is of another ensemble", "migrate", "--from", other, "--config", config("a"))
 
 	fault := tally.Fault{Name: "migration killed"}
 	out, kills := migrated(t, dir, old, config("a"))
 	fault.Injected = kills
 	if kills < 2 {
-		t.Errorf("the command was killed %d times, want more", kills)
+		t.Errorf("the command was killed %d times, want at least 2", kills)
 	}
-	for _, want := range []string{"default/default   shard 5", "Everything was compared", "messaging"} {
+	for _, want := range []string{"default/default   shard 5", "All data was copied and verified", "messaging"} {
 		fault.Checked++
-		if !strings.Contains(out, want) && !strings.Contains(out, "Nothing is left to do") {
+		if !strings.Contains(out, want) && !strings.Contains(out, "Nothing to do") {
 			t.Errorf("got %s, want %q", out, want)
 		}
 	}
@@ -157,7 +158,7 @@ func TestFaultMigrate(t *testing.T) {
 		t.Error("the old data directory was changed")
 	}
 	if again, err := freshet(t, dir, "migrate", "--from", old, "--config", config("a")); err != nil ||
-		!strings.Contains(again, "Nothing is left to do") {
+		!strings.Contains(again, "Nothing to do") {
 		t.Errorf("migrating again: got %v %s", err, again)
 	}
 	if err := os.WriteFile(filepath.Join(other, "admin.token"), []byte(w.admin), 0o600); err != nil {
@@ -179,11 +180,11 @@ func TestFaultMigrate(t *testing.T) {
 	fault.Record(t)
 }
 
-// TestGroup moves a server into a group of three and back: credentials, ids, places of
-// subscriptions and of consumer groups, and schemas are what they were.
+// TestGroup moves a server into an ensemble of three members and back: credentials, ids,
+// positions of subscriptions and of consumer groups, and schemas stay the same.
 func TestGroup(t *testing.T) {
 	if os.Getenv("FRESHET_TEST_CLUSTER") == "" {
-		t.Skip("NOT TESTED: a server moved into a group of three processes; make test-cluster does")
+		t.Skip("NOT TESTED: a server moved into an ensemble of three processes; make test-cluster runs it")
 	}
 	dir := t.TempDir()
 	w, old := filled(t, dir)
@@ -206,16 +207,16 @@ func TestGroup(t *testing.T) {
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the group serves %s after its first start", time.Since(began).Round(time.Second))
+	t.Logf("the ensemble serves %s after its first start", time.Since(began).Round(time.Second))
 	for i, m := range g.Members {
 		w.check(place{m.URL, m.Stream}, 2)
 		text, err := os.ReadFile(m.LogFile())
-		if got := strings.Contains(string(text), "is new to its group and joins its etcd"); err != nil ||
+		if got := strings.Contains(string(text), "is new to its ensemble; joining its etcd"); err != nil ||
 			got != (i > 0) {
-			t.Errorf("member %s says that it joins: got %v %v, want %v", m.Name, got, err, i > 0)
+			t.Errorf("member %s logs that it joins: got %v %v, want %v", m.Name, got, err, i > 0)
 		}
 	}
-	// The first member, which had everything, is lost; the others go on.
+	// The first member, which had all data, is lost; the others continue to serve.
 	g.Members[0].Kill()
 	b := g.Members[1]
 	w.awaitCheck(place{b.URL, b.Stream})
@@ -234,9 +235,9 @@ func TestGroup(t *testing.T) {
 	}
 	back := filepath.Join(dir, "back")
 	out, err := freshet(t, dir, "restore", filepath.Join(dir, "backups"), "--data-dir", back)
-	if err != nil || !strings.Contains(out, "cluster default/default (1 of 1): making one store of 6 "+
-		"shards\ncluster default/default (1 of 1): comparing\n") {
-		t.Fatalf("restore: got %v, want it to say what it does\n%s", err, out)
+	if err != nil || !strings.Contains(out, "cluster default/default (1 of 1): merging 6 shards into one "+
+		"store\ncluster default/default (1 of 1): comparing\n") {
+		t.Fatalf("restore: got %v, want progress lines\n%s", err, out)
 	}
 	s, at := alone(t, dir, back)
 	w.clientID, w.clientSecret = s.ClientID, s.ClientSecret
@@ -246,7 +247,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// awaitCheck waits until what a lost member owned has other owners, and checks.
+// awaitCheck waits until the shards of a lost member have new owners, and then checks.
 func (w *world) awaitCheck(at place) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)

@@ -32,13 +32,13 @@ const (
 	cloud        = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/"
 )
 
-// streamed are the topics of the stream protocol and their numbers of partitions. The
-// consumer group has positions in the first of them.
+// streamed maps Kafka topics to their numbers of partitions. The consumer group has
+// committed offsets in the first of them.
 var streamed = map[string]int{committed: 3, "log-1": 1, "log-2": 4, "log-3": 2}
 
 const committed = "log-0"
 
-// world is what clients of a server were told, and expect of whatever takes its place.
+// world holds what clients got from a server, and what they expect from its successor.
 type world struct {
 	t            *testing.T
 	admin        string // token of the operator
@@ -47,14 +47,14 @@ type world struct {
 	key, revoked string                       // tokens of API keys
 	account      string                       // uid
 	version      string                       // resourceVersion of the account
-	left         map[string]map[string]string // by topic: ids and values that the subscription has to deliver
-	produced     map[string]string            // by topic: the id of what was produced with an idempotency key
-	records      map[string]string            // of the stream protocol: values by topic, partition and offset
-	offsets      map[int32]int64              // that the consumer group has committed
+	left         map[string]map[string]string // by topic: ids and values that the subscription must still deliver
+	produced     map[string]string            // by topic: id of the last message, produced with an idempotency key
+	records      map[string]string            // Kafka records: values by topic, partition and offset
+	offsets      map[int32]int64              // committed by the consumer group, by partition
 	schemas      map[int]int                  // ids by version
 }
 
-// place is where clients find a server.
+// place is the address of a server: its base URL and its Kafka listener.
 type place struct{ url, stream string }
 
 func (w *world) call(at place, token, method, path, body string) (status int, answer []byte) {
@@ -130,7 +130,7 @@ func (w *world) ok(err error) {
 	}
 }
 
-// fill gives a new server everything that a client can know of it.
+// fill creates every kind of data that a client can see on a new server.
 func (w *world) fill(at place) {
 	w.t.Helper()
 	w.fillResources(at)
@@ -173,7 +173,8 @@ func (w *world) fillResources(at place) {
 		`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":"robot"}}`)
 	for name, into := range map[string]*string{"good": &w.key, "over": &w.revoked} {
 		made := w.must(at, http.MethodPost, cloud+"apikeys",
-			fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},"spec":{"serviceAccountName":"robot"}}`, name))
+			fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"APIKey","metadata":{"name":%q},`+
+				`"spec":{"serviceAccountName":"robot"}}`, name))
 		*into = made["status"].(map[string]any)["token"].(string)
 	}
 	w.must(at, http.MethodPatch, cloud+"apikeys/over", `{"spec":{"revoke":true}}`)
@@ -181,7 +182,7 @@ func (w *world) fillResources(at place) {
 	for !bytes.Contains(fmt.Append(nil, w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")),
 		[]byte("privateKeyData")) {
 		if time.Now().After(deadline) {
-			w.t.Fatal("the account got no credentials")
+			w.t.Fatal("service account got no credentials")
 		}
 	}
 	metadata := w.must(at, http.MethodGet, cloud+"serviceaccounts/robot", "")["metadata"].(map[string]any)
@@ -198,7 +199,7 @@ func (w *world) fillStream(at place) {
 		w.ok(c.Topic(topic).Create(ctx, client.TopicOptions{Partitions: partitions}))
 		for n := range perStream {
 			size := 100
-			if n%9 == 0 { // larger than 64 KiB: the server answers a Fetch with several parts
+			if n%9 == 0 { // larger than 64 KiB: the Fetch response has several parts
 				size = 65<<10 + n<<10
 			}
 			message := stamp.Stamp{Topic: topic, Partition: int32(n % partitions), Writer: "fill", Number: n}
@@ -219,8 +220,8 @@ func recordPlace(r *kgo.Record) string {
 	return fmt.Sprintf("%s:%d:%d", r.Topic, r.Partition, r.Offset)
 }
 
-// consume takes the next messages of a topic's subscription and acknowledges them. Each
-// must be one that it had not acknowledged, with the id and value that it always had.
+// consume receives the next messages of a topic's subscription and acknowledges them. Each
+// must be unacknowledged so far and have its original id and value.
 func (w *world) consume(c *client.Client, topic string, n int) {
 	w.t.Helper()
 	sub := c.Topic(topic).Subscription(subscription)
@@ -244,17 +245,17 @@ func (w *world) consume(c *client.Client, topic string, n int) {
 	}
 }
 
-// check sees that a server, or a member, has everything, and takes some messages more.
+// check checks that a server, or a member, has all data, and consumes some more messages.
 func (w *world) check(at place, some int) {
 	w.t.Helper()
 	for name, token := range map[string]string{"operator": w.admin, "API key": w.key, "account": w.token(at)} {
 		path := cloud + "serviceaccounts/robot"
-		if name == "account" { // whose token is for the cluster
+		if name == "account" { // its token has the cluster as audience
 			path = "/admin/v2/persistent/public/default"
 		}
 		if status, answer := w.call(at, token, http.MethodGet, path, ""); status != http.StatusOK &&
 			status != http.StatusForbidden {
-			w.t.Errorf("%s: got %d %s, want to be known", name, status, answer)
+			w.t.Errorf("%s: got %d %s, want an accepted token", name, status, answer)
 		}
 	}
 	if status, _ := w.call(at, w.revoked, http.MethodGet, cloud+"serviceaccounts/robot",
@@ -285,14 +286,14 @@ func (w *world) check(at place, some int) {
 			IdempotencyKey: fmt.Sprintf("%s/%d", topic, last),
 		})
 		if err != nil || again.StringID != w.produced[topic] {
-			w.t.Errorf("%s: produced again: got %s %v, want %s as before", topic, again.StringID, err,
+			w.t.Errorf("%s: repeated produce: got %s %v, want the first id %s", topic, again.StringID, err,
 				w.produced[topic])
 		}
 	}
 	w.checkStream(at)
 }
 
-// token has the operator's account sign in with the secret that it always had.
+// token requests a token with the original secret of the operator's service account.
 func (w *world) token(at place) string {
 	w.t.Helper()
 	status, answer := w.call(at, "", http.MethodPost, "/oauth/token",
@@ -302,7 +303,7 @@ func (w *world) token(at place) string {
 		Token string `json:"access_token"`
 	}
 	if err := json.Unmarshal(answer, &out); status != http.StatusOK || err != nil {
-		w.t.Errorf("signing in: got %d %s", status, answer)
+		w.t.Errorf("requesting a token: got %d %s", status, answer)
 	}
 	return out.Token
 }
@@ -328,7 +329,7 @@ func (w *world) checkStream(at place) {
 		w.t.Errorf("Kafka records: got %d foreign and %d damaged, want none", count.Foreign, count.Damaged)
 	}
 	if !maps.Equal(got, w.records) {
-		w.t.Errorf("records of the stream protocol: got %d, want %d as they were", len(got), len(w.records))
+		w.t.Errorf("Kafka records: got %d, want the original %d", len(got), len(w.records))
 	}
 	found, err := kadm.NewClient(k).FetchOffsets(ctx, readers)
 	w.ok(err)

@@ -1,10 +1,10 @@
-// Package proxy forwards TCP connections on loopback and breaks them on purpose:
-// the links between members of a group go through it. A link can be cut in both
-// directions, in one, or slowed down, for everybody or for one process that dials
-// (source.go finds out which one does); what is cut neither closes nor refuses, it
-// is silent, as a network is that loses every packet.
+// Package proxy forwards TCP connections on loopback and disturbs them on purpose: the
+// links between members of an ensemble go through it. A link can be cut in both directions
+// or in one, or slowed down, for all connections or for those of one dialing process
+// (source.go identifies it). A cut link neither closes nor refuses connections: it forwards
+// nothing, like a network that loses every packet.
 //
-// The lock of a Link guards its state and its connections. It is never held while
+// Link.mu protects its states, its connections, changed and closed. It is never held while
 // reading, writing or waiting.
 package proxy
 
@@ -18,18 +18,18 @@ import (
 	"time"
 )
 
-// State is what a link does with bytes.
+// State is the current behaviour of a link.
 type State struct {
-	// Forth stops what the dialling side sends, Back what it would get.
+	// Forth blocks what the dialing side sends, BlockBackward what it would receive.
 	Forth, Back bool
-	// Delay is added to everything that passes, in each direction.
+	// Delay is added to every write, in each direction.
 	Delay time.Duration
 }
 
-// Cut stops a link in both directions.
+// Cut blocks a link in both directions.
 var Cut = State{Forth: true, Back: true}
 
-// Link is a listener on loopback and the address that its connections go to.
+// Link forwards the connections to a listener on loopback to a target address.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -37,14 +37,14 @@ type Link struct {
 	accepts  sync.WaitGroup
 
 	mu      sync.Mutex
-	states  map[string]State // by source; "" is everybody without one
-	changed chan struct{}    // closed with every change of a state
+	states  map[string]State // by source; "" applies to all other sources
+	changed chan struct{}    // closed and replaced at every change
 	conns   map[net.Conn]string
 	closed  bool
 }
 
-// Listen opens a link from an address of loopback to another. Source names who has
-// dialled a connection; nil when that does not matter.
+// Listen opens a link from an address on loopback to a target. source returns the name of
+// the process that dialed a connection; nil treats all connections alike.
 func Listen(ctx context.Context, address, target string, source func(net.Conn) string) (*Link, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -61,12 +61,12 @@ func Listen(ctx context.Context, address, target string, source func(net.Conn) s
 	return l, nil
 }
 
-// Addr is where the link listens.
+// Addr returns the address on which the link listens.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Set changes what the link does with connections of a source, "" for all that have
-// no state of their own; those that are open too. A link that is no longer cut loses
-// the connections that it had: their ends have given them up, or shall.
+// Set changes the state of new and open connections of a source; "" means all sources
+// without a state of their own. A link that is no longer cut closes its open connections,
+// because their ends have given them up or would time out.
 func (l *Link) Set(source string, state State) {
 	l.mu.Lock()
 	before := l.stateLocked(source)
@@ -78,12 +78,12 @@ func (l *Link) Set(source string, state State) {
 	for c, from := range l.conns {
 		if healed && (from == source || source == "") {
 			broken = append(broken, c)
-			delete(l.conns, c) // what waited to pass never does
+			delete(l.conns, c) // blocked data is discarded
 		}
 	}
 	l.mu.Unlock()
 	for _, c := range broken {
-		_ = c.Close() // whoever copies sees it
+		_ = c.Close() // ends the copying goroutines
 	}
 }
 
@@ -94,13 +94,13 @@ func (l *Link) stateLocked(source string) State {
 	return l.states[""]
 }
 
-// Close ends the link and its connections.
+// Close closes the link and its connections.
 func (l *Link) Close() error {
 	err := l.listener.Close()
 	l.mu.Lock()
 	l.closed = true
 	for c := range l.conns {
-		_ = c.Close() // whoever copies sees it
+		_ = c.Close() // ends the copying goroutines
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -119,14 +119,14 @@ func (l *Link) accept() {
 	}
 }
 
-// forward connects the two ends and copies until one of them ends.
+// forward connects the two ends and copies until one of them closes.
 func (l *Link) forward(from net.Conn) {
 	source := l.source(from)
 	if !l.keep(from, source) {
 		return
 	}
 	defer l.drop(from)
-	// While the link is cut nobody answers at the other end.
+	// While the link is cut, the target must not see the connection.
 	if !l.wait(from, func(s State) bool { return !s.Forth && !s.Back }) {
 		return
 	}
@@ -141,12 +141,12 @@ func (l *Link) forward(from net.Conn) {
 	both.Wait()
 }
 
-// keep remembers a connection, unless the link is closed.
+// keep registers a connection, or closes it if the link is closed.
 func (l *Link) keep(c net.Conn, source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		_ = c.Close() // nobody uses it
+		_ = c.Close()
 		return false
 	}
 	l.conns[c] = source
@@ -157,11 +157,11 @@ func (l *Link) drop(c net.Conn) {
 	l.mu.Lock()
 	delete(l.conns, c)
 	l.mu.Unlock()
-	_ = c.Close() // it may be closed already
+	_ = c.Close() // may already be closed
 }
 
-// wait waits until the link is open in a direction. It returns false when the
-// connection is over first.
+// wait waits until the link is open in a direction. It returns false if the connection
+// ends first.
 func (l *Link) wait(c net.Conn, open func(State) bool) bool {
 	for {
 		l.mu.Lock()
@@ -179,9 +179,9 @@ func (l *Link) wait(c net.Conn, open func(State) bool) bool {
 	}
 }
 
-// copy moves bytes one way. When it ends the other direction ends too.
+// copy copies in one direction. When it returns, the other direction ends too.
 func (l *Link) copy(to, from net.Conn, open func(State) bool) {
-	defer func() { _ = errors.Join(to.Close(), from.Close()) }() // the other direction sees it
+	defer func() { _ = errors.Join(to.Close(), from.Close()) }() // ends the other direction
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)

@@ -11,7 +11,7 @@ import (
 	"freshet/test/cluster/proxy"
 )
 
-// echo answers what it is sent.
+// echo starts a server that returns what it receives.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func open(t *testing.T) (*proxy.Link, func() net.Conn) {
 	}
 }
 
-// say sends a letter and waits for it to come back.
+// say sends a byte and waits until it comes back.
 func say(c net.Conn, patience time.Duration) error {
 	if _, err := c.Write([]byte("x")); err != nil {
 		return err
@@ -66,42 +66,42 @@ func TestLink(t *testing.T) {
 	link, dial := open(t)
 	c := dial()
 	if err := say(c, long); err != nil {
-		t.Fatalf("through an open link: got %v, want an answer", err)
+		t.Fatalf("open link: got %v, want a response", err)
 	}
 	for name, state := range map[string]proxy.State{"cut": proxy.Cut, "forth": {Forth: true}, "back": {Back: true}} {
 		link.Set("", state)
 		if err := say(c, short); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s, on a connection from before: got %v, want silence", name, err)
+			t.Errorf("%s, existing connection: got %v, want a timeout", name, err)
 		}
 		if err := say(dial(), short); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s, on a new connection: got %v, want silence", name, err)
+			t.Errorf("%s, new connection: got %v, want a timeout", name, err)
 		}
 		link.Set("", proxy.State{})
 		if err := say(c, long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s and healed, on a connection from before: got %v, want it closed", name, err)
+			t.Errorf("%s and healed, existing connection: got %v, want it closed", name, err)
 		}
 		c = dial()
 		if err := say(c, long); err != nil {
-			t.Errorf("%s and healed: got %v, want an answer", name, err)
+			t.Errorf("%s and healed: got %v, want a response", name, err)
 		}
 	}
 	link.Set("", proxy.State{Delay: 50 * time.Millisecond})
 	began := time.Now()
 	if err := say(c, long); err != nil {
-		t.Errorf("through a slow link: got %v, want an answer", err)
+		t.Errorf("slow link: got %v, want a response", err)
 	}
 	if took := time.Since(began); took < 100*time.Millisecond {
-		t.Errorf("through a link that is 50 ms slow: got an answer in %s, want 100 ms or more", took)
+		t.Errorf("link with a delay of 50 ms: got a response in %s, want at least 100 ms", took)
 	}
 	if err := link.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := say(c, long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("through a closed link: got %v, want it closed", err)
+		t.Errorf("closed link: got %v, want a closed connection", err)
 	}
 }
 
-// TestSource: a link is cut for one process and open for another.
+// TestSource checks that a link can be cut for one process and open for another.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	processes := proxy.Processes{"self": os.Getpid}
@@ -120,14 +120,14 @@ func TestSource(t *testing.T) {
 		return c
 	}
 	if err := say(dial(), 10*time.Second); err != nil {
-		t.Errorf("a link that is cut for another: got %v, want an answer", err)
+		t.Errorf("link cut for another process: got %v, want a response", err)
 	}
 	link.Set("self", proxy.Cut)
 	if err := say(dial(), 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a link that is cut for this process: got %v, want silence", err)
+		t.Errorf("link cut for this process: got %v, want a timeout", err)
 	}
 	stranger := proxy.Processes{"self": func() int { return 1 }}
 	if got := stranger.Of(dial()); got != "" {
-		t.Errorf("a connection of nobody who is known: got %q, want none", got)
+		t.Errorf("connection of an unknown process: got %q, want no name", got)
 	}
 }

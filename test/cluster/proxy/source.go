@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Processes are processes that dial, by name: what each returns is its id now, 0
-// when there is none.
+// Processes maps names to functions that return the current process id, 0 if the process
+// does not run.
 type Processes map[string]func() int
 
-// Of names the process that has dialled a connection on loopback; "" when it is none
-// of these. It asks the system whose socket the other end is, which works on Linux;
-// elsewhere nobody is found.
+// Of returns the name of the process that dialed a connection on loopback, "" if it is none
+// of these. It finds the process that owns the remote socket in /proc, so it always returns
+// "" on systems other than Linux.
 func (p Processes) Of(c net.Conn) string {
 	inode := inodeOf(c.RemoteAddr(), c.LocalAddr())
 	if inode == "" {
@@ -31,8 +31,8 @@ func (p Processes) Of(c net.Conn) string {
 	return ""
 }
 
-// inodeOf finds the socket that has these two addresses, of both families: a
-// program may use one of the newer family for an address of the older.
+// inodeOf returns the inode of the socket with these two addresses. It searches IPv4 and
+// IPv6 sockets, because a program may use an IPv6 socket for an IPv4 address.
 func inodeOf(own, other net.Addr) string {
 	a, ok := own.(*net.TCPAddr)
 	b, ok2 := other.(*net.TCPAddr)
@@ -56,7 +56,7 @@ func inodeOf(own, other net.Addr) string {
 	return ""
 }
 
-// owns says whether a process has a file open.
+// owns reports whether a process has a file open.
 func owns(pid int, name string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	entries, err := os.ReadDir(dir)

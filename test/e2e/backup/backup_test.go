@@ -16,9 +16,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestBackupUnderLoad takes backups while clients work, restores each one to
-// another directory and another address, and checks that everything acknowledged
-// before it began is there, in all stores.
+// TestBackupUnderLoad takes backups under load, restores each one to another directory and
+// another address, and checks that all stores contain everything that was acknowledged
+// before the backup began.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
@@ -53,7 +53,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Parallel()
 			freshet(t, "backup", "verify", c.from)
 			again := restored(t, c.from, func(dir string) {
-				// A cluster whose store is gone, as that of one created during a backup.
+				// Simulates a cluster that was created during the backup: its store is not in the backup.
 				forgetStore(t, dir, uid)
 			})
 			check(t, again, c.before, ever)
@@ -67,8 +67,8 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// forgetStore makes a restored directory one of a backup that the store of a cluster
-// is not in.
+// forgetStore changes a restored directory as if the store of a cluster were not in the
+// backup.
 func forgetStore(t *testing.T, dir, uid string) {
 	t.Helper()
 	list := filepath.Join(dir, "restored.json")
@@ -95,8 +95,8 @@ func forgetStore(t *testing.T, dir, uid string) {
 	}
 }
 
-// missesStore: once a restored server has started, a store that is lost is told as
-// damage, and not made anew.
+// missesStore checks that, after a restored server has started once, a lost store is
+// reported as damage and not created again.
 func missesStore(t *testing.T, server *testserver.Server, uid string) {
 	t.Helper()
 	if err := server.Stop(30 * time.Second); err != nil {
@@ -109,11 +109,11 @@ func missesStore(t *testing.T, server *testserver.Server, uid string) {
 	status, _, text, err := call(t.Context(), again, again.Token, http.MethodGet,
 		"/clusters/acme/prod/admin/v2/persistent/public/default", "")
 	if err != nil || status != http.StatusServiceUnavailable {
-		t.Errorf("a cluster whose store is lost: got %d %s, %v, want 503", status, text, err)
+		t.Errorf("cluster with a lost store: got %d %s, %v, want 503", status, text, err)
 	}
 }
 
-// awaitMore waits until so much has been acknowledged.
+// awaitMore waits until n operations have been acknowledged, with some of each kind.
 func awaitMore(t *testing.T, work *load, n int) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -145,8 +145,8 @@ func tarBackup(t *testing.T, server *testserver.Server, to string) {
 	}
 }
 
-// issued are API keys: one that works by a permission of its namespace alone, and
-// one that was revoked.
+// issued holds the tokens of two API keys: one that works only by a permission of its
+// namespace, and one that was revoked.
 type issued struct{ good, revoked string }
 
 func makeKeys(t *testing.T, server *testserver.Server) issued {
@@ -170,10 +170,10 @@ func makeKeys(t *testing.T, server *testserver.Server) issued {
 	keys := issued{token("good"), token("bad")}
 	revoke(t, server, "bad")
 	if status := keys.use(t, server, keys.good); status != http.StatusCreated {
-		t.Fatalf("the good key: %d, want 201", status)
+		t.Fatalf("valid key: got %d, want 201", status)
 	}
 	if status := keys.use(t, server, keys.revoked); status != http.StatusUnauthorized {
-		t.Fatalf("the revoked key: %d, want 401", status)
+		t.Fatalf("revoked key: got %d, want 401", status)
 	}
 	return keys
 }
@@ -191,9 +191,9 @@ func revoke(t *testing.T, server *testserver.Server, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = response.Body.Close() // its status is all we want
+	_ = response.Body.Close() // only the status is used
 	if response.StatusCode != http.StatusOK {
-		t.Fatalf("revoking a key: %d, want 200", response.StatusCode)
+		t.Fatalf("revoking a key: got %d, want 200", response.StatusCode)
 	}
 }
 
@@ -208,14 +208,14 @@ func (issued) use(t *testing.T, server *testserver.Server, token string) int {
 	return status
 }
 
-// check sees that each key is what it was, at the new address.
+// check checks that the keys have the same validity on the restored server.
 func (k issued) check(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	if status := k.use(t, server, k.good); status != http.StatusCreated {
-		t.Errorf("the key that was good: got %d, want 201", status)
+		t.Errorf("valid key: got %d, want 201", status)
 	}
 	if status := k.use(t, server, k.revoked); status != http.StatusUnauthorized {
-		t.Errorf("the key that was revoked: got %d, want 401", status)
+		t.Errorf("revoked key: got %d, want 401", status)
 	}
 }
 
@@ -240,12 +240,12 @@ func makeCluster(t *testing.T, server *testserver.Server) (uid string) {
 			return made.Metadata.UID
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the cluster does not answer: %d, %v", status, err)
+			t.Fatalf("cluster does not respond: %d, %v", status, err)
 		}
 	}
 }
 
-// checkPrivate sees that nobody else can read a backup.
+// checkPrivate checks that only the owner can read a backup.
 func checkPrivate(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -269,13 +269,13 @@ func checkPrivate(t *testing.T, dir string) {
 	}
 }
 
-// TestBackupOfLittleChange takes two backups: the second links what is as it was.
+// TestBackupOfLittleChange takes two backups: the second one hard-links the unchanged files.
 func TestBackupOfLittleChange(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/s", "")
 	body := strings.Repeat("x", 512<<10)
-	for range 8 { // enough to be put into a table before the copy
+	for range 8 { // enough to be flushed to a table before the copy
 		must(t, server, http.MethodPost, topic+"/message", body)
 	}
 	target := filepath.Join(t.TempDir(), "backups")
@@ -292,7 +292,7 @@ func TestBackupOfLittleChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		if links := info.Sys().(*syscall.Stat_t).Nlink; links < 3 {
-			t.Errorf("%s has %d links, want 3: of the store and of two backups", table, links)
+			t.Errorf("%s has %d links, want 3: the store and two backups", table, links)
 		}
 	}
 	if list := freshet(t, "backup", "list", target); strings.Count(list, "with keys") != 2 {
@@ -305,7 +305,7 @@ func TestBackupOfLittleChange(t *testing.T) {
 	freshet(t, "backup", "verify", target)
 }
 
-// TestBackupOnSchedule has the server take one by itself.
+// TestBackupOnSchedule checks that the server takes scheduled backups.
 func TestBackupOnSchedule(t *testing.T) {
 	t.Parallel()
 	target := filepath.Join(t.TempDir(), "backups")
@@ -328,13 +328,13 @@ func TestBackupOnSchedule(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "restored")
 	if out, code := try(t, "restore", target, "--data-dir", dir); code == 0 ||
 		!strings.Contains(out, "--encryption-key") {
-		t.Errorf("restoring a backup without keys: got exit code %d\n%s\nwant a refusal that names --encryption-key",
+		t.Errorf("restoring a backup without keys: got exit code %d\n%s\nwant an error that names --encryption-key",
 			code, out)
 	}
 	freshet(t, "restore", target, "--data-dir", dir, "--encryption-key",
 		filepath.Join(server.DataDir, "encryption.key"))
 	start(t, testserver.Options{DataDir: dir})
 	if out, code := try(t, "restore", target, "--data-dir", dir); code != 5 || !strings.Contains(out, "not empty") {
-		t.Errorf("restoring over data: got exit code %d\n%s\nwant 5 and that it is not empty", code, out)
+		t.Errorf("restoring over data: got exit code %d\n%s\nwant 5 and the error that it is not empty", code, out)
 	}
 }

@@ -18,20 +18,19 @@ import (
 	"freshet/test/testserver"
 )
 
-// cut is a backup that was cut short in some way.
+// cut starts a backup, interrupts it, and returns the number of wrong results.
 type cut func(t *testing.T, w *cutting) (wrong int)
 
-// cutting is what a round works on.
+// cutting is the state of a round.
 type cutting struct {
 	server *testserver.Server
 	target string // folder of backups
 	fault  *tally.Fault
 }
 
-// TestFaultKilledDuringBackup kills the server, or the command, in the middle of a
-// backup under load. What was written is never taken for a whole backup unless it
-// is one, the server starts again with everything that it had acknowledged, and the
-// next backup works.
+// TestFaultKilledDuringBackup kills the server, or the command, in the middle of a backup
+// under load. A partial backup is never accepted as complete, the server restarts with
+// everything that it had acknowledged, and the next backup works.
 func TestFaultKilledDuringBackup(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -62,11 +61,11 @@ func TestFaultKilledDuringBackup(t *testing.T) {
 	w.fault.Record(t)
 }
 
-// restart starts the server again where it was killed, and looks for what it had
+// restart restarts the killed server, and checks that it has everything that it had
 // acknowledged.
 func (w *cutting) restart(t *testing.T, work *load) {
 	t.Helper()
-	w.server.Kill() // the command may have been the one that was killed
+	w.server.Kill() // in case only the command was killed
 	known := work.end()
 	began := time.Now()
 	w.server = start(t, testserver.Options{DataDir: w.server.DataDir})
@@ -78,11 +77,11 @@ func (w *cutting) restart(t *testing.T, work *load) {
 	w.fault.Wrong += wrong
 	if left, err := os.Stat(filepath.Join(w.server.DataDir, "backup-staging")); err == nil {
 		w.fault.Wrong++
-		t.Errorf("the copy of a backup that was cut short is still there: %s", left.Name())
+		t.Errorf("staging directory of an interrupted backup still exists: %s", left.Name())
 	}
 }
 
-// begin runs freshet backup and returns what it says.
+// begin starts freshet backup and returns its standard error.
 func (w *cutting) begin(t *testing.T, to string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := command(t, "backup", to, "--data-dir", w.server.DataDir)
@@ -96,15 +95,15 @@ func (w *cutting) begin(t *testing.T, to string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(complaints)
 }
 
-// outcome sees that a command which says that it succeeded left a good backup, and
-// one that failed nothing that is taken for one.
+// outcome checks that a successful command left a valid backup, and that a failed one left
+// nothing that is accepted as a backup.
 func (w *cutting) outcome(t *testing.T, cmd *exec.Cmd, rest io.Reader) (wrong int) {
 	t.Helper()
-	_, _ = io.Copy(io.Discard, rest) // until it ends
+	_, _ = io.Copy(io.Discard, rest) // until the command exits
 	err := cmd.Wait()
 	if out, code := try(t, "backup", "verify", w.target); code != 0 {
 		wrong++
-		t.Errorf("after a backup was cut short (%v) the newest is not good: exit code %d\n%s", err, code, out)
+		t.Errorf("after an interrupted backup (%v) the newest one is invalid: exit code %d\n%s", err, code, out)
 	}
 	left, globErr := filepath.Glob(filepath.Join(w.target, ".incomplete-*"))
 	if globErr != nil {
@@ -112,7 +111,7 @@ func (w *cutting) outcome(t *testing.T, cmd *exec.Cmd, rest io.Reader) (wrong in
 	}
 	if err == nil && len(left) > 0 {
 		wrong++
-		t.Errorf("the command succeeded, and left %v", left)
+		t.Errorf("command succeeded but left %v", left)
 	}
 	for _, path := range left {
 		wrong += refused(t, path)
@@ -120,17 +119,17 @@ func (w *cutting) outcome(t *testing.T, cmd *exec.Cmd, rest io.Reader) (wrong in
 	return wrong
 }
 
-// refused sees that what is no whole backup cannot be restored.
+// refused checks that a partial backup cannot be restored.
 func refused(t *testing.T, path string) (wrong int) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
 	if out, code := try(t, "restore", path, "--data-dir", dir); code == 0 {
 		wrong++
-		t.Errorf("what is not whole was restored:\n%s", out)
+		t.Errorf("partial backup was restored:\n%s", out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "etcd")); err == nil {
 		wrong++
-		t.Error("a restore that failed left a data directory")
+		t.Error("failed restore left a data directory")
 	}
 	return wrong
 }
@@ -138,7 +137,7 @@ func refused(t *testing.T, path string) (wrong int) {
 func serverWhileStaging(t *testing.T, w *cutting) int {
 	t.Helper()
 	cmd, says := w.begin(t, w.target)
-	says.Scan() // it has begun to copy
+	says.Scan() // the copy has begun
 	w.server.Kill()
 	return w.outcome(t, cmd, drained(says))
 }
@@ -153,7 +152,7 @@ func serverWhileWriting(t *testing.T, w *cutting) int {
 	return w.outcome(t, cmd, drained(says))
 }
 
-// awaitWriting returns when there is part of a backup, or there was a moment ago.
+// awaitWriting returns when a partial backup exists, or after a second.
 func (w *cutting) awaitWriting() {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
 		if left, err := filepath.Glob(filepath.Join(w.target, ".incomplete-*")); err != nil || len(left) > 0 {
@@ -167,18 +166,18 @@ func commandWhileWriting(t *testing.T, w *cutting) int {
 	cmd, says := w.begin(t, w.target)
 	for says.Scan() && !strings.Contains(says.Text(), "resources") {
 	}
-	select { // anywhere in it
+	select { // at a random moment
 	case <-time.After(time.Duration(rand.IntN(30)) * time.Millisecond):
 	case <-t.Context().Done():
 	}
 	if err := cmd.Process.Kill(); err != nil {
-		t.Log(err) // it was quicker
+		t.Log(err) // it has already exited
 	}
 	return w.outcome(t, cmd, drained(says))
 }
 
-// serverWhileStreaming kills the server while nobody reads the stream, which is
-// longer than a pipe holds.
+// serverWhileStreaming kills the server while the stream is not read; the stream is longer
+// than the pipe's buffer.
 func serverWhileStreaming(t *testing.T, w *cutting) (wrong int) {
 	t.Helper()
 	cmd := command(t, "backup", "-", "--data-dir", w.server.DataDir)
@@ -205,33 +204,33 @@ func serverWhileStreaming(t *testing.T, w *cutting) (wrong int) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		// It may have had everything; then it is good.
+		// The stream may have been complete; then it must be valid.
 		if out, code := try(t, "backup", "verify", archive); code != 0 {
 			wrong++
-			t.Errorf("the command succeeded, and its stream is not good:\n%s", out)
+			t.Errorf("command succeeded but its stream is invalid:\n%s", out)
 		}
 		return wrong
 	}
 	if out, code := try(t, "backup", "verify", archive); code == 0 {
 		wrong++
-		t.Errorf("a stream that was cut off is called good:\n%s", out)
+		t.Errorf("truncated stream was accepted as valid:\n%s", out)
 	}
 	return wrong + refused(t, archive)
 }
 
-// checkNewest takes a backup after all that, and restores it.
+// checkNewest takes another backup and restores it.
 func checkNewest(t *testing.T, w *cutting) {
 	t.Helper()
 	freshet(t, "backup", w.target, "--data-dir", w.server.DataDir)
 	if left, err := filepath.Glob(filepath.Join(w.target, ".incomplete-*")); err != nil || len(left) > 0 {
 		w.fault.Wrong++
-		t.Errorf("after a whole backup there is %v, %v; want nothing incomplete", left, err)
+		t.Errorf("after a complete backup: got %v, %v; want no partial ones", left, err)
 	}
 	again := restored(t, w.target, nil)
 	must(t, again, http.MethodGet, objects+"/serviceaccounts/admin", "")
 }
 
-// drained is what a scanner has not read yet.
+// drained reads the rest of a scanner and returns an empty reader.
 func drained(s *bufio.Scanner) io.Reader {
 	for s.Scan() {
 	}

@@ -20,11 +20,11 @@ const (
 	objects   = "/apis/cloud.vendor.io/v1alpha1/namespaces/default"
 )
 
-// facts are what the server has acknowledged.
+// facts holds what the server has acknowledged.
 type facts struct {
 	sent     map[string]bool // payloads
 	acked    map[string]bool // payloads, on subscription "worker"
-	tried    map[string]bool // payloads that may be acknowledged: the answer may have been cut off
+	tried    map[string]bool // payloads that may be acknowledged: the response may have been lost
 	schemas  map[string]int  // id by subject
 	accounts map[string]bool
 }
@@ -38,11 +38,11 @@ func (f *facts) clone() *facts {
 
 func (f *facts) count() int { return len(f.sent) + len(f.acked) + len(f.schemas) + len(f.accounts) }
 
-// load is clients at work.
+// load is a set of clients. mu protects facts.
 type load struct {
 	t      *testing.T
 	server *testserver.Server
-	name   string // part of everything that it makes
+	name   string // part of the names that it uses
 	room   chan struct{}
 
 	mu    sync.Mutex
@@ -52,8 +52,8 @@ type load struct {
 	done sync.WaitGroup
 }
 
-// startLoad begins to produce, consume, acknowledge, register and create. At most
-// so many messages are sent that a test can read them all again.
+// startLoad starts to produce, consume, acknowledge, register schemas and create accounts.
+// The number of messages is bounded, so that a test can read all of them again.
 func startLoad(t *testing.T, server *testserver.Server, name string, messages int) *load {
 	t.Helper()
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/worker", "")
@@ -80,14 +80,14 @@ func (l *load) each(ctx context.Context, id int, do func(ctx context.Context, n 
 	}
 }
 
-// now is what has been acknowledged until now.
+// now returns what has been acknowledged so far.
 func (l *load) now() *facts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.facts.clone()
 }
 
-// end stops the clients and returns what was acknowledged.
+// end stops the clients and returns what has been acknowledged.
 func (l *load) end() *facts {
 	l.stop()
 	l.done.Wait()
@@ -103,7 +103,7 @@ func (l *load) note(do func(*facts)) {
 func (l *load) call(ctx context.Context, method, path, body string) (int, http.Header, string) {
 	status, header, text, err := call(ctx, l.server, l.server.Token, method, path, body)
 	if err != nil {
-		return 0, nil, "" // stopped, or killed: what became of it is not known
+		return 0, nil, "" // stopped or killed: the outcome is unknown
 	}
 	return status, header, text
 }
@@ -154,9 +154,9 @@ func (l *load) create(ctx context.Context, n string) bool {
 	return true
 }
 
-// check looks for everything that was acknowledged before on a server, and for
-// acknowledged messages that come again. ever is what was done until later. Messages of
-// another topic are foreign, damaged ones are wrong.
+// check checks that a server has everything that was acknowledged in before, and that it
+// does not redeliver acknowledged messages. ever includes later operations. Messages of
+// another topic count as foreign, damaged ones as wrong.
 func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, foreign, wrong int) {
 	t.Helper()
 	complain := func(count *int, format string, args ...any) {
@@ -177,15 +177,15 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 	}
 	for payload := range before.sent {
 		if !witness[payload] {
-			complain(&lost, "message %.60q was acknowledged before, and is not there", payload)
+			complain(&lost, "message %.60q was acknowledged and is missing", payload)
 		}
 		if !worker[payload] && !ever.tried[payload] {
-			complain(&lost, "message %.60q was not consumed, and is not delivered", payload)
+			complain(&lost, "message %.60q was not consumed and is not delivered", payload)
 		}
 	}
 	for payload := range before.acked {
 		if worker[payload] {
-			complain(&wrong, "message %.60q was consumed before, and is delivered again", payload)
+			complain(&wrong, "message %.60q was consumed and is delivered again", payload)
 		}
 	}
 	for subject, id := range before.schemas {
@@ -215,13 +215,13 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 	}
 	for name := range before.accounts {
 		if !there[name] {
-			complain(&lost, "account %s was created before, and is not there", name)
+			complain(&lost, "account %s was created and is missing", name)
 		}
 	}
 	return lost, foreign, wrong
 }
 
-// drain consumes everything that a subscription has.
+// drain consumes all messages of a subscription.
 func drain(t *testing.T, server *testserver.Server, subscription string) map[string]bool {
 	t.Helper()
 	var mu sync.Mutex

@@ -1,6 +1,5 @@
-// Package backup drives freshet backup and freshet restore of the real binary:
-// under load, to another address, and with the server or the command killed in the
-// middle.
+// Package backup tests freshet backup and freshet restore of the real binary: under load,
+// to another address, and with the server or the command killed in the middle.
 package backup
 
 import (
@@ -20,7 +19,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// binary is the program that every test runs.
+// binary is the path of the freshet binary.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -46,7 +45,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// start runs a server until the test ends.
+// start runs a server until the end of the test.
 func start(t *testing.T, opts testserver.Options) *testserver.Server {
 	t.Helper()
 	server, err := testserver.Start(t.Context(), binary, t.TempDir(), opts)
@@ -57,7 +56,7 @@ func start(t *testing.T, opts testserver.Options) *testserver.Server {
 	return server
 }
 
-// freshet runs a command that has to succeed, and returns its output.
+// freshet runs a command that must succeed, and returns its output.
 func freshet(t *testing.T, args ...string) string {
 	t.Helper()
 	out, code := try(t, args...)
@@ -67,7 +66,7 @@ func freshet(t *testing.T, args ...string) string {
 	return out
 }
 
-// try runs a command and returns what it printed, and its exit code.
+// try runs a command and returns its output and exit code.
 func try(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
@@ -81,8 +80,8 @@ func try(t *testing.T, args ...string) (string, int) {
 	return out.String() + complaints.String(), cmd.ProcessState.ExitCode()
 }
 
-// restored starts a server on a backup, in a data directory and at an address of
-// its own.
+// restored restores a backup to a new data directory and starts a server on it, with new
+// addresses.
 func restored(t *testing.T, backup string, change func(dataDir string)) *testserver.Server {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
@@ -95,7 +94,7 @@ func restored(t *testing.T, backup string, change func(dataDir string)) *testser
 
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 
-// call sends a request with a token and returns the answer.
+// call sends a request with a token and returns the response.
 func call(ctx context.Context, server *testserver.Server, token, method, path,
 	body string,
 ) (int, http.Header, string, error) {
@@ -112,12 +111,12 @@ func call(ctx context.Context, server *testserver.Server, token, method, path,
 	if err != nil {
 		return 0, nil, "", err
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	return response.StatusCode, response.Header, string(text), err
 }
 
-// must is call for what has to succeed, or to be there already.
+// must is call for requests that must succeed; a PUT may also return 409.
 func must(t *testing.T, server *testserver.Server, method, path, body string) string {
 	t.Helper()
 	status, _, text, err := call(t.Context(), server, server.Token, method, path, body)

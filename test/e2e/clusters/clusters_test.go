@@ -1,6 +1,6 @@
-// Package clusters_test reaches clusters of the real binary at both their
-// addresses: by name over TLS, with certificates that the server issues as it is
-// asked, and by path, which needs no DNS.
+// Package clusters_test calls clusters of the real binary at both their addresses: by name
+// over TLS, with certificates that the server issues on demand, and by path, which needs no
+// DNS.
 package clusters_test
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const api = "/apis/cloud.vendor.io/v1alpha1/namespaces/"
 
-// world is a server and how to call it.
+// world is a test with its server.
 type world struct {
 	*testing.T
 	*testserver.Server
@@ -52,14 +52,14 @@ func (w world) stop() {
 	}
 }
 
-// reply is what came back.
+// reply is a response.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// call makes a request with a token, and headers given as "Name: value".
+// call makes a request with a token, and with headers in the form "Name: value".
 func (w world) call(method, url, token, body string, headers ...string) reply {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
@@ -80,7 +80,7 @@ func (w world) call(method, url, token, body string, headers ...string) reply {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		w.Fatal(err)
@@ -88,7 +88,7 @@ func (w world) call(method, url, token, body string, headers ...string) reply {
 	return reply{res.StatusCode, res.Header, string(text)}
 }
 
-// create makes a resource.
+// create creates a resource.
 func (w world) create(organization, resource string, object map[string]any) string {
 	w.Helper()
 	text, err := json.Marshal(object)
@@ -105,7 +105,7 @@ func (w world) create(organization, resource string, object map[string]any) stri
 
 type fields = map[string]any
 
-// cluster makes an instance of a type and a cluster prod of it, and waits for it.
+// cluster creates an instance of a type and a cluster prod in it, and waits until it is ready.
 func (w world) cluster(organization, instanceType string) *v1alpha1.MessagingCluster {
 	w.Helper()
 	w.create(organization, "messaginginstances",
@@ -117,7 +117,7 @@ func (w world) cluster(organization, instanceType string) *v1alpha1.MessagingClu
 	return w.until(organization, "prod", "ready", ready)
 }
 
-// until follows a cluster until it is as wanted.
+// until watches a cluster until the condition is true.
 func (w world) until(organization, name, what string,
 	good func(*v1alpha1.MessagingCluster) bool,
 ) *v1alpha1.MessagingCluster {
@@ -134,7 +134,7 @@ func (w world) until(organization, name, what string,
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // the watch is over
+	defer func() { _ = res.Body.Close() }() // ends the watch
 	for events := json.NewDecoder(res.Body); ; {
 		var event struct{ Object v1alpha1.MessagingCluster }
 		if err := events.Decode(&event); err != nil {
@@ -153,7 +153,7 @@ func ready(cluster *v1alpha1.MessagingCluster) bool {
 	})
 }
 
-// token is one of a service account's that is made for it, good for an instance.
+// token creates a service account and an API key for an instance, and returns the token.
 func (w world) token(organization, account string) string {
 	w.Helper()
 	w.create(organization, "serviceaccounts", fields{"metadata": fields{"name": account}})
@@ -162,12 +162,12 @@ func (w world) token(organization, account string) string {
 	})
 	var key struct{ Status struct{ Token string } }
 	if err := json.Unmarshal([]byte(body), &key); err != nil || key.Status.Token == "" {
-		w.Fatalf("the key has no token: %v\n%s", err, body)
+		w.Fatalf("key has no token: %v\n%s", err, body)
 	}
 	return key.Status.Token
 }
 
-// grant gives an account a role in its organization.
+// grant grants an account a role in its organization.
 func (w world) grant(organization, account, role string) {
 	w.Helper()
 	w.create(organization, "rolebindings", fields{
@@ -186,7 +186,7 @@ func endpoint(t *testing.T, cluster *v1alpha1.MessagingCluster, kind string) v1a
 			return e
 		}
 	}
-	t.Fatalf("endpoints are %+v, want one of type %s", cluster.Status.Endpoints, kind)
+	t.Fatalf("got endpoints %+v, want one of type %s", cluster.Status.Endpoints, kind)
 	return v1alpha1.ClusterEndpoint{}
 }
 

@@ -14,8 +14,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestByPath uses a cluster of an organization of its own by the URLs of its
-// status, with no name to resolve.
+// TestByPath uses a cluster by the path URLs of its status, which need no name resolution.
 func TestByPath(t *testing.T) {
 	t.Parallel()
 	w := start(t, testserver.Options{})
@@ -84,22 +83,22 @@ func TestByPath(t *testing.T) {
 		got := world{t, w.Server}.call(http.MethodOptions, messages+"/message", "", "",
 			"Origin: https://console.example", "Access-Control-Request-Method: POST")
 		if got.status/100 != 2 || got.header.Get("Access-Control-Allow-Origin") != "https://console.example" {
-			t.Errorf("got %d, %v, want leave to call", got.status, got.header)
+			t.Errorf("got %d, %v, want CORS permission", got.status, got.header)
 		}
 	})
 	t.Run("metrics", func(t *testing.T) {
 		got := world{t, w.Server}.call(http.MethodGet, w.Ops+"/metrics", "", "")
 		if strings.Contains(got.body, "/clusters/") || strings.Contains(got.body, `surface="clusters"`) {
-			t.Error("the metrics have the path of a cluster, want patterns of surfaces")
+			t.Error("metrics contain the path of a cluster, want route patterns")
 		}
 		if !strings.Contains(got.body, "{subscription}") {
-			t.Error("the metrics have no pattern of the calls by path")
+			t.Error("metrics have no route pattern of the calls by path")
 		}
 	})
 }
 
-// strangers: all rights in one's own organization are none in another, however
-// the path is written.
+// strangers checks that an administrator of another organization has no access, however
+// the path is encoded.
 func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.MessagingCluster) {
 	t.Helper()
 	base := strings.TrimSuffix(endpoint(t, cluster, v1alpha1.EndpointService).PathURL, "/clusters/acme/prod")
@@ -119,7 +118,7 @@ func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.
 			}
 		}
 	}
-	// What is no organization of theirs is refused as one that exists would be.
+	// A path that names no organization is rejected like one that names an existing one.
 	const encoded = "/clusters/other%2Fprod%2F..%2F..%2Facme/prod/subjects"
 	if got := w.call(http.MethodGet, base+encoded, token, ""); got.status != http.StatusUnauthorized {
 		t.Errorf("%s: got %d, want 401\n%s", encoded, got.status, got.body)
@@ -134,7 +133,7 @@ func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.
 	}
 }
 
-// asByHost: what a surface answers does not depend on the address.
+// asByHost checks that responses do not depend on whether the cluster is addressed by path or host.
 func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token string) {
 	t.Helper()
 	prefix, host := endpoint(t, cluster, v1alpha1.EndpointService).PathURL,
@@ -161,14 +160,14 @@ func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token s
 			a, _ := json.Marshal(named.header)
 			b, _ := json.Marshal(got.header)
 			if got.status != named.status || got.body != named.body || string(a) != string(b) {
-				t.Errorf("GET %s, %.24s: got %d %s %.300s, want as by host %d %s %.300s", path, auth, got.status, b,
+				t.Errorf("GET %s, %.24s: got %d %s %.300s, by host %d %s %.300s", path, auth, got.status, b,
 					got.body, named.status, a, named.body)
 			}
 		}
 	}
 }
 
-// TestStatusFollowsTheAddress: a server that moves to another port says so.
+// TestStatusFollowsTheAddress checks that the status shows the new address after the port has changed.
 func TestStatusFollowsTheAddress(t *testing.T) {
 	t.Parallel()
 	first := start(t, testserver.Options{})

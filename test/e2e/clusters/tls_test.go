@@ -13,8 +13,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestNamesOverTLS: a cluster of an organization that is made after the start
-// is reached at its name, by clients that check the certificate.
+// TestNamesOverTLS checks that clients that verify certificates can reach a cluster by its
+// name, although the organization is created after the server has started.
 func TestNamesOverTLS(t *testing.T) {
 	t.Parallel()
 	w := start(t, testserver.Options{})
@@ -48,13 +48,13 @@ func TestNamesOverTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = res.Body.Close() }() // only the status is wanted
+		defer func() { _ = res.Body.Close() }() // only the status is used
 		if res.StatusCode != http.StatusOK {
 			t.Errorf("got %d, want 200", res.StatusCode)
 		}
 		if _, err := client.Get("https://" + net.JoinHostPort("bank.example", port) + "/"); err == nil ||
 			!strings.Contains(err.Error(), "certificate") {
-			t.Errorf("somebody else's name: got %v, want a certificate that does not fit", err)
+			t.Errorf("name of another domain: got %v, want a certificate mismatch", err)
 		}
 	})
 	t.Run("curl", func(t *testing.T) {

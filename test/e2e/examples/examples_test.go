@@ -1,5 +1,5 @@
-// Package examples runs the programs in examples/ against the real binary, through
-// a proxy that refuses a token, is busy and breaks lines.
+// Package examples runs the programs in examples/ against the real binary, through a proxy
+// that rejects a token, returns 503 and closes connections.
 package examples
 
 import (
@@ -24,7 +24,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// proxy stands between a program and the server.
+// proxy is between a program and the server. mu protects calls.
 type proxy struct {
 	next http.Handler
 
@@ -41,11 +41,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case kind == "POST/messages" && n == 1:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="messages", error="invalid_token"`)
-		http.Error(w, `{"reason":"the token is not good any more"}`, http.StatusUnauthorized)
+		http.Error(w, `{"reason":"the token has expired"}`, http.StatusUnauthorized)
 	case kind == "POST/messages" && n == 3, kind == "POST/extend" && n == 1, kind == "PUT/messages" && n == 2:
 		http.Error(w, `{"reason":"busy"}`, http.StatusServiceUnavailable)
 	case kind == "POST/messages" && n == 5, kind == "PUT/messages" && n == 1:
-		panic(http.ErrAbortHandler) // the line breaks
+		panic(http.ErrAbortHandler) // closes the connection
 	default:
 		p.next.ServeHTTP(w, r)
 	}
@@ -75,7 +75,7 @@ func TestTypeScript(t *testing.T) {
 			t.Skipf("NOT TESTED: %s is not installed, so examples/consume.ts was not run", program)
 		}
 	}
-	// A copy, so that what npm fetches stays out of the tree.
+	// A copy, so that the packages that npm downloads stay out of the tree.
 	folder := t.TempDir()
 	for name, from := range map[string]string{
 		"package.json": "package.json", "package-lock.json": "package-lock.json", "tsconfig.json": "tsconfig.json",
@@ -92,7 +92,7 @@ func TestTypeScript(t *testing.T) {
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	npm.Dir = folder
 	if out, err := npm.CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: npm cannot fetch the TypeScript compiler, so examples/consume.ts was not run: %v\n%s", err,
+		t.Skipf("NOT TESTED: npm cannot download TypeScript, so examples/consume.ts was not run: %v\n%s", err,
 			out)
 	}
 	tsc := exec.CommandContext(t.Context(), "node", "node_modules/typescript/bin/tsc")
@@ -103,15 +103,15 @@ func TestTypeScript(t *testing.T) {
 	consume(t, "node", filepath.Join(folder, "consume.js"))
 }
 
-// jobs are three for a consumer with a lease of a second: one that takes longer
-// than two leases, one that fails once, and one without trouble.
+// jobs are for a consumer with a lease of one second: one job takes longer than two leases,
+// one fails on its first delivery, and one succeeds immediately.
 var jobs = []string{
 	`{"name": "slow", "seconds": 2.5}`,
 	`{"name": "second time", "failures": 1}`,
 	`{"name": "easy"}`,
 }
 
-// consume runs a program until it has done all jobs, and looks at what is left.
+// consume runs a program until it has done all jobs, and checks the subscription and the calls.
 func consume(t *testing.T, program ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -151,16 +151,16 @@ func consume(t *testing.T, program ...string) {
 	got := strings.Split(strings.TrimSpace(string(out)), "\n")
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"easy", "second time", "slow"}, got); diff != "" {
-		t.Errorf("jobs that were done (-want +got):\n%s\n%s", diff, problems.String())
+		t.Errorf("completed jobs (-want +got):\n%s\n%s", diff, problems.String())
 	}
 	if stats, err := sub.Stats(ctx); err != nil || stats.Backlog != 0 {
-		t.Errorf("backlog: got %d, %v, want 0: everything was acknowledged", stats.Backlog, err)
+		t.Errorf("backlog: got %d, %v, want 0", stats.Backlog, err)
 	}
 	if n := between.count("POST/token"); n != 2 {
-		t.Errorf("asked for a token %d times, want twice: at the beginning, and when it was refused", n)
+		t.Errorf("token was requested %d times, want twice: at the start and after the rejection", n)
 	}
 	if n := between.count("POST/extend"); n < 4 {
-		t.Errorf("leases were extended by %d calls, want at least 4: one of them was answered with busy", n)
+		t.Errorf("leases were extended by %d calls, want at least 4, including the one that returned 503", n)
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestFaultDamagedDataDirectory damages one file of a data directory at a time and
-// starts the server on it: it answers right, or says what is damaged. freshet check
-// finds what the server refuses.
+// TestFaultDamagedDataDirectory damages one file of a data directory at a time and starts
+// the server on it. The server responds correctly or reports the damage, and freshet check
+// finds every damage that prevents the start.
 func TestFaultDamagedDataDirectory(t *testing.T) {
 	good := t.TempDir()
 	s, err := start(t, good)
@@ -30,13 +30,13 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(binary, "check", good).CombinedOutput(); err != nil {
-		t.Fatalf("check of a whole directory: got %v, want success\n%s", err, out)
+		t.Fatalf("check of an intact directory: got %v, want success\n%s", err, out)
 	}
 	fault := tally.Fault{Name: "damaged file, whole server"}
 	files := filesOf(t, good)
 	refused, seen := 0, map[string]bool{}
 	for i := range files {
-		// One of each kind, unless there is time for all.
+		// One file of each kind, unless FRESHET_LONG is set.
 		kind := strings.SplitN(files[i], "/", 2)[0] + filepath.Ext(files[i])
 		if seen[kind] && !tally.Long() {
 			continue
@@ -44,7 +44,7 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 		seen[kind] = true
 		harm, what := harms[i%len(harms)].do, harms[i%len(harms)].name
 		data := t.TempDir()
-		if out, err := exec.Command("cp", "-a", good+"/.", data).CombinedOutput(); err != nil { // with permissions
+		if out, err := exec.Command("cp", "-a", good+"/.", data).CombinedOutput(); err != nil { // preserves permissions
 			t.Fatalf("%v: %s", err, out)
 		}
 		change(t, filepath.Join(data, files[i]), harm)
@@ -52,7 +52,7 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 		fault.Checked += messages + 1
 		out, checkErr := exec.Command(binary, "check", data).CombinedOutput()
 		if bytes.Contains(out, []byte("goroutine ")) {
-			t.Errorf("%s %s: check: got a trace, want a sentence\n%s", what, files[i], out)
+			t.Errorf("%s %s: check: got a stack trace, want an error message\n%s", what, files[i], out)
 		}
 		s, err := start(t, data)
 		if err == nil {
@@ -63,20 +63,20 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 		refused++
 		if !strings.Contains(err.Error(), "freshet: ") || strings.Contains(err.Error(), "goroutine ") {
 			fault.Wrong++
-			t.Logf("%s %s: got %v, want a sentence", what, files[i], err)
+			t.Logf("%s %s: got %v, want an error message", what, files[i], err)
 		}
 		if checkErr == nil {
 			fault.Wrong++
-			t.Logf("%s %s: the server refuses it, and check says that it is whole:\n%s\n%v", what, files[i], out, err)
+			t.Logf("%s %s: the server does not start, but check finds no damage:\n%s\n%v", what, files[i], out, err)
 		}
 	}
 	if refused == 0 || refused == fault.Injected {
-		t.Errorf("got %d of %d starts refused, want some", refused, fault.Injected)
+		t.Errorf("got %d of %d starts refused, want some but not all", refused, fault.Injected)
 	}
 	fault.Record(t)
 }
 
-// harms are what is done to a file.
+// harms are the kinds of damage.
 var harms = []struct {
 	name string
 	do   func([]byte) []byte
@@ -86,7 +86,7 @@ var harms = []struct {
 	{"all of", func([]byte) []byte { return nil }},
 }
 
-// judge looks for everything that was acknowledged.
+// judge checks that everything acknowledged is returned or reported as damaged.
 func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) {
 	t.Helper()
 	note := func(path, want string) {
@@ -95,14 +95,14 @@ func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) 
 		case status == http.StatusOK && strings.Contains(text, want):
 		case status == http.StatusOK && foreign(text, kept):
 			fault.Foreign++
-			t.Logf("%s: %s: got a message of another topic, want its own: %.60q", what, path, text)
+			t.Logf("%s: %s: got a message of another topic: %.60q", what, path, text)
 		case status == http.StatusServiceUnavailable && strings.Contains(text, "damaged"):
 		case status == http.StatusNotFound || status == http.StatusNoContent:
 			fault.Lost++
-			t.Logf("%s: %s: got %d %s, want it or damage", what, path, status, text)
+			t.Logf("%s: %s: got %d %s, want the content or an error about damage", what, path, status, text)
 		default:
 			fault.Wrong++
-			t.Logf("%s: %s: got %d %s, want it or damage", what, path, status, text)
+			t.Logf("%s: %s: got %d %s, want the content or an error about damage", what, path, status, text)
 		}
 	}
 	for i := range messages {
@@ -111,8 +111,8 @@ func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) 
 	note("/subjects/kept/versions/1", `"subject":"kept"`)
 }
 
-// filesOf lists the files that hold something. What a start makes anew, and the
-// file that only takes space, are left out.
+// filesOf lists the files to damage: non-empty ones, without those that a start recreates
+// and the space reserve.
 func filesOf(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func filesOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// change rewrites a file; nil removes it.
+// change rewrites a file; a nil result of harm removes it.
 func change(t *testing.T, path string, harm func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)

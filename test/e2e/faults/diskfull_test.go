@@ -20,31 +20,31 @@ import (
 	"freshet/test/testserver"
 )
 
-// disk is a small one that a test can fill.
+// disk is a small file system that a test can fill.
 type disk struct {
-	kind string // of file system
+	kind string // file system type
 	size int    // bytes
-	long bool   // only when there is time
+	long bool   // only with FRESHET_LONG
 }
 
-// disks differ in what they do when they are full: tmpfs takes back what it could
-// only give in part, ext4 leaves it taken.
+// disks differ in their behaviour when full: tmpfs releases the space of a partial write,
+// ext4 keeps it allocated.
 var disks = []disk{
 	{kind: "tmpfs", size: 384 << 20},
 	{kind: "tmpfs", size: 192 << 20, long: true},
 	{kind: "ext4", size: 384 << 20, long: true},
 }
 
-// TestFaultDiskFull fills a small disk, from inside and from outside, under a
-// running server and before a start. Whatever was acknowledged can be read,
-// consumed and deleted all the time, and the server stops when it is told to.
+// TestFaultDiskFull fills a small disk, with messages and with another file, under a running
+// server and before a start. All acknowledged data can be read, consumed and deleted at all
+// times, and the server stops on request.
 func TestFaultDiskFull(t *testing.T) {
-	// by itself three quarters of the disk, which may be full before or after that
+	// The default quota is three quarters of the disk, which could stop messages before the disk is full.
 	t.Setenv("FRESHET_QUOTAS_STORED_BYTES", "10Gi")
 	for _, d := range disks {
 		t.Run(d.kind+" of "+strconv.Itoa(d.size>>20)+" MiB", func(t *testing.T) {
 			if d.long && !tally.Long() {
-				t.Skip("NOT TESTED: a full disk of this kind: set FRESHET_LONG=1")
+				t.Skip("NOT TESTED: a full disk of this kind; set FRESHET_LONG=1")
 			}
 			d.fault(t)
 		})
@@ -72,7 +72,7 @@ func (d disk) fault(t *testing.T) {
 	usable(t, s, &fault)
 	stopInTime(t, s)
 
-	// Starts on a full disk: after an orderly stop, and after being killed.
+	// Starts on a full disk: after a graceful shutdown, and after a kill.
 	for i := range starts() {
 		if i%2 == 1 {
 			hollow(t, data)
@@ -107,7 +107,7 @@ func (d disk) fault(t *testing.T) {
 		}
 	}
 	if n := strings.Count(s.Log(), "flush or compaction failed"); n > 2 {
-		t.Errorf("log: got %d lines about the same failure, want one", n)
+		t.Errorf("log: got %d lines about the same failure, want at most 2", n)
 	}
 
 	fault.Recovery = recovers(t, s, filler)
@@ -117,13 +117,13 @@ func (d disk) fault(t *testing.T) {
 	fault.Record(t)
 }
 
-// hollow takes the space of what etcd's log has ahead, as when etcd could not take it in
-// the first place.
+// hollow releases the space that etcd's log has preallocated, as if the preallocation had
+// failed.
 func hollow(t *testing.T, data string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(data, "etcd", "member", "wal", "*.wal"))
 	if err != nil || len(logs) == 0 {
-		t.Fatalf("log of etcd: got %v, %v; want one", logs, err)
+		t.Fatalf("etcd's log: got %v, %v; want one", logs, err)
 	}
 	last := slices.Max(logs)
 	text, err := os.ReadFile(last)
@@ -136,7 +136,7 @@ func hollow(t *testing.T, data string) {
 	}
 }
 
-// starts is how often a server is started on a full disk, in a row.
+// starts returns how many times a server is started on a full disk.
 func starts() int {
 	if tally.Long() {
 		return 6
@@ -144,7 +144,7 @@ func starts() int {
 	return 2
 }
 
-// mount makes the disk and returns where it is.
+// mount creates the disk and returns its mount point.
 func (d disk) mount(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,23 +176,23 @@ func command(t *testing.T, name string, args ...string) error {
 	return nil
 }
 
-// bigTopic is the topic that fills the disk. Its messages begin with a stamp of
-// stampSize bytes.
+// bigTopic is the topic that fills the disk. Its messages begin with a stamp of stampSize
+// bytes.
 const (
 	bigTopic  = "big"
 	stampSize = 100
 )
 
-// bigRest is what follows the stamp. It compresses well, unlike the filler of a stamp.
+// bigRest follows the stamp. It compresses well, unlike the filler of a stamp.
 var bigRest = strings.Repeat("y", 900<<10)
 
-// fillFromInside produces until messages are refused, which leaves something.
+// fillFromInside produces until messages are rejected, which happens before the disk is full.
 func fillFromInside(t *testing.T, s *testserver.Server, mount string, size int) {
 	t.Helper()
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big", "")
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big/subscription/reader", "")
 	status, text := http.StatusCreated, ""
-	for i := range 4 * size / (900 << 10) { // they become smaller when they are compacted
+	for i := range 4 * size / (900 << 10) { // compaction compresses them
 		big := string(stamp.Make(bigTopic, "filler", i, stampSize)) + bigRest
 		if status, text = call(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/big/message",
 			big); status/100 != 2 {
@@ -203,24 +203,23 @@ func fillFromInside(t *testing.T, s *testserver.Server, mount string, size int) 
 		t.Fatalf("produce on a small disk: got %d %s, want 503 before it is full", status, text)
 	}
 	if free := available(t, mount); free < 8<<20 {
-		t.Errorf("when messages are refused: got %d bytes free, want a reserve", free)
+		t.Errorf("when messages are rejected: got %d bytes free, want a reserve", free)
 	}
 }
 
-// stopInTime has a server stop within the 10 s of its drain time, and 5 s.
+// stopInTime checks that a server stops within its drain time of 10 s plus 5 s.
 func stopInTime(t *testing.T, s *testserver.Server) {
 	t.Helper()
 	began := time.Now()
 	if err := s.Stop(20 * time.Second); err != nil {
-		t.Errorf("stop on a full disk: got %v, want it within 15 s", err)
+		t.Errorf("stop on a full disk: got %v, want success within 15 s", err)
 	}
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("stop on a full disk: got %s, want at most 15 s", took)
 	}
 }
 
-// refused waits until the server, which looks once a second, has seen that the disk
-// is full: then it takes no messages.
+// refused waits until the server, which checks the disk once a second, rejects messages.
 func refused(t *testing.T, s *testserver.Server, mount string) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -234,7 +233,7 @@ func refused(t *testing.T, s *testserver.Server, mount string) {
 	}
 }
 
-// recovers removes what fills the disk and waits until messages are taken again.
+// recovers removes the file that fills the disk and waits until messages are accepted again.
 func recovers(t *testing.T, s *testserver.Server, filler string) time.Duration {
 	t.Helper()
 	freed := time.Now()
@@ -247,12 +246,12 @@ func recovers(t *testing.T, s *testserver.Server, filler string) time.Duration {
 			return time.Since(freed)
 		}
 		if time.Since(freed) > 30*time.Second {
-			t.Fatalf("produce with room again: got %d %s, want success", status, text)
+			t.Fatalf("produce with free space: got %d %s, want success", status, text)
 		}
 	}
 }
 
-// usable reads, consumes and acknowledges.
+// usable checks that reading, consuming and acknowledging work.
 func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 	t.Helper()
 	for i := range messages {
@@ -263,12 +262,12 @@ func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 		}
 		if status != http.StatusOK || text != payload(i) {
 			fault.Lost++
-			t.Logf("message %d on a full disk: got %d %.200s, want it", i, status, text)
+			t.Logf("message %d on a full disk: got %d %.200s, want the message", i, status, text)
 		}
 	}
 	if status, text := call(t, s, http.MethodGet, "/subjects/kept/versions/1", ""); status != http.StatusOK {
 		fault.Lost++
-		t.Logf("schema on a full disk: got %d %s, want it", status, text)
+		t.Logf("schema on a full disk: got %d %s, want the schema", status, text)
 	}
 	consume := "/admin/rest/topics/v1/public/default/big/reader/message"
 	status, text := call(t, s, http.MethodPost, consume, `{"timeoutMillis": 0}`)
@@ -297,7 +296,7 @@ func available(t *testing.T, dir string) int64 {
 	return int64(fs.Bavail) * fs.Bsize
 }
 
-// fillDisk takes all that is free.
+// fillDisk writes a file until no space is left.
 func fillDisk(t *testing.T, mount, name string) {
 	t.Helper()
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

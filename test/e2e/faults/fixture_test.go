@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// TestEveryReleasedFormatOpens starts the server on a data directory of every
-// format that was ever released (hack/fixture.sh makes them): messages, schemas,
-// accounts and keys are there.
+// TestEveryReleasedFormatOpens starts the server on a data directory of every released
+// format (made with hack/fixture.sh) and checks that messages, schemas and accounts exist.
 func TestEveryReleasedFormatOpens(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/*.tar.gz")
@@ -39,12 +38,12 @@ func TestEveryReleasedFormatOpens(t *testing.T) {
 			for i := range 5 {
 				if text := must(t, s, http.MethodGet, peek+strconv.Itoa(i+1), ""); !strings.Contains(text,
 					fmt.Sprintf(`"message %d"`, i)) {
-					t.Errorf("message %d: got %s, want it", i, text)
+					t.Errorf("message %d: got %s, want the message", i, text)
 				}
 			}
 			if text := must(t, s, http.MethodGet, "/subjects/kept/versions/1", ""); !strings.Contains(text,
 				`"subject":"kept"`) {
-				t.Errorf("schema: got %s, want it", text)
+				t.Errorf("schema: got %s, want the schema", text)
 			}
 			must(t, s, http.MethodGet, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts/kept", "")
 			if err := s.Stop(time.Minute); err != nil {
@@ -54,8 +53,8 @@ func TestEveryReleasedFormatOpens(t *testing.T) {
 	}
 }
 
-// TestNewerFormatIsRefused: the server of this version refuses a data directory of
-// a later one, says so, and leaves it as it is.
+// TestNewerFormatIsRefused checks that the server refuses a data directory of a later
+// version, reports that, and leaves the directory unchanged.
 func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -68,14 +67,14 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	_, err := start(t, data)
 	if err == nil || !strings.Contains(err.Error(),
 		"was written by a newer version of the server; start that version") {
-		t.Errorf("start: got %v, want a refusal with the remedy", err)
+		t.Errorf("start: got %v, want an error that says what to do", err)
 	}
 	if text, err := os.ReadFile(format); err != nil || string(text) != newer {
 		t.Errorf("FORMAT: got %q, %v; want it unchanged", text, err)
 	}
 }
 
-// unpack writes the files of an archive.
+// unpack extracts the files of an archive.
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
 	file, err := os.Open(archive)

@@ -1,5 +1,4 @@
-// Package faults breaks things under the real binary: files of its data directory,
-// and the disk that they are on.
+// Package faults damages files of the real binary's data directory and fills its disk.
 package faults
 
 import (
@@ -41,8 +40,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start runs a server on a data directory, ready or not, with its log in a folder
-// that nothing is broken in.
+// start runs a server on a data directory, ready or not, with its log in a folder that is
+// not affected by faults.
 func start(t *testing.T, data string, args ...string) (*testserver.Server, error) {
 	t.Helper()
 	s, err := testserver.Start(t.Context(), binary, t.TempDir(),
@@ -81,7 +80,7 @@ func call(t *testing.T, s *testserver.Server, method, path, body string) (int, s
 	return response.StatusCode, string(text)
 }
 
-// must is a call that has to succeed.
+// must is a call that must succeed.
 func must(t *testing.T, s *testserver.Server, method, path, body string) string {
 	t.Helper()
 	status, text := call(t, s, method, path, body)
@@ -91,16 +90,16 @@ func must(t *testing.T, s *testserver.Server, method, path, body string) string 
 	return text
 }
 
-// payload is the content of a message of topic kept.
+// payload returns the content of message i of the topic kept.
 func payload(i int) string { return string(stamp.Make(kept, "fill", i, 500)) }
 
-// foreign reports whether a delivered message of a topic is one of another topic.
+// foreign reports whether a message that was delivered for a topic belongs to another topic.
 func foreign(text, topic string) bool {
 	_, err := stamp.Check([]byte(text), topic, stamp.AnyPartition)
 	return errors.Is(err, stamp.ErrForeign)
 }
 
-// fill makes a topic with messages, a subscription, a schema and an account.
+// fill creates a topic with messages, a subscription, a schema and an account.
 func fill(t *testing.T, s *testserver.Server) {
 	t.Helper()
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/kept", "")

@@ -1,6 +1,6 @@
-// Package howto runs the commands of the README and of the pages in docs/howto as
-// they stand there, against the real binary. (The page on API keys is run by e2e/identity,
-// which also looks for the secrets that it makes.)
+// Package howto runs the commands in the README and in docs/howto unchanged against the
+// real binary. (Package e2e/identity runs the page about API keys, and also checks where the
+// secrets of that page are stored.)
 package howto_test
 
 import (
@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 			"201\n201\n",
 			"customer-7\tfirst\t0\ncustomer-7\tsecond\t0\n",
 			"X-Msg-Duplicate: true",
-			"\n5\n", // everything that was produced; what was sent twice counts once
+			"\n5\n", // all messages; the duplicate counts once
 			`{"msgBacklog":3,"msgDelayed":1,"unackedMessages":0}`,
 			`"partitions_count":4`,
 			`{"key":"AP8=","keyEncoding":"base64","headers":[["trace","AQI="],["trace",null]]}`,
@@ -45,9 +45,9 @@ func TestPages(t *testing.T) {
 			`["orders-value"]`,
 		},
 		"backup.md": {
-			"Z\n", // the folder of a backup
+			"Z\n", // the name of a backup's folder
 			"with keys\n", "without keys\n",
-			"the backup is good: ",
+			"backup is valid: ",
 			"restored to ",
 			"\ndefault\n",
 		},
@@ -73,13 +73,13 @@ func TestPages(t *testing.T) {
 			server, binary := server, binary
 			if page == "roles.md" {
 				kubectl(t)
-				server, binary = start(t) // where nobody else makes the organization at the same time
+				server, binary = start(t) // other pages create the same organization
 			}
 			out := run(t, binary, server, page)
-			run(t, binary, server, page) // a page can be followed again
+			run(t, binary, server, page) // a page can be repeated
 			for _, want := range wants {
 				if !strings.Contains(out, want) {
-					t.Errorf("%q is not in the output", want)
+					t.Errorf("output does not contain %q", want)
 				}
 			}
 			if t.Failed() {
@@ -97,7 +97,7 @@ func run(t *testing.T, binary string, server *testserver.Server, page string) st
 	}
 	script := pages.Commands(string(text))
 	if strings.Count(script, "\n") < 15 {
-		t.Fatalf("the page has hardly any commands:\n%s", script)
+		t.Fatalf("page has fewer than 15 commands:\n%s", script)
 	}
 	folder := t.TempDir()
 	if err := os.Symlink(binary, filepath.Join(folder, "freshet")); err != nil {
@@ -126,7 +126,7 @@ func shell(t *testing.T, script, folder string, env ...string) string {
 	return string(out)
 }
 
-// freePort is one that nobody uses now.
+// freePort returns a free port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Addresses(t.Context(), 1)
@@ -149,7 +149,7 @@ func need(t *testing.T, tools ...string) {
 	}
 }
 
-// kubectl is KUBECTL, or installed.
+// kubectl skips the test unless KUBECTL is set or kubectl is installed.
 func kubectl(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KUBECTL") == "" {
@@ -157,7 +157,7 @@ func kubectl(t *testing.T) {
 	}
 }
 
-// start runs a server until the test ends.
+// start runs a server until the end of the test.
 func start(t *testing.T) (*testserver.Server, string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -177,7 +177,7 @@ func start(t *testing.T) (*testserver.Server, string) {
 	return server, binary
 }
 
-// TestReadme follows the tour of the README, twice.
+// TestReadme runs the commands of the README, twice.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
@@ -190,7 +190,7 @@ func TestReadme(t *testing.T) {
 	const address = "http://127.0.0.1:8080"
 	script := pages.Commands(string(text))
 	if strings.Count(script, "\n") < 20 || !strings.Contains(script, address) {
-		t.Fatalf("the page has hardly any commands, or not the address %s:\n%s", address, script)
+		t.Fatalf("page has fewer than 20 commands or does not contain the address %s:\n%s", address, script)
 	}
 	script = strings.ReplaceAll(script, address, server.URL)
 	folder := t.TempDir()
@@ -199,8 +199,8 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, curl := range []string{
-		"curl() { command curl --fail-with-body -sS \"$@\"; echo; }\n", // what is refused ends the tour
-		"", // the second time the subscription is there, and it says so
+		"curl() { command curl --fail-with-body -sS \"$@\"; echo; }\n", // a rejected request ends the script
+		"", // in the second run the subscription exists already
 	} {
 		out := shell(t, curl+script, folder, "HOME="+folder)
 		for _, want := range []string{
@@ -208,7 +208,7 @@ func TestReadme(t *testing.T) {
 			"messagingcluster.cloud.vendor.io/orders condition met", "/clusters/default/orders",
 		} {
 			if !strings.Contains(out, want) {
-				t.Errorf("%q is not in the output\n%s", want, out)
+				t.Errorf("output does not contain %q\n%s", want, out)
 			}
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"freshet/test/testserver"
 )
 
-// A person needs about so long to read a step, paste it and look at what it prints.
+// perStep is the time that a person needs to read a step, paste it and look at the output.
 const perStep = 10 * time.Second
 
-// TestQuickStart pastes "The first five minutes" of the README into a shell, step by
-// step, and logs how long the machine takes for each (make quick-start shows it).
-// FRESHET_PAUSE, a duration, is waited before each, as a person would.
+// TestQuickStart pastes "The first five minutes" of the README into a shell, step by step,
+// and logs the machine time of each step (make quick-start shows it). FRESHET_PAUSE is a
+// duration to wait before each step, as a person would.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -38,7 +38,7 @@ func TestQuickStart(t *testing.T) {
 	section, _, found := strings.Cut(section, "\n## ")
 	steps := split(pages.Commands(section))
 	if !found || len(steps) < 8 {
-		t.Fatalf("the README has %d steps, want more", len(steps))
+		t.Fatalf("README has %d steps, want at least 8", len(steps))
 	}
 	folder := t.TempDir()
 	binary, err := testserver.Binary(t.Context(), folder)
@@ -60,7 +60,7 @@ func TestQuickStart(t *testing.T) {
 		}
 	})
 	total := time.Since(begin)
-	t.Logf("%6.2f s  freshet serve, until it is ready", total.Seconds())
+	t.Logf("%6.2f s  freshet serve until ready", total.Seconds())
 	paste := shellIn(t, folder)
 	for _, step := range steps {
 		select {
@@ -77,14 +77,14 @@ func TestQuickStart(t *testing.T) {
 		}
 	}
 	person := total + time.Duration(len(steps)+1)*perStep
-	t.Logf("%6.2f s  altogether, in %d steps; with %s for each, a person is through after %s", total.Seconds(),
+	t.Logf("%6.2f s  total of %d steps; a person who needs %s for each finishes after %s", total.Seconds(),
 		len(steps)+1, perStep, person.Round(time.Second))
 	if person > 5*time.Minute || total > time.Minute {
-		t.Errorf("%s of a person's time, %s of the machine's: want under five minutes and one", person, total)
+		t.Errorf("got %s for a person and %s of machine time, want less than 5 and 1 minutes", person, total)
 	}
 }
 
-// split makes steps of a script: lines, and heredocs as a whole.
+// split splits a script into steps: single lines, and whole heredocs.
 func split(script string) (steps []string) {
 	end := ""
 	for line := range strings.Lines(script) {
@@ -104,8 +104,8 @@ func split(script string) (steps []string) {
 	return steps
 }
 
-// shellIn is a shell in a folder, which takes one step after the other and returns what
-// it prints, and its exit code.
+// shellIn starts a shell in a folder. The returned function runs one step in it and returns
+// the output and the exit code.
 func shellIn(t *testing.T, folder string) func(step string) (out, status string) {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "bash")
@@ -124,7 +124,7 @@ func shellIn(t *testing.T, folder string) func(step string) (out, status string)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // which ends the shell
+		_ = in.Close() // ends the shell
 		_ = shell.Wait()
 	})
 	const mark = "---step---"
@@ -140,7 +140,7 @@ func shellIn(t *testing.T, folder string) func(step string) (out, status string)
 			}
 			out.WriteString(lines.Text() + "\n")
 		}
-		t.Fatalf("the shell has ended: %v\n%s", lines.Err(), out.String())
+		t.Fatalf("shell has exited: %v\n%s", lines.Err(), out.String())
 		return "", ""
 	}
 }

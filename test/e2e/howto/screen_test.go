@@ -11,7 +11,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// screen waits for the first screen, and returns the lines that it has for a shell.
+// screen waits for the server's startup screen and returns its shell commands.
 func screen(t *testing.T, server *testserver.Server) string {
 	t.Helper()
 	for end := time.After(30 * time.Second); ; {
@@ -25,14 +25,14 @@ func screen(t *testing.T, server *testserver.Server) string {
 		}
 		select {
 		case <-end:
-			t.Fatalf("there are no lines to paste in\n%s", text)
+			t.Fatalf("startup screen has no commands:\n%s", text)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// TestScreen pastes the lines of the server's first screen into a shell, for a person
-// who has a context of another server.
+// TestScreen pastes the commands of the startup screen into a shell, as a user who has a
+// context for another server.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -66,13 +66,13 @@ func TestScreen(t *testing.T) {
 	if _, err := exec.LookPath("kcat"); err == nil {
 		wants = append(wants, `topic "hello"`)
 	} else {
-		t.Log("no kcat: the line about it is NOT TESTED")
+		t.Log("kcat is not installed: its command is NOT TESTED")
 		script, _, _ = strings.Cut(script, "  kcat ")
 	}
 	out := shell(t, script, folder, home...)
 	for _, want := range wants {
 		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in the output of\n%s\n%s", want, script, out)
+			t.Errorf("output does not contain %q; commands:\n%s\n%s", want, script, out)
 		}
 	}
 }

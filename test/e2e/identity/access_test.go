@@ -36,8 +36,8 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 			t.Errorf("%s: %s, want Status, Forbidden and 403", r.what, r.body)
 		}
 	}
-	// The text names who, what and where, as Kubernetes words it, and the
-	// permission that is missing.
+	// The message names the principal, the resource and the namespace in Kubernetes' words,
+	// and the missing permission.
 	r := w.do(call{path: "apikeys", as: nobody})
 	for _, part := range []string{
 		`apikeys.cloud.vendor.io is forbidden: User "nobody@` + w.org,
@@ -45,13 +45,13 @@ func TestWithoutABindingThereIsNothing(t *testing.T) {
 		"lacks permission cloud.apikeys.list on organization/" + w.org,
 	} {
 		if !strings.Contains(r.text("message"), part) {
-			t.Errorf("%q is not in %q, want %s", part, r.text("message"), part)
+			t.Errorf("%q is not in %q, want it to contain %s", part, r.text("message"), part)
 		}
 	}
-	// Everybody may look at themselves, though, and at the predefined roles.
+	// Every principal may read its own account and the predefined roles.
 	w.do(call{path: "serviceaccounts/nobody", as: nobody, own: "nobody"}).want(200)
 	w.do(call{path: api + "/clusterroles", as: nobody}).want(200)
-	// Across organizations only the system administrator looks.
+	// Only the system administrator may read across organizations.
 	w.do(call{path: api + "/serviceaccounts", as: w.user("boss", true)}).want(403)
 	w.do(call{path: api + "/users"}).want(200)
 }
@@ -66,19 +66,19 @@ func TestOwnKeysCanBeRead(t *testing.T) {
 	w.do(call{path: "apikeys/mine", as: robot}).want(200)
 	w.do(call{path: "apikeys/mine", as: key}).want(200)
 	w.do(call{path: "apikeys/mine/status", as: key}).want(200)
-	// What is not theirs looks like what is not there.
+	// A hidden key and a missing one return the same response.
 	theirs, nobodys := w.do(call{path: "apikeys/theirs", as: robot}).want(403),
 		w.do(call{path: "apikeys/nobodys", as: robot}).want(403)
 	if a, b := strings.ReplaceAll(theirs.text("message"), "theirs", "X"),
 		strings.ReplaceAll(nobodys.text("message"), "nobodys", "X"); a != b {
-		t.Errorf("the answers are\n%s\n%s\nwant the same", a, b)
+		t.Errorf("got responses\n%s\n%s\nwant the same", a, b)
 	}
 	w.do(call{path: "apikeys", as: key}).want(403)
 	w.do(call{method: http.MethodDelete, path: "apikeys/mine", as: key}).want(403)
 }
 
-// shared is an organization with two instances of two clusters each, and
-// accounts whose rights end within it.
+// shared creates an organization with two instances of two clusters each, and accounts
+// whose permissions are restricted to parts of it.
 func shared(t *testing.T) (w *world, users map[string]string) {
 	t.Helper()
 	w = newWorld(t)
@@ -131,17 +131,17 @@ func TestListsHideWhatTheCallerMayNotRead(t *testing.T) {
 	}
 	w.do(call{path: "messaginginstances", as: users["cluster"]}).want(403)
 	w.do(call{path: "users", as: users["owner"]}).want(403)
-	// Pages go on although what is hidden is left out of them.
+	// Paging works although hidden objects are left out of the pages.
 	var seen []string
 	query := url.Values{"limit": {"1"}}
 	for range 10 {
 		r := w.do(call{path: "messagingclusters?" + query.Encode(), as: users["pattern"]}).want(200)
 		seen = append(seen, strings.Fields(r.items())...)
 		if r.at("metadata.remainingItemCount") != nil {
-			t.Error("a page tells how many items are hidden")
+			t.Error("page reveals the number of hidden items")
 		}
 		if r.text("metadata.resourceVersion") == "" {
-			t.Error("a page has no resourceVersion")
+			t.Error("page has no resourceVersion")
 		}
 		if r.text("metadata.continue") == "" {
 			break
@@ -149,7 +149,7 @@ func TestListsHideWhatTheCallerMayNotRead(t *testing.T) {
 		query.Set("continue", r.text("metadata.continue"))
 	}
 	if got := strings.Join(seen, " "); got != "test-a test-b" {
-		t.Errorf("pages hold %q, want test-a test-b", got)
+		t.Errorf("pages contain %q, want test-a test-b", got)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 			t.Errorf("%s, %s: %d, want %d: %s", c.user, r.what, r.status, c.want, r.body)
 		}
 	}
-	// An apply that would create needs the right to create, there.
+	// An apply that would create an object needs the permission to create it in that scope.
 	apply := func(instance string) int {
 		return w.do(call{
 			method: http.MethodPatch, path: "messagingclusters/applied?fieldManager=me&dryRun=All", as: users["owner"],
@@ -220,7 +220,7 @@ func TestDeletingACollectionKeepsToWhatIsOnes(t *testing.T) {
 	w, users := shared(t)
 	r := w.do(call{method: http.MethodDelete, path: "messagingclusters", as: users["owner"]}).want(200)
 	if got := r.items(); got != "prod-a prod-b" {
-		t.Errorf("the answer lists %q, want prod-a prod-b", got)
+		t.Errorf("response lists %q, want prod-a prod-b", got)
 	}
 	w.eventually("messagingclusters", "without prod", func(r reply) bool { return r.items() == "test-a test-b" })
 }
@@ -233,7 +233,7 @@ func TestWatchesHideTheSame(t *testing.T) {
 	for len(names) < 2 {
 		e := watch.next()
 		if e.Type == "" {
-			t.Fatal("the watch ended")
+			t.Fatal("watch ended")
 		}
 		names[e.Object.Metadata.Name] = true
 	}
@@ -248,7 +248,7 @@ func TestWatchesHideTheSame(t *testing.T) {
 			break
 		}
 	}
-	// The role goes, and with the next event the watch.
+	// After the role binding is deleted, the watch ends with the next event.
 	w.delete("rolebindings/pattern").want(200)
 	w.patch("messagingclusters/test-b", map[string]any{"spec": map[string]any{"displayName": "unseen"}}).want(200)
 	for range 20 {
@@ -257,10 +257,10 @@ func TestWatchesHideTheSame(t *testing.T) {
 			return
 		}
 		if e.Object.Metadata.Name == "test-b" && e.Type == "MODIFIED" {
-			continue // of the time before: status follows spec
+			continue // an event from before the deletion: status follows spec
 		}
 	}
-	t.Error("the watch goes on without a role")
+	t.Error("watch continues without a role")
 }
 
 func TestWatchEndsWithItsCredential(t *testing.T) {
@@ -278,13 +278,13 @@ func TestWatchEndsWithItsCredential(t *testing.T) {
 	for {
 		e := watch.next()
 		if e.Object.Metadata.Name == "b" {
-			t.Fatal("a revoked key goes on watching")
+			t.Fatal("watch of a revoked key continues")
 		}
 		if e.Type == "ERROR" && e.Object.Code == 401 {
 			break
 		}
 		if e.Type == "" {
-			t.Fatal("the watch ended without a word")
+			t.Fatal("watch ended without an ERROR event")
 		}
 	}
 }
@@ -309,16 +309,16 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 	}
 	for _, role := range []string{"org-admin", "org-readonly", "instance-owner", "topic-producer", "schema-reader"} {
 		r := grant("up", role, nil).want(403)
-		if !strings.Contains(r.text("message"), "nobody can grant what they do not have") ||
+		if !strings.Contains(r.text("message"), "a principal can grant only permissions that it has") ||
 			!strings.Contains(r.text("message"), "lacks permission") {
-			t.Errorf("%s: %s, want nobody can grant what they do not have and lacks permission", role,
+			t.Errorf("%s: %s, want a principal can grant only permissions that it has and lacks permission", role,
 				r.text("message"))
 		}
 	}
 	grant("same", "account-admin", nil).want(201)
 	grant("less", "account-admin",
 		map[string]any{"cloud": map[string]any{"serviceAccount": map[string]any{"name": "x"}}}).want(201)
-	// Nor by changing a binding that somebody else made.
+	// Changing an existing binding does not help either.
 	w.bind("given", "org-admin", "robot", nil)
 	w.do(call{
 		method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
@@ -328,7 +328,7 @@ func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
 		method: http.MethodPatch, path: "rolebindings/given", as: hr, kind: "application/merge-patch+json",
 		body: `{"metadata":{"labels":{"harmless":"yes"}}}`,
 	}).want(200)
-	// What is left of the seats: a Role of an older generation, and none at all.
+	// The same for a binding in the older format that refers to a Role.
 	old := object("legacy", map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "Role", "name": "admin"},
 		"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount", "name": "robot"}},
@@ -345,16 +345,16 @@ func TestBindingsAreInForceWhenTheCallReturns(t *testing.T) {
 	robot := w.user("robot", false)
 	for i := range 20 {
 		if got := w.do(call{path: "users", as: robot}).status; got != 403 {
-			t.Fatalf("round %d: without the binding %d, want 403", i, got)
+			t.Fatalf("round %d: without the binding: got %d, want 403", i, got)
 		}
 		w.bind("b", "org-readonly", "robot", nil)
 		if got := w.do(call{path: "users", as: robot}).status; got != 200 {
-			t.Fatalf("round %d: with the binding %d, want 200", i, got)
+			t.Fatalf("round %d: with the binding: got %d, want 200", i, got)
 		}
 		if i%2 == 0 {
 			w.patch("rolebindings/b", map[string]any{"spec": map[string]any{"subjects": []any{}}}).want(200)
 			if got := w.do(call{path: "users", as: robot}).status; got != 403 {
-				t.Fatalf("round %d: taken out of the binding %d, want 403", i, got)
+				t.Fatalf("round %d: removed from the binding: got %d, want 403", i, got)
 			}
 		}
 		w.delete("rolebindings/b").want(200)
@@ -381,6 +381,6 @@ func TestConditionsInCEL(t *testing.T) {
 		"roleRef": map[string]any{"kind": "ClusterRole", "name": "instance-readonly"}, "cel": "srn.instance ==",
 	})).want(422)
 	if r.text("details.causes.0.field") != "spec.cel" {
-		t.Errorf("a broken condition: %s, want spec.cel", r.body)
+		t.Errorf("invalid condition: got %s, want spec.cel", r.body)
 	}
 }

@@ -29,13 +29,13 @@ func TestAccountLives(t *testing.T) {
 		t.Errorf("status: %s %s, want TYPE_VENDOR_CREDENTIALS_FILE, Ready=True(Provisioned)",
 			r.text("status.privateKeyType"), r.conditions())
 	}
-	// A change does not make new credentials.
+	// A change of a label does not create new credentials.
 	w.do(call{
 		method: http.MethodPatch, path: "serviceaccounts/robot", kind: "application/merge-patch+json", secret: true,
 		body: map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}},
 	}).want(200)
 	if again := w.credentialsOf("robot"); again != c {
-		t.Error("the credentials changed with a label")
+		t.Error("credentials changed with a label")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
 		one := w.do(call{path: "serviceaccounts/" + account, as: token, secret: true}).want(200)
 		status := w.do(call{path: "serviceaccounts/" + account + "/status", as: token, secret: true}).want(200)
 		if (one.at("status.privateKeyData") == nil) != (status.at("status.privateKeyData") == nil) {
-			t.Errorf("%s and its status differ in what they show", account)
+			t.Errorf("%s and its status subresource differ", account)
 		}
 		return one.at("status.privateKeyData") != nil
 	}
@@ -73,7 +73,7 @@ func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
 			t.Errorf("%s sees the secret of %s: %v, want %v", c.who, c.account, got, c.want)
 		}
 	}
-	// Lists and watches hide the same; do checks that no other secret comes along.
+	// Lists and watches hide the same; do checks that responses contain no other secret.
 	for _, query := range []string{
 		"", "?watch=true&timeoutSeconds=1", "?limit=1",
 		"?fieldSelector=metadata.name%3Dboss",
@@ -91,7 +91,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 	admin := object("king", nil, "annotations.cloud.vendor.io/service-account-role", "admin")
 	r := w.do(call{method: http.MethodPost, path: "serviceaccounts", as: hr, body: admin}).want(403)
 	if r.text("reason") != "Forbidden" || !strings.Contains(r.text("message"), "lacks permission") {
-		t.Errorf("refusal: %s, want Forbidden and lacks permission", r.body)
+		t.Errorf("got %s, want Forbidden and lacks permission", r.body)
 	}
 	w.do(call{method: http.MethodPost, path: "serviceaccounts", as: hr, body: object("clerk", nil)}).want(201)
 	w.do(call{method: http.MethodPost, path: "serviceaccounts", as: boss, body: admin}).want(201)
@@ -117,7 +117,7 @@ func TestNobodyTouchesTheSystemAdministrator(t *testing.T) {
 	}).want(403)
 	r := home.do(call{path: "serviceaccounts/admin", as: boss}).want(200)
 	if r.at("status.privateKeyData") != nil {
-		t.Error("an organization's administrator reads the system administrator's secret")
+		t.Error("administrator of an organization can read the system administrator's secret")
 	}
 	home.delete("serviceaccounts/boss-of-default").want(200, 202)
 }
@@ -135,28 +135,28 @@ func TestDeletingAnAccountEndsEverythingOfIt(t *testing.T) {
 				"serviceAccountName": "robot", "poolMemberRef": map[string]any{"namespace": "default", "name": "local"},
 			})).want(201)
 			if w.onResources(token) != 200 || w.onResources(key) != 200 {
-				t.Fatal("the account does not work to begin with")
+				t.Fatal("account does not work before the deletion")
 			}
 			r := w.delete("serviceaccounts/robot"+policy).want(200, 202)
-			// The call has answered: nothing works any more, finalizers or not.
+			// After the delete call has returned, no credential works, whether finalizers remain or not.
 			if a, b := w.onResources(token), w.onResources(key); a != 401 || b != 401 {
-				t.Errorf("after the delete call the token gets %d, the key %d; want 401 each", a, b)
+				t.Errorf("after the delete call: token got %d, key got %d; want 401 each", a, b)
 			}
 			if r.text("kind") == "ServiceAccount" && r.text("metadata.deletionTimestamp") == "" {
-				t.Errorf("the answer knows of no deletion: %s", r.body)
+				t.Errorf("response has no deletionTimestamp: %s", r.body)
 			}
 			w.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", body: map[string]string{
 				"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
 				"audience": w.server.URL,
 			}}).want(401)
 			w.eventuallyGone("serviceaccounts/robot")
-			// What belonged to it went before it.
+			// Dependent objects are deleted before the account.
 			w.get("apikeys/k").want(404)
 			w.get("serviceaccountbindings/b").want(404)
-			// Another account of the name inherits nothing.
+			// A new account with the same name inherits nothing.
 			w.account("robot", false)
 			if a, b := w.onResources(token), w.onResources(key); a != 401 || b != 401 {
-				t.Errorf("an account of the same name revives the token (%d) or the key (%d), want 401 each", a, b)
+				t.Errorf("new account with the same name: old token got %d, old key got %d; want 401 each", a, b)
 			}
 		})
 	}
@@ -181,11 +181,11 @@ func TestAccountInItsGracePeriodLives(t *testing.T) {
 	token := w.user("robot", true)
 	w.delete("serviceaccounts/robot?gracePeriodSeconds=2").want(200, 202)
 	if got := w.onResources(token); got != 200 {
-		t.Errorf("in its grace period the account gets %d, want 200", got)
+		t.Errorf("during the grace period: got %d, want 200", got)
 	}
 	w.eventuallyGone("serviceaccounts/robot")
 	if got := w.onResources(token); got != 401 {
-		t.Errorf("behind it %d, want 401", got)
+		t.Errorf("after the grace period: got %d, want 401", got)
 	}
 }
 

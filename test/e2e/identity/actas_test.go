@@ -8,10 +8,9 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackActingAsAnAccount: an account without any role can be the
-// administrator of a tenant, or be allowed to consume, inside a cluster. Who
-// manages accounts does not become that by making a key of it or reading its
-// credentials.
+// TestAttackActingAsAnAccount checks that a manager of accounts cannot gain the permissions
+// of an account by creating a key for it or reading its credentials. The account has no
+// role, but is the administrator of a tenant or may consume inside a cluster.
 func TestAttackActingAsAnAccount(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
@@ -45,26 +44,26 @@ func TestAttackActingAsAnAccount(t *testing.T) {
 		}
 		if r := w.do(key); r.status != http.StatusForbidden {
 			successes++
-			t.Errorf("%s: making a key of an account with more permissions: %d, want 403: %.300s", name,
+			t.Errorf("%s: creating a key of an account with more permissions: got %d, want 403: %.300s", name,
 				r.status, r.body)
 		}
 		read := call{path: "serviceaccounts/victim", as: mallory, secret: true}
 		if r := w.do(read).want(200); r.text("status.privateKeyData") != "" {
 			successes++
-			t.Errorf("%s: the credentials of an account with more permissions are shown", name)
+			t.Errorf("%s: credentials of an account with more permissions are shown", name)
 		}
 
-		// Who has what the account has gains nothing by it.
+		// A caller that has all permissions of the account may.
 		w.bind("mallory-owns", "tenant-owner", "mallory", nil)
 		w.do(key).want(201)
 		if r := w.do(read).want(200); r.text("status.privateKeyData") == "" {
-			t.Errorf("%s: the credentials are hidden from somebody who has all that the account has", name)
+			t.Errorf("%s: credentials are hidden from a caller with all permissions of the account", name)
 		}
 	}
 	tally.Attack(t, "act as another account", attempts, successes)
 }
 
-// named puts a principal into a call.
+// named replaces the placeholder VICTIM in a call by a principal.
 func named(c call, principal string) call {
 	c.path = strings.ReplaceAll(c.path, "VICTIM", principal)
 	if body, ok := c.body.(map[string]any); ok {

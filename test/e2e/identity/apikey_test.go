@@ -19,7 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// pair is a key pair that tests have their API keys encrypted to.
+// pair returns the key pair to which the tests' API keys are encrypted.
 var pair = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -44,7 +44,7 @@ func publicJWK(key any) string {
 	return string(text)
 }
 
-// open decrypts a key's token as a client would.
+// open decrypts the token of a key, as a client would.
 func open(t testing.TB, r reply) string {
 	t.Helper()
 	jwe, err := jose.ParseEncryptedCompact(r.text("status.encryptedToken.jwe"),
@@ -60,7 +60,7 @@ func open(t testing.TB, r reply) string {
 	return string(token)
 }
 
-// key makes an API key with an encryption key and returns its answer.
+// key creates an API key with an encryption key and returns the response.
 func (w *world) key(name, account, instance string, more ...any) reply {
 	w.Helper()
 	spec := map[string]any{
@@ -76,7 +76,7 @@ func (w *world) key(name, account, instance string, more ...any) reply {
 	return w.post("apikeys", object(name, spec))
 }
 
-// plainKey makes an API key whose token comes in the answer.
+// plainKey creates an API key whose token is in the response, and returns the token.
 func (w *world) plainKey(name, account, instance string) string {
 	w.Helper()
 	spec := map[string]any{"serviceAccountName": account}
@@ -102,7 +102,7 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	host, elsewhere := w.cluster("east", "prod"), w.cluster("west", "other")
 	r := w.key("k", "robot", "prod", "expirationTime", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).want(201)
 	if r.conditions() != issued {
-		t.Fatalf("conditions from the first answer on: %s, want %v", r.conditions(), issued)
+		t.Fatalf("conditions in the create response: got %s, want %v", r.conditions(), issued)
 	}
 	if r.text("status.keyId") == "" || r.text("status.issuedAt") == "" ||
 		r.text("status.expiresAt") != r.text("spec.expirationTime") || r.at("status.revokedAt") != nil ||
@@ -115,7 +115,7 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 		t.Errorf("owner: %s", r.body)
 	}
 	token := open(t, r)
-	// It says Issued, so it works, at once and where it should.
+	// A key with the condition Issued works immediately, with the clusters of its instance only.
 	if got := w.onMessages(token, host); got != 201 {
 		t.Errorf("on messages: %d, want 201", got)
 	}
@@ -130,9 +130,9 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	}
 	jwe := r.text("status.encryptedToken.jwe")
 	done := w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
-	// The call has answered: the key is dead on every surface.
+	// After the call has returned, the key is rejected on every surface.
 	if a, b := w.onMessages(token, host), w.onRegistry(token, host); a != 401 || b != 401 {
-		t.Errorf("revoked, on messages %d, on the registry %d; want 401 each", a, b)
+		t.Errorf("revoked key: on messages %d, on the registry %d; want 401 each", a, b)
 	}
 	if done.conditions() != revoked || done.text("status.revokedAt") == "" ||
 		done.text("status.conditions.2.lastTransitionTime") == "" ||
@@ -141,7 +141,7 @@ func TestKeyFromBirthToRevocation(t *testing.T) {
 	}
 	refused := w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": false}}).want(422)
 	if refused.text("details.causes.0.field") != "spec.revoke" {
-		t.Errorf("revoking is one-way: %s, want spec.revoke", refused.body)
+		t.Errorf("undoing a revocation: got %s, want an error for spec.revoke", refused.body)
 	}
 	w.delete("apikeys/k").want(200, 202)
 	w.eventuallyGone("apikeys/k")
@@ -168,7 +168,7 @@ func TestKeyOfAWholeOrganization(t *testing.T) {
 	}).want(200)
 	if a, b, c := w.onResources(token), w.onMessages(token, host), w.onRegistry(token, host); a != 401 ||
 		b != 401 || c != 401 {
-		t.Errorf("revoked by itself: on resources %d, messages %d, registry %d; want 401 each", a, b, c)
+		t.Errorf("key that revoked itself: on resources %d, messages %d, registry %d; want 401 each", a, b, c)
 	}
 }
 
@@ -208,11 +208,11 @@ func TestKeyByJWK(t *testing.T) {
 		"serviceAccountName": "robot", "encryptionKey": map[string]any{"jwk": publicJWK(&pair().PublicKey)},
 	})).want(201)
 	if got := w.onResources(open(t, r)); got != 200 {
-		t.Errorf("the key gets %d, want 200", got)
+		t.Errorf("key: got %d, want 200", got)
 	}
 }
 
-// decrypt.mjs is the program of docs/howto, which knows nothing but WebCrypto.
+// TestKeyOpensWithWebCrypto decrypts a token with decrypt.mjs of docs/howto, which uses only WebCrypto.
 func TestKeyOpensWithWebCrypto(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
@@ -234,7 +234,7 @@ func TestKeyOpensWithWebCrypto(t *testing.T) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil || strings.TrimSpace(string(out)) != want {
-		t.Errorf("decrypted another token: %v %s, want %v", err, &stderr, want)
+		t.Errorf("decrypt.mjs: got error %v and output %s, want %v", err, &stderr, want)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("robot", true)
-	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is to be refused
+	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // must be rejected
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,9 +307,9 @@ func TestPlainTokenIsShownOnce(t *testing.T) {
 	watch := w.watch("apikeys", "")
 	token := w.plainKey("k", "robot", "")
 	if got := w.onResources(token); got != 200 {
-		t.Errorf("the key gets %d, want 200", got)
+		t.Errorf("key: got %d, want 200", got)
 	}
-	// Neither reads, nor lists, nor watches show it: do and next look.
+	// Reads, lists and watches do not show the token: do and next check every response.
 	if r := w.get("apikeys/k").want(200); r.at("status.token") != nil || r.conditions() != issued {
 		t.Errorf("read again: %s, want no token and %v", r.body, issued)
 	}
@@ -320,13 +320,13 @@ func TestPlainTokenIsShownOnce(t *testing.T) {
 	}
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"description": "x"}}).want(200)
 	watch.next()
-	// A dry run shows no token that would work.
+	// A dry run returns no usable token.
 	r := w.do(call{
 		method: http.MethodPost, path: "apikeys?dryRun=All",
 		body: object("dry", map[string]any{"serviceAccountName": "robot"}),
 	}).want(201)
 	if r.at("status.token") != nil {
-		t.Errorf("a dry run made a token: %s, want none", r.body)
+		t.Errorf("dry run returned a token: %s, want none", r.body)
 	}
 	w.get("apikeys/dry").want(404)
 }
@@ -335,19 +335,20 @@ func TestKeyBeforeItsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.key("early", "robot", "").want(201)
-	if want := "Issued=False(ServiceAccountNotFound) Expired=False(NotExpired) Revoked=False(NotRevoked)"; r.conditions() != want {
+	want := "Issued=False(ServiceAccountNotFound) Expired=False(NotExpired) Revoked=False(NotRevoked)"
+	if r.conditions() != want {
 		t.Fatalf("conditions: %s, want %v", r.conditions(), want)
 	}
 	if r.at("status.keyId") != nil || r.at("status.encryptedToken") != nil {
 		t.Errorf("issued without an account: %s, want neither token nor key id", r.body)
 	}
-	// One that was revoked or expired meanwhile is never issued.
+	// A key that is revoked or expires before its account exists is never issued.
 	w.key("dead", "robot", "").want(201)
 	r = w.patch("apikeys/dead", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	if want := "Issued=False(Revoked) Expired=False(NotExpired) Revoked=True(Revoked)"; r.conditions() != want {
 		t.Errorf("revoked early: %s, want %v", r.conditions(), want)
 	}
-	// Without an encryption key there is nobody to show the token to later.
+	// Without an encryption key the token could not be returned later.
 	refused := w.post("apikeys", object("plain", map[string]any{"serviceAccountName": "robot"})).want(422)
 	if refused.text("details.causes.0.field") != "spec.serviceAccountName" {
 		t.Errorf("plain key of an unknown account: %s, want spec.serviceAccountName", refused.body)
@@ -358,10 +359,10 @@ func TestKeyBeforeItsAccount(t *testing.T) {
 		t.Errorf("owner: %s, want robot", r.body)
 	}
 	if got := w.onResources(open(t, r)); got != 200 {
-		t.Errorf("the key gets %d, want 200", got)
+		t.Errorf("key: got %d, want 200", got)
 	}
 	if r := w.get("apikeys/dead"); r.at("status.encryptedToken") != nil {
-		t.Errorf("a revoked key was issued: %s, want no token", r.body)
+		t.Errorf("revoked key was issued: %s, want no token", r.body)
 	}
 }
 
@@ -374,16 +375,16 @@ func TestKeyExpiresOnTime(t *testing.T) {
 	w.key("never", "nobody", "", "expirationTime", end.UTC().Format(time.RFC3339)).want(201)
 	token := open(t, r)
 	if got := w.onResources(token); got != 200 && time.Now().Before(end) {
-		t.Errorf("the key gets %d", got)
+		t.Errorf("key before its expiry: got %d, want 200", got)
 	}
 	w.eventually("apikeys/k", "expired", func(r reply) bool {
 		return r.conditions() == "Issued=True(Issued) Expired=True(Expired) Revoked=False(NotRevoked)"
 	})
 	if early := time.Until(end); early > 0 {
-		t.Errorf("the condition is %s early", early)
+		t.Errorf("condition Expired was set %s too early", early)
 	}
 	if got := w.onResources(token); got != 401 {
-		t.Errorf("expired, the key gets %d; want 401", got)
+		t.Errorf("expired key: got %d, want 401", got)
 	}
 	w.eventually("apikeys/never", "expired", func(r reply) bool {
 		return r.conditions() == "Issued=False(Expired) Expired=True(Expired) Revoked=False(NotRevoked)"
@@ -417,7 +418,7 @@ func TestKeysMakeNobodyMoreThanTheyAre(t *testing.T) {
 	for _, account := range []string{"boss", "reader", "yet-to-come"} {
 		if r := make(account).want(403); r.text("reason") != "Forbidden" ||
 			!strings.Contains(r.text("message"), "permission") {
-			t.Errorf("a key of %s: %s, want Forbidden and permission", account, r.body)
+			t.Errorf("key of %s: got %s, want Forbidden and permission", account, r.body)
 		}
 	}
 }
@@ -440,7 +441,7 @@ func TestRevocationReachesThoseWhoWait(t *testing.T) {
 			body: map[string]any{"timeoutMillis": 15000},
 		})
 	}()
-	// Once it waits, end its key, then send what it waits for.
+	// While the call waits, the test revokes its key and then sends the message that it waits for.
 	w.eventually("/admin/v2/persistent/public/default/slow/stats", "waited on", func(reply) bool { return true })
 	w.patch("apikeys/k", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	w.do(call{
@@ -448,14 +449,14 @@ func TestRevocationReachesThoseWhoWait(t *testing.T) {
 		kind: "application/octet-stream",
 	}).want(201)
 	if r := <-waiting; r.status == 200 {
-		t.Errorf("a call that waited with a revoked key got a message: %s", r.body)
+		t.Errorf("waiting call with a revoked key got a message: %s", r.body)
 	}
-	// Nothing is lost by it.
+	// The message is not lost.
 	r := w.do(call{
 		method: http.MethodPost, path: topic + "s/message", host: host,
 		body: map[string]any{"timeoutMillis": 10000},
 	}).want(200)
 	if string(r.body) != "for the living" {
-		t.Errorf("the message: %q, want for the living", r.body)
+		t.Errorf("got message %q, want for the living", r.body)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// own starts a server for one test.
+// own starts a server for a single test.
 func own(t *testing.T, dataDir string) *testserver.Server {
 	t.Helper()
 	s, err := testserver.Start(t.Context(), binary, folder,
@@ -26,7 +26,7 @@ func own(t *testing.T, dataDir string) *testserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Stop(20 * time.Second) }) // stopped already, mostly
+	t.Cleanup(func() { _ = s.Stop(20 * time.Second) }) // usually stopped already
 	keep("the operator's token", s.Token)
 	return s
 }
@@ -38,7 +38,7 @@ func stop(t *testing.T, s *testserver.Server) {
 	}
 }
 
-// freshet runs the command line.
+// freshet runs a command that must succeed and returns its output.
 func freshet(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
@@ -48,7 +48,7 @@ func freshet(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// awaitLog waits for a line of the server's log.
+// awaitLog waits for a line in the server's log that contains all parts.
 func awaitLog(t *testing.T, s *testserver.Server, parts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -72,12 +72,12 @@ func awaitLog(t *testing.T, s *testserver.Server, parts ...string) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("the log has no line with %q", parts)
+			t.Fatalf("log has no line with %q", parts)
 		}
 	}
 }
 
-// administrator reads the credentials file that a server leaves in its directory.
+// administrator reads the credentials file of the administrator from a data directory.
 func administrator(t *testing.T, dataDir string) identity.Credentials {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dataDir, "admin.json"))
@@ -92,30 +92,30 @@ func administrator(t *testing.T, dataDir string) identity.Credentials {
 	return c
 }
 
-// The server of a data directory may be started at another address: the
-// administrator's file has the same secret, and names the new one.
+// TestTheAdministratorsFileNamesTodaysAddress checks that, after a start at another address,
+// the administrator's file has the same secret and the new address.
 func TestTheAdministratorsFileNamesTodaysAddress(t *testing.T) {
 	t.Parallel()
 	dataDir := t.TempDir()
 	s := own(t, dataDir)
 	before := administrator(t, dataDir)
 	if before.IssuerURL != s.URL {
-		t.Errorf("issuer %s, want %s", before.IssuerURL, s.URL)
+		t.Errorf("got issuer %s, want %s", before.IssuerURL, s.URL)
 	}
 	stop(t, s)
 	s = own(t, dataDir)
 	after := administrator(t, dataDir)
 	if after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
-		t.Error("the credentials changed")
+		t.Error("credentials changed")
 	}
 	if after.IssuerURL != s.URL || !strings.HasSuffix(s.URL, strings.TrimPrefix(after.ClientEmail, "admin@default.")) {
-		t.Errorf("issuer %s, principal %s, want %s", after.IssuerURL, after.ClientEmail, s.URL)
+		t.Errorf("got issuer %s and principal %s, want %s", after.IssuerURL, after.ClientEmail, s.URL)
 	}
 	stop(t, s)
 }
 
-// TestSecretsAtRest follows one server through a rotation of its encryption key
-// and several restarts.
+// TestSecretsAtRest checks one server through a rotation of its encryption key and several
+// restarts.
 func TestSecretsAtRest(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(folder, "at-rest")
@@ -129,10 +129,10 @@ func TestSecretsAtRest(t *testing.T) {
 	first := strings.TrimSuffix(freshet(t, "admin", "encryption-key", "list", "--data-dir", dir), " (active)")
 	second := freshet(t, "admin", "encryption-key", "rotate", "--data-dir", dir)
 	awaitLog(t, s, "every secret is sealed", second)
-	// Whoever had a token or a key notices nothing.
+	// The rotation does not affect existing tokens and keys.
 	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 ||
 		b != 200 || c != 200 {
-		t.Errorf("after the rotation: token %d, keys %d and %d; want 200 each", a, b, c)
+		t.Errorf("after the rotation: got %d for the token, %d and %d for the keys; want 200 each", a, b, c)
 	}
 	freshet(t, "admin", "encryption-key", "retire", first, "--data-dir", dir)
 	stop(t, s)
@@ -145,13 +145,13 @@ func TestSecretsAtRest(t *testing.T) {
 	w.server = s
 	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 ||
 		b != 200 || c != 200 {
-		t.Errorf("after the restart without the old key: token %d, keys %d and %d; want 200 each", a, b, c)
+		t.Errorf("after the restart without the old key: got %d, %d and %d; want 200 each", a, b, c)
 	}
 	stop(t, s)
 }
 
-// lookIntoEtcd reads what is really stored: secrets sealed with the one key,
-// everything else in clear.
+// lookIntoEtcd checks the stored values: secrets are sealed with the given key, everything
+// else is in plain text.
 func lookIntoEtcd(t *testing.T, dir, keyID string) {
 	t.Helper()
 	member, err := etcd.Start(t.Context(), filepath.Join(dir, "etcd"), etcd.Options{Unsafe: true})
@@ -183,9 +183,9 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 			strings.HasPrefix(path, "/freshet/signin/")
 		sealed := identity.Sealed(kv.Value)
 		switch {
-		case strings.HasSuffix(path, "/format"): // a number
+		case strings.HasSuffix(path, "/format"): // a format number
 		case secret && !sealed:
-			t.Errorf("%s is stored in clear", path)
+			t.Errorf("%s is stored in plain text", path)
 		case !secret && (sealed || !bytes.HasPrefix(kv.Value, []byte("k8s\x00"))):
 			t.Errorf("%s is not stored as a resource: %.20q", path, kv.Value)
 		case secret && sealer.Stale(kv.Value):
@@ -197,14 +197,14 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 		}
 		count["clear"]++
 	}
-	// admin, robot, two keys, the signing keys and the link of the first start; ann,
-	// pools and roles.
+	// Sealed: admin, robot, two keys, the signing keys and the link of the first start.
+	// Plain: ann, pools and roles.
 	if count["sealed"] != 6 || count["clear"] < 20 {
-		t.Errorf("found %v", count)
+		t.Errorf("got %v, want 6 sealed and at least 20 plain values", count)
 	}
 }
 
-// TestRestart: what was there is there again, and a first start happens once.
+// TestRestart checks that all data survives a restart, and that the first start is not repeated.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(folder, "restarted")
@@ -232,14 +232,14 @@ func TestRestart(t *testing.T) {
 	s = own(t, dir)
 	w.server, home.server = s, s
 	if r := w.get("messagingclusters/east"); r.conditions() != allReady {
-		t.Errorf("the cluster: %s, want %v", r.conditions(), allReady)
+		t.Errorf("cluster: got %s, want %v", r.conditions(), allReady)
 	}
 	if got := w.onMessages(key, host); got != 201 {
-		t.Errorf("the key gets %d, want 201", got)
+		t.Errorf("key: got %d, want 201", got)
 	}
 	r := w.do(call{method: "POST", path: "/admin/rest/topics/v1/public/default/hello/s/message", host: host}).want(200)
 	if string(r.body) != "still here" {
-		t.Errorf("the message: %q, want still here", r.body)
+		t.Errorf("message: got %q, want still here", r.body)
 	}
 	if got := home.do(call{path: "serviceaccounts", secret: true}).items(); got != "admin" {
 		t.Errorf("accounts in default: %q, want admin", got)
@@ -247,7 +247,7 @@ func TestRestart(t *testing.T) {
 	home.get("messaginginstances/default").want(404)
 	if after := administrator(t, dir); after.ClientID != before.ClientID ||
 		after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
-		t.Error("the administrator's credentials changed")
+		t.Error("administrator's credentials changed")
 	}
 	if info, err := os.Stat(filepath.Join(dir, "admin.json")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode of admin.json: %v %v, want 0600", info, err)
@@ -256,7 +256,7 @@ func TestRestart(t *testing.T) {
 	stop(t, s)
 }
 
-// resetCredentials is for the operator who lost them.
+// resetCredentials checks how an operator recovers from lost credentials.
 func resetCredentials(t *testing.T, home *world, dir string) {
 	t.Helper()
 	read := func() credentials {
@@ -276,21 +276,21 @@ func resetCredentials(t *testing.T, home *world, dir string) {
 	token := home.token(lost, home.server.URL)
 	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
 	if got := home.onResources(token); got != 401 {
-		t.Errorf("a token of the lost credentials gets %d, want 401", got)
+		t.Errorf("token of the lost credentials: got %d, want 401", got)
 	}
 	found := read()
 	if found.ClientID == lost.ClientID || found.ClientSecret == lost.ClientSecret {
-		t.Error("the credentials are the old ones")
+		t.Error("credentials did not change")
 	}
 	if got := home.onResources(home.token(found, home.server.URL)); got != 200 {
-		t.Errorf("a token of the new credentials gets %d, want 200", got)
+		t.Errorf("token of the new credentials: got %d, want 200", got)
 	}
-	// Even an administrator whose account is gone comes back.
+	// The command also restores an administrator whose account was deleted.
 	home.delete("serviceaccounts/admin").want(200, 202)
 	home.eventuallyGone("serviceaccounts/admin")
 	freshet(t, "admin", "reset-credentials", "--data-dir", dir)
 	r := home.do(call{path: api + "/users", as: home.token(read(), home.server.URL)})
 	if r.status != 200 {
-		t.Errorf("the administrator who came back may look across organizations: %d %s, want 200", r.status, r.body)
+		t.Errorf("restored administrator, reading across organizations: got %d %s, want 200", r.status, r.body)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// trailRecord is what of an audit record the tests look at.
+// trailRecord is the part of an audit record that the tests check.
 type trailRecord struct {
 	Surface, Principal, Organization, KeyID, Verb, Resource, Scope, Permission string
 	Decision, By, Role, Binding, Source, RequestID                             string
 	Status                                                                     int
 }
 
-// trail reads the organization's records, oldest first.
+// trail returns the organization's audit records, oldest first.
 func (w *world) trail(query url.Values) []trailRecord {
 	w.Helper()
 	query.Set("organization", w.org)
@@ -85,7 +85,7 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("%s is not on the trail: %+v", what, want)
+		t.Errorf("%s is not in the audit trail: %+v", what, want)
 	}
 	in := "organization/" + w.org
 	has("a create", line{"resources", "create", "users", "allow", in + "/user/ann", "account-admin"}, 201)
@@ -108,10 +108,10 @@ func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
 	for _, r := range w.trail(url.Values{"limit": {"1000"}}) {
 		if r.Verb == "get" || r.Verb == "watch" || (r.Verb == "list" && r.Decision == "allow") ||
 			strings.Contains(r.Scope, "/dry") {
-			t.Errorf("a read or a dry run is on the trail: %+v", r)
+			t.Errorf("read or dry run is in the audit trail: %+v", r)
 		}
 	}
-	// Only those may read it who may.
+	// Reading the audit trail needs a permission.
 	w.do(call{path: "/audit/v1alpha1/records", as: robot}).want(403)
 	w.do(call{path: "/audit/v1alpha1/records", as: w.user("boss", true)}).want(200)
 }

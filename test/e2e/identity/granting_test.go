@@ -11,16 +11,16 @@ import (
 	"freshet/test/tally"
 )
 
-// gift is a way of granting by a resource: what to create, and what it conveys.
+// gift is a way to grant permissions by creating a resource: the body, and the permissions that it grants.
 type gift struct {
 	name    string
 	body    map[string]any
 	conveys []access.Permission
-	path    string // the kind's when empty
+	path    string // "" means the collection of the kind
 }
 
-// gifts are all ways of granting, by kind. A kind that grants nothing has none;
-// one that is not here fails the test.
+// gifts returns all ways to grant permissions, by kind. A kind that grants nothing has an
+// empty list; a kind that is missing fails the test.
 func gifts() map[string][]gift {
 	all := access.Permissions()
 	bindings := []gift{}
@@ -51,33 +51,35 @@ func gifts() map[string][]gift {
 		"serviceaccounts/rotate": {{"the credentials of an administrator", map[string]any{
 			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "CredentialsRotation", "spec": map[string]any{},
 		}, all, "serviceaccounts/boss/rotate"}},
-		"serviceaccountbindings": nil, // where an account may be used, not what it may do
-		"users":                  {{"the user of a binding", object("chief", map[string]any{"email": "gift@example.org"}), all, ""}},
+		"serviceaccountbindings": nil, // restricts where an account may be used
+		"users": {{
+			"the user of a binding", object("chief", map[string]any{"email": "gift@example.org"}), all, "",
+		}},
 		"users/invite": {{"the password of an administrator", map[string]any{
 			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "InvitationLink", "spec": map[string]any{},
 		}, all, "users/head/invite"}},
 		"messaginginstances": nil,
 		"messagingclusters":  nil,
-		// The service's own, also the predefined roles: the matrix of calls holds that no role creates them.
+		// No role can create these; TestEveryRoleAndEveryOperation checks that.
 		"clusterroles": nil, "pools": nil, "poolmembers": nil,
 	}
 }
 
-// TestAttackGrantingByResources lets every role create everything that grants
-// something, as a dry run: nobody may who does not have what it conveys.
+// TestAttackGrantingByResources lets every role create everything that grants permissions,
+// as a dry run. That must fail for roles that do not have those permissions.
 func TestAttackGrantingByResources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	known := gifts()
 	for _, kind := range creatable(w) {
 		if _, ok := known[kind]; !ok {
-			t.Errorf("kind %s is not in the table of gifts: does creating one give somebody something?", kind)
+			t.Errorf("kind %s is not in gifts; add the permissions that creating one grants", kind)
 		}
 	}
 	w.account("boss", true)
 	w.account("victim", false)
 	w.post("users", object("head", map[string]any{"email": "head@example.org"})).want(201)
-	for _, user := range []string{"head", "chief"} { // there is no chief yet
+	for _, user := range []string{"head", "chief"} { // user chief does not exist yet
 		w.post("rolebindings", object("of-"+user, map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": "org-admin"},
 			"subjects": []any{map[string]any{"apiGroup": "cloud.vendor.io", "kind": "User", "name": user}},
@@ -101,7 +103,7 @@ func TestAttackGrantingByResources(t *testing.T) {
 				})
 				if r.status == http.StatusCreated && !holdsAll(held, g.conveys) {
 					successes++
-					t.Errorf("%s could create %s: %.200s", role.Name, g.name, r.body)
+					t.Errorf("role %s could create %s: %.200s", role.Name, g.name, r.body)
 				}
 				if may := slices.Contains(held, access.Permission(fmt.Sprintf("cloud.%s.create", kind))); may &&
 					holdsAll(held, g.conveys) {
@@ -110,14 +112,14 @@ func TestAttackGrantingByResources(t *testing.T) {
 			}
 		}
 	}
-	tally.Attack(t, "grant by resources what one does not have", attempts, successes)
+	tally.Attack(t, "grant missing permissions by creating resources", attempts, successes)
 }
 
 func holdsAll(held, wanted []access.Permission) bool {
 	return !slices.ContainsFunc(wanted, func(p access.Permission) bool { return !slices.Contains(held, p) })
 }
 
-// creatable lists the kinds that can be created, as the server tells.
+// creatable returns the kinds that can be created, according to the server's discovery document.
 func creatable(w *world) []string {
 	w.Helper()
 	resources, _ := w.get(api).want(200).at("resources").([]any)
@@ -130,7 +132,7 @@ func creatable(w *world) []string {
 		}
 	}
 	if len(kinds) == 0 {
-		w.Fatal("the server tells of no kinds")
+		w.Fatal("discovery document lists no kinds")
 	}
 	return kinds
 }

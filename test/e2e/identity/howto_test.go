@@ -10,7 +10,7 @@ import (
 	"freshet/test/pages"
 )
 
-// TestHowTo runs the commands of docs/howto/api-keys.md as they stand there.
+// TestHowTo runs the commands in docs/howto/api-keys.md unchanged.
 func TestHowTo(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl", "openssl", "jq", "node"} {
@@ -25,13 +25,13 @@ func TestHowTo(t *testing.T) {
 	}
 	script := pages.Commands(string(page))
 	if strings.Count(script, "\n") < 60 {
-		t.Fatalf("the page has hardly any commands:\n%s", script)
+		t.Fatalf("page has fewer than 60 commands:\n%s", script)
 	}
 	howto, err := filepath.Abs("../../../docs/howto")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a page can be followed again
+	for range 2 { // a page can be repeated
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 		cmd.Env = append(os.Environ(), "FRESHET_URL="+w.server.URL, "FRESHET_DATA="+w.server.DataDir,
 			"FRESHET_HOWTO="+howto, "FRESHET_ORG="+w.org, "TMPDIR="+t.TempDir())
@@ -47,7 +47,7 @@ func TestHowTo(t *testing.T) {
 			`"revoked":"True"`,
 		} {
 			if !strings.Contains(string(out), want) {
-				t.Errorf("%q is not in\n%s", want, out)
+				t.Errorf("output does not contain %q:\n%s", want, out)
 			}
 		}
 		w.get("serviceaccounts/app").want(404)
@@ -55,7 +55,7 @@ func TestHowTo(t *testing.T) {
 	}
 }
 
-// TestHowToProgram holds the page's word on its size.
+// TestHowToProgram checks the size of the program that the page states.
 func TestHowToProgram(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/howto/decrypt.mjs")
@@ -63,6 +63,6 @@ func TestHowToProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), "\n"); n > 22 {
-		t.Errorf("the program has %d lines", n)
+		t.Errorf("program has %d lines, want at most 22", n)
 	}
 }

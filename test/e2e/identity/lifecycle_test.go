@@ -22,14 +22,14 @@ func TestInstanceLives(t *testing.T) {
 		t.Errorf("created: %s, want no status.auth and finalizer messaginginstance.finalizers.cloud.vendor.io",
 			made.body)
 	}
-	// Tokens can be had at once, for as long as the instance says.
+	// Tokens can be requested immediately, with the lifetime of the instance.
 	c := w.account("robot", true)
 	r := w.do(call{method: "POST", path: "/oauth/token", as: "-", secret: true, body: map[string]string{
 		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
 		"audience": w.audience("prod"),
 	}}).want(200)
 	if left, ok := r.at("expires_in").(float64); !ok || left < 595 || left > 600 {
-		t.Errorf("token: expires in %v", r.at("expires_in"))
+		t.Errorf("token expires in %v, want 595 to 600", r.at("expires_in"))
 	}
 	r = w.eventuallyReady("messaginginstances/prod")
 	if want := "SubscriptionReady=True(Created) ResourceServerReady=True(Created) ServiceAccountReady=True(Created) " +
@@ -41,7 +41,9 @@ func TestInstanceLives(t *testing.T) {
 		t.Errorf("status.auth: %s, want oauth2, %v and %v", r.body, w.server.URL, w.audience("prod"))
 	}
 	r = w.patch("messaginginstances/prod",
-		map[string]any{"spec": map[string]any{"auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 60}}}}).want(200)
+		map[string]any{"spec": map[string]any{"auth": map[string]any{
+			"oauth2": map[string]any{"tokenLifetimeSeconds": 60},
+		}}}).want(200)
 	if r.at("metadata.generation") != 2.0 {
 		t.Errorf("generation: %v, want 2", r.at("metadata.generation"))
 	}
@@ -49,7 +51,7 @@ func TestInstanceLives(t *testing.T) {
 		return r.at("status.observedGeneration") == 2.0 && r.at("status.conditions.3.observedGeneration") == 2.0
 	})
 	w.delete("messaginginstances/prod").want(200, 202)
-	// No new tokens for what is on its way out.
+	// An instance that is being deleted gets no new tokens.
 	w.do(call{method: "POST", path: "/oauth/token", as: "-", body: map[string]string{
 		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
 		"audience": w.audience("prod"),
@@ -74,7 +76,7 @@ func TestInstanceInAPoolThatIsNone(t *testing.T) {
 func TestClusterLives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// Before its instance, in the order that clients rely on.
+	// A cluster may be created before its instance; clients rely on the order of its conditions.
 	w.post("messagingclusters",
 		object("east", map[string]any{
 			"instanceName": "prod", "location": "local",
@@ -87,37 +89,37 @@ func TestClusterLives(t *testing.T) {
 	if r.conditions() != allReady {
 		t.Errorf("conditions: %s, want %v", r.conditions(), allReady)
 	}
-	// What runs is one process, whatever was asked for.
+	// The status shows one replica, whatever number the spec requests.
 	if r.at("spec.broker.replicas") != 5.0 || r.at("status.broker.replicas") != 1.0 ||
 		r.at("status.broker.readyReplicas") != 1.0 || r.at("status.storage.readyReplicas") != 1.0 {
 		t.Errorf("replicas: %s", r.body)
 	}
 	if r.text("metadata.ownerReferences.0.kind") != "MessagingInstance" ||
 		r.at("metadata.ownerReferences.0.blockOwnerDeletion") != true {
-		t.Errorf("owner: %s, want MessagingInstance as the controller", r.body)
+		t.Errorf("owner: %s, want MessagingInstance with blockOwnerDeletion", r.body)
 	}
-	// An update is announced, done, and said to be done.
+	// The conditions first report the update as in progress and then as done.
 	watch := w.watch("messagingclusters", "")
 	watch.next()
 	r = w.patch("messagingclusters/east", map[string]any{"spec": map[string]any{"displayName": "East"}}).want(200)
 	if r.at("metadata.generation") != 2.0 || r.at("status.observedGeneration") != 1.0 {
-		t.Errorf("just changed: %s, want 2 and 1", r.body)
+		t.Errorf("directly after the change: %s, want generation 2 and observedGeneration 1", r.body)
 	}
 	w.eventually("messagingclusters/east", "up to date", func(r reply) bool {
 		return r.at("status.observedGeneration") == 2.0 &&
 			strings.HasSuffix(r.conditions(), "Ready=True(AllConditionStatusTrue)")
 	})
 	if !watch.saw("Updating") {
-		t.Error("the watch did not report the update")
+		t.Error("watch did not report the update")
 	}
 	w.delete("messagingclusters/east").want(200, 202)
 	if !watch.saw("Deleting") {
-		t.Error("the watch did not report the deletion")
+		t.Error("watch did not report the deletion")
 	}
 	w.eventuallyGone("messagingclusters/east")
 }
 
-// saw reads events until one has Ready with the reason.
+// saw reads events until one contains the reason.
 func (s *watching) saw(reason string) bool {
 	for s.lines.Scan() {
 		if strings.Contains(s.lines.Text(), `"reason":"`+reason+`"`) {
@@ -143,7 +145,7 @@ func TestPartsComeUpOneByOne(t *testing.T) {
 			continue
 		}
 		if ready < most || ready > most+1 && most >= 0 {
-			t.Errorf("from %d parts to %d in one step: %s", most, ready, text)
+			t.Errorf("from %d to %d ready components in one step: %s", most, ready, text)
 		}
 		most = ready
 		if strings.Contains(text, "AllConditionStatusTrue") {
@@ -151,7 +153,7 @@ func TestPartsComeUpOneByOne(t *testing.T) {
 		}
 	}
 	if most != 4 {
-		t.Errorf("%d parts in the end, want 4", most)
+		t.Errorf("got %d ready components in the end, want 4", most)
 	}
 }
 
@@ -169,7 +171,8 @@ func TestInstanceWithClusters(t *testing.T) {
 	}
 	protect := func(path, value string) {
 		t.Helper()
-		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"cloud.vendor.io/destroy-protected": value}}}).want(200)
+		annotations := map[string]any{"cloud.vendor.io/destroy-protected": value}
+		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": annotations}}).want(200)
 	}
 	protect("messagingclusters/b", "true")
 	w.delete("messagingclusters/b").want(409)
@@ -187,7 +190,7 @@ func TestInstanceWithClusters(t *testing.T) {
 			"instanceName": "prod", "location": "local",
 			"broker": map[string]any{},
 		})); r.status == 201 {
-		// The instance was gone already; then the cluster waits for another.
+		// The instance was already deleted; then the cluster waits for a new one.
 		w.get("messaginginstances/prod").want(404)
 	}
 	w.eventuallyGone("messagingclusters/a")
@@ -203,23 +206,23 @@ func TestKeysDieWithTheirInstance(t *testing.T) {
 	host := w.cluster("east", "prod")
 	key, wide := w.plainKey("bound", "robot", "prod"), w.plainKey("wide", "robot", "")
 	if got := w.onMessages(key, host); got != 201 {
-		t.Fatalf("the key gets %d, want 201", got)
+		t.Fatalf("key: got %d, want 201", got)
 	}
 	w.delete("messaginginstances/prod?propagationPolicy=Foreground").want(200, 202)
 	if got := w.onMessages(key, host); got == 201 {
-		t.Error("the key works after the instance's deletion was accepted")
+		t.Error("key works after the instance's deletion was accepted")
 	}
 	w.eventuallyGone("messaginginstances/prod")
 	w.get("apikeys/bound").want(404)
 	w.get("apikeys/wide").want(200)
-	// Another instance and cluster of the same names are closed to it.
+	// A new instance and cluster with the same names do not accept the old key.
 	w.instance("prod")
 	host = w.cluster("east", "prod")
 	if got := w.onMessages(key, host); got != 401 {
-		t.Errorf("a key of the instance before gets %d, want 401", got)
+		t.Errorf("key of the deleted instance: got %d, want 401", got)
 	}
 	if got := w.onMessages(wide, host); got != 201 {
-		t.Errorf("the organization's key gets %d, want 201", got)
+		t.Errorf("key of the organization: got %d, want 201", got)
 	}
 }
 
@@ -235,16 +238,16 @@ func TestDataPlanesAreApart(t *testing.T) {
 	w.do(call{method: "PUT", path: "/admin/v2/persistent/public/default/there", host: east}).want(204)
 	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: west}).want(200); strings.Contains(
 		string(r.body), "there") {
-		t.Errorf("west sees east's topics: %s", r.body)
+		t.Errorf("cluster west lists topics of east: %s", r.body)
 	}
-	// A cluster that is made again starts empty.
+	// A recreated cluster starts empty.
 	w.delete("messagingclusters/east").want(200, 202)
 	w.eventuallyGone("messagingclusters/east")
 	w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(404)
 	east = w.cluster("east", "prod")
 	if r := w.do(call{path: "/admin/v2/persistent/public/default", host: east}).want(200); strings.Contains(
 		string(r.body), "there") {
-		t.Errorf("a new cluster has the old one's topics: %s", r.body)
+		t.Errorf("recreated cluster has topics of the deleted one: %s", r.body)
 	}
 }
 
@@ -253,12 +256,12 @@ func TestFinalizerTakenOffByHand(t *testing.T) {
 	w := newWorld(t)
 	w.instance("prod")
 	host := w.cluster("east", "prod")
-	// While it lives the finalizer comes back by itself.
+	// Without a deletion, the finalizer is added again automatically.
 	r := w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{"finalizers": []any{}}}).want(200)
 	if r.text("metadata.finalizers.0") == "" {
-		t.Errorf("the finalizer can be taken off a living cluster: %s", r.body)
+		t.Errorf("finalizer could be removed without a deletion: %s", r.body)
 	}
-	// Held by somebody else's finalizer, ours can be taken off under deletion.
+	// While a foreign finalizer delays the deletion, ours can be removed.
 	w.patch("messagingclusters/east", map[string]any{"metadata": map[string]any{
 		"finalizers": []any{"messagingcluster.finalizers.cloud.vendor.io", "example.org/hold"},
 	}}).want(200)

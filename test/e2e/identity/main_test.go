@@ -13,8 +13,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// binary is the program under test, server one process of it that all tests
-// share, each in an organization of its own.
+// binary is the program under test. server is a process that all tests share; each test
+// uses its own organization.
 var (
 	binary string
 	folder string
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	flag.Parse()
-	// The tests wait more than they compute.
+	// The tests mostly wait, so more of them run in parallel than there are CPUs.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		return 0, err
 	}
@@ -45,7 +45,7 @@ func run(m *testing.M) (code int, err error) {
 	if binary, err = testserver.Binary(ctx, folder); err != nil {
 		return 0, err
 	}
-	// As talkative as it gets: what it says is searched for secrets in the end.
+	// At level debug, because the log is searched for secrets in the end.
 	server, err = testserver.Start(ctx, binary, folder, testserver.Options{Args: []string{"--log-level", "debug"}})
 	if err != nil {
 		return 0, err

@@ -11,19 +11,21 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// operation is one call of one surface, and the permissions of which any one
-// lets it through. What the predefined roles hold stands in access, in a table
-// of its own (testdata/roles.txt); that every surface asks for the right
-// permission is what is proved here, by every role making every call.
+// operation is one call of one surface, and the permissions any one of which allows it.
+// Which permissions the predefined roles have is tested in package access (testdata/roles.txt).
+// This test checks that every surface requires the right permission, by making every call
+// with every role.
 type operation struct {
 	call
-	plane bool   // of the cluster, not of the control plane
-	needs string // any of these; "" for nothing but a token, "-" for what no role gives
-	shows string // what only those see in the answer who have the permission; all others get an answer without it
+	plane bool   // a call of the cluster, not of the control plane
+	needs string // any of these permissions; "" for any authenticated caller, "-" for no role
+	// shows is a text that the response contains only with the permission. Without the
+	// permission such a call succeeds without the text.
+	shows string
 }
 
-// resourceOperations are all verbs on all kinds. Writes are dry runs, so that
-// every role finds the same.
+// resourceOperations returns all verbs on all kinds. Writes are dry runs, so that all roles
+// work on the same state.
 func resourceOperations() []operation {
 	bodies := map[string]map[string]any{
 		"serviceaccounts": nil,
@@ -35,7 +37,7 @@ func resourceOperations() []operation {
 		"messaginginstances": {},
 		"messagingclusters":  {"instanceName": "thing", "location": "local", "broker": map[string]any{}},
 		"apikeys":            {"serviceAccountName": "thing"},
-		// Nobody grants what they do not have, so this grants what those have who may grant.
+		// Granting needs the granted permissions, so this grants a role that every granting role includes.
 		"rolebindings": {"roleRef": map[string]any{"kind": "ClusterRole", "name": "account-admin"}},
 		"roles":        {"permissions": []any{"cloud.roles.create"}},
 	}
@@ -107,8 +109,8 @@ func resourceOperations() []operation {
 	)
 }
 
-// messageOperations are the calls of docs/spec/messages.md: messages,
-// administration, topics.
+// messageOperations returns the calls of docs/spec/messages.md: messages, administration,
+// topics.
 func messageOperations() []operation {
 	const (
 		topic   = "/admin/v2/persistent/public/default/thing"
@@ -199,7 +201,7 @@ func messageOperations() []operation {
 	})
 }
 
-// registryOperations are the calls of docs/spec/registry.md.
+// registryOperations returns the calls of docs/spec/registry.md.
 func registryOperations() []operation {
 	const (
 		describe = "schema.subjects.describe"
@@ -236,7 +238,7 @@ func registryOperations() []operation {
 		operation{call: call{path: "/stream/schemas/ids/{id}/versions"}, plane: true, needs: describe, shows: "thing"})
 }
 
-// TestEveryRoleAndEveryOperation is the matrix.
+// TestEveryRoleAndEveryOperation makes every call with every role.
 func TestEveryRoleAndEveryOperation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -258,9 +260,8 @@ func TestEveryRoleAndEveryOperation(t *testing.T) {
 		method: "POST", path: "/stream/subjects/thing/versions", host: host,
 		body: map[string]any{"schema": `"int"`},
 	}).want(200).at("id")
-	// A cluster of an empty instance can be deleted for real by a dry run only;
-	// the instance has a cluster, which docs/spec/resources.md#r8 answers with
-	// 409, behind the gate.
+	// Deleting the instance, which has a cluster, is allowed by its permission and then
+	// rejected with 409 (docs/spec/resources.md#r8).
 	operations := append(append(resourceOperations(), messageOperations()...), registryOperations()...)
 	t.Logf("%d roles, %d operations", len(access.Roles())+1, len(operations))
 	for _, role := range append([]*access.Role{{Name: "none"}}, access.Roles()...) {
@@ -292,7 +293,7 @@ func allows(role *access.Role, needs string) bool {
 	}
 	for permission := range strings.FieldsSeq(needs) {
 		if permission != "-" && !access.Permission(permission).Known() {
-			panic("there is no permission " + permission)
+			panic("unknown permission " + permission)
 		}
 		if slices.Contains(role.Permissions(), access.Permission(permission)) {
 			return true
@@ -301,12 +302,12 @@ func allows(role *access.Role, needs string) bool {
 	return false
 }
 
-// try makes one call and compares the outcome with what the role should get:
-// through, or not. What else is wrong with the call does not matter here.
+// try makes one call and checks whether it was authorized. Other errors of the call do not
+// matter here.
 func try(w *world, op operation, allowed bool) {
 	w.Helper()
 	if isEndless(op.call) {
-		// Its status comes at once, its body does not end.
+		// The status is returned immediately, the body does not end.
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
 		tryStatus(ctx, w, op, allowed)
@@ -322,7 +323,7 @@ func try(w *world, op operation, allowed bool) {
 			w.Errorf("%s: %d shows %s: %v, want %v", r.what, r.status, op.shows, shown, allowed)
 		}
 	case denied == allowed:
-		w.Errorf("%s (%s): %d, allowed should be %v: %.300s", r.what, op.needs, r.status, allowed, r.body)
+		w.Errorf("%s (%s): got %d, want allowed: %v: %.300s", r.what, op.needs, r.status, allowed, r.body)
 	}
 }
 
@@ -347,8 +348,8 @@ func tryStatus(ctx context.Context, w *world, op operation, allowed bool) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	_ = response.Body.Close() // its status is all that is wanted
+	_ = response.Body.Close() // only the status is used
 	if got := response.StatusCode == http.StatusOK; got != allowed {
-		w.Errorf("GET %s (%s): %d, allowed should be %v", path, op.needs, response.StatusCode, allowed)
+		w.Errorf("GET %s (%s): got %d, want allowed: %v", path, op.needs, response.StatusCode, allowed)
 	}
 }

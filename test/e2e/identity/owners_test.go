@@ -12,9 +12,9 @@ import (
 
 const protection = "cloud.vendor.io/destroy-protected"
 
-// references are owners that could take an object along: dead ones, living ones
-// that the attacker may delete, the service's own kind under another UID, with
-// and without blocking.
+// references returns owner references that could cause a garbage collection: of missing
+// owners, of an existing owner that the attacker may delete, of the right kind with another
+// UID, with and without blockOwnerDeletion.
 func references(w *world, live map[string]any) [][]any {
 	w.Helper()
 	dead := func(kind string) map[string]any {
@@ -37,8 +37,8 @@ func references(w *world, live map[string]any) [][]any {
 	}
 }
 
-// TestAttackOwnerReferences gives protected objects dead owners by every way of
-// writing, as an account that may change but not delete them.
+// TestAttackOwnerReferences adds references of missing owners to protected objects with
+// every kind of write, as an account that may change but not delete them.
 func TestAttackOwnerReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,11 @@ func TestAttackOwnerReferences(t *testing.T) {
 	attempts, successes := 0, 0
 	for plural, name := range map[string]string{"messaginginstances": "prod", "messagingclusters": "east"} {
 		path := plural + "/" + name
-		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
+		protect := func(value string) {
+			annotations := map[string]any{protection: value}
+			w.patch(path, map[string]any{"metadata": map[string]any{"annotations": annotations}}).want(200)
+		}
+		protect("true")
 		before := ownersOf(w, path)
 		for _, refs := range references(w, live) {
 			for _, c := range ownerWrites(w, path, refs) {
@@ -66,12 +70,12 @@ func TestAttackOwnerReferences(t *testing.T) {
 				r := w.do(c)
 				if after := ownersOf(w, path); !slices.Equal(after, before) {
 					successes++
-					t.Errorf("%s %s %s: %d, and the owners are %v, want %v", c.kind, c.method, path, r.status,
+					t.Errorf("%s %s %s: got %d and owners %v, want owners %v", c.kind, c.method, path, r.status,
 						after, before)
 				}
 			}
 		}
-		w.patch(path, map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "false"}}}).want(200)
+		protect("false")
 	}
 	w.delete("users/pawn").want(200)
 	w.eventuallyGone("users/pawn")
@@ -81,10 +85,10 @@ func TestAttackOwnerReferences(t *testing.T) {
 			t.Errorf("%s is being deleted", path)
 		}
 	}
-	tally.Attack(t, "delete by a dead owner reference", attempts, successes)
+	tally.Attack(t, "delete by a reference to a missing owner", attempts, successes)
 }
 
-// ownerWrites is every way to write the owners of an object.
+// ownerWrites returns every kind of write of an object's owners.
 func ownerWrites(w *world, path string, refs []any) []call {
 	w.Helper()
 	var stored map[string]any
@@ -118,7 +122,7 @@ func ownerWrites(w *world, path string, refs []any) []call {
 	}
 }
 
-// ownersOf lists an object's owners with all that they say.
+// ownersOf returns an object's owner references as text.
 func ownersOf(w *world, path string) []string {
 	w.Helper()
 	list, _ := w.get(path).want(200).at("metadata.ownerReferences").([]any)
@@ -129,8 +133,8 @@ func ownersOf(w *world, path string) []string {
 	return owners
 }
 
-// TestAttackOwnersOfTheProtected: who may delete, but not what is protected or
-// still has clusters, does not get around that with an owner.
+// TestAttackOwnersOfTheProtected checks that a caller who may delete cannot bypass the
+// protection of objects, or the check for remaining clusters, with an owner reference.
 func TestAttackOwnersOfTheProtected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -149,17 +153,17 @@ func TestAttackOwnersOfTheProtected(t *testing.T) {
 			w.do(c).want(409)
 			if after := ownersOf(w, path); !slices.Equal(after, before) {
 				successes++
-				t.Errorf("%s, which is guarded because %s, has the owners %v, want %v", path, guard, after, before)
+				t.Errorf("%s (guard: %s): got owners %v, want %v", path, guard, after, before)
 			}
 		}
 	}
 	attempt("messaginginstances/prod", "it has clusters")
 	w.patch("messagingclusters/east",
 		map[string]any{"metadata": map[string]any{"annotations": map[string]any{protection: "true"}}}).want(200)
-	attempt("messagingclusters/east", "it is protected")
-	tally.Attack(t, "get around a delete guard by an owner", attempts, successes)
+	attempt("messagingclusters/east", "object is protected")
+	tally.Attack(t, "bypass a delete guard with an owner reference", attempts, successes)
 
-	// Nothing forbids what a deletion would not be refused for.
+	// Without such a guard, the reference of a missing owner deletes the object.
 	w.instance("empty")
 	c := ownerWrites(w, "messaginginstances/empty", dead)[0]
 	c.as = mallory

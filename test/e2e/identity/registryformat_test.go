@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The custom configuration of a cluster decides whether its registry looks at
-// the query parameter format (docs/spec/registry.md#d12).
+// TestRegistryFormatIsHonouredWhereTheClusterSays checks that the custom configuration of a
+// cluster decides whether its registry evaluates the query parameter format
+// (docs/spec/registry.md#d12).
 func TestRegistryFormatIsHonouredWhereTheClusterSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -22,7 +23,7 @@ func TestRegistryFormatIsHonouredWhereTheClusterSays(t *testing.T) {
 		}}).want(200)
 		got := w.do(call{path: "/stream/schemas/ids/1?format=serialized", host: host}).want(200).text("schema")
 		if want := len(custom) == 0; strings.Contains(got, "syntax") != want {
-			t.Errorf("%s: got %q, want a text: %t", name, got, want)
+			t.Errorf("%s: got %q, want the source text: %t", name, got, want)
 		}
 	}
 }

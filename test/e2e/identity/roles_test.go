@@ -9,12 +9,12 @@ import (
 	"freshet/test/tally"
 )
 
-// role is the body of an organization's own role.
+// role returns the body of a custom role.
 func role(name string, permissions ...string) map[string]any {
 	return object(name, map[string]any{"description": "made by a test", "permissions": permissions})
 }
 
-// gives is the body of a binding to an organization's own role.
+// gives returns the body of a binding to a custom role.
 func gives(name, role string, accounts ...string) map[string]any {
 	subjects := []any{}
 	for _, account := range accounts {
@@ -26,8 +26,8 @@ func gives(name, role string, accounts ...string) map[string]any {
 	})
 }
 
-// TestCustomRoles: an organization's administrator makes, changes and deletes a
-// role; the resource API, its reviews and the data planes know at once.
+// TestCustomRoles lets an organization's administrator create, change and delete a role.
+// The resource API, its reviews and the data planes apply each change immediately.
 func TestCustomRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,21 +54,21 @@ func TestCustomRoles(t *testing.T) {
 			wantProduce = http.StatusCreated
 		}
 		if got := w.onResources(control); got != wantList {
-			t.Errorf("%s: listing instances is %d, want %d", when, got, wantList)
+			t.Errorf("%s: listing instances: got %d, want %d", when, got, wantList)
 		}
 		if got := w.onMessages(data, host); got != wantProduce {
-			t.Errorf("%s: producing is %d, want %d", when, got, wantProduce)
+			t.Errorf("%s: producing: got %d, want %d", when, got, wantProduce)
 		}
 		can := w.ask(canI, control, map[string]any{"resourceAttributes": map[string]any{
 			"group": "cloud.vendor.io", "resource": "messaginginstances", "verb": "list", "namespace": w.org,
 		}})
 		if got, _ := can.at("status.allowed").(bool); got != lists {
-			t.Errorf("%s: the review says %v, want %v", when, got, lists)
+			t.Errorf("%s: access review: got %v, want %v", when, got, lists)
 		}
 		rules := string(w.ask(rulesReviews, control, nil).body)
 		if got := strings.Contains(rules, "messaging.topics.produce"); got != produces ||
 			strings.Contains(rules, `"role":"shop"`) != (lists || produces) {
-			t.Errorf("%s: the review of rules is %s", when, rules)
+			t.Errorf("%s: wrong rules review %s", when, rules)
 		}
 	}
 	const list, produce = "cloud.messaginginstances.list", "messaging.topics.produce"
@@ -87,7 +87,7 @@ func TestCustomRoles(t *testing.T) {
 			return strings.HasPrefix(r.conditions(),
 				"Ready=True(")
 		}); got.text("spec.description") != "made by a test" {
-		t.Errorf("the role is %s", got.body)
+		t.Errorf("got role %s", got.body)
 	}
 
 	as("DELETE", "roles/shop", nil).want(200)
@@ -96,9 +96,9 @@ func TestCustomRoles(t *testing.T) {
 		func(r reply) bool { return r.conditions() == "Ready=False(RoleNotFound)" })
 	if message := gone.text("status.conditions.0.message"); !strings.Contains(message, "shop") ||
 		!strings.Contains(message, "grants nothing") {
-		t.Errorf("the binding of a deleted role says %q", message)
+		t.Errorf("message of the binding of a deleted role: got %q", message)
 	}
-	// What it would grant cannot be known, so it is not changed; words are.
+	// The permissions of the deleted role are unknown, so its binding cannot be changed, except for labels.
 	as("PATCH", "rolebindings/robot", map[string]any{"spec": map[string]any{"subjects": []any{}}}).want(422)
 	as("PATCH", "rolebindings/robot",
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}).want(200)
@@ -126,10 +126,10 @@ func TestCustomRoles(t *testing.T) {
 		},
 	} {
 		if r := as("POST", "roles?dryRun=All", tc.body).want(400, 422); !strings.Contains(string(r.body), tc.wrong) {
-			t.Errorf("%s is refused with %s, which does not name %s", name, r.body, tc.wrong)
+			t.Errorf("%s: error %s does not name %s", name, r.body, tc.wrong)
 		}
 	}
-	// Another organization's role is not there.
+	// A role of another organization is not visible.
 	other := newWorld(t)
 	other.post("rolebindings", gives("b", "shop", "robot")).want(422)
 	w.do(call{path: api + "/namespaces/" + other.org + "/roles", as: boss}).want(403)
@@ -140,8 +140,8 @@ func TestCustomRoles(t *testing.T) {
 	}).want(403)
 }
 
-// TestAttackRoles lets an account that may write roles and bindings, and has one
-// permission beside, try to get more by roles.
+// TestAttackRoles lets an account that may write roles and bindings, and has one further
+// permission, try to gain more permissions with custom roles.
 func TestAttackRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,10 +214,10 @@ func TestAttackRoles(t *testing.T) {
 	rules := string(w.ask(rulesReviews, mallory, nil).body)
 	if strings.Contains(rules, "messaging.topics.produce") {
 		successes++
-		t.Errorf("in the end mallory may do more: %s", rules)
+		t.Errorf("mallory has gained permissions: %s", rules)
 	}
-	tally.Attack(t, "get more by roles of the organization", len(attempts)+1, successes)
-	// What is had can be handed on, and less of another's role is still more than nothing.
+	tally.Attack(t, "gain permissions with custom roles", len(attempts)+1, successes)
+	// Permissions that the caller has can be granted, and permissions can be removed from other roles.
 	for _, c := range []call{
 		{method: "POST", path: "roles", body: role("fair", list, "cloud.users.list")},
 		{method: "POST", path: "rolebindings", body: gives("fair", "harmless", "friend")},
@@ -232,8 +232,8 @@ func TestAttackRoles(t *testing.T) {
 	}
 }
 
-// ownRoles are gifts by roles of the organization: to define one, and to give one
-// that is there (ownName).
+// ownRoles returns gifts with custom roles: defining a role, and binding an existing one
+// (ownName).
 func ownRoles() (defined, given []gift) {
 	for _, predefined := range access.Roles() {
 		defined = append(defined,

@@ -11,7 +11,7 @@ import (
 	"freshet/test/tally"
 )
 
-// rotate asks for new credentials of an account.
+// rotate requests new credentials for an account.
 func (w *world) rotate(account, as string, spec map[string]any) reply {
 	w.Helper()
 	c := call{method: http.MethodPost, path: "serviceaccounts/" + account + "/rotate", as: as, secret: true}
@@ -21,7 +21,7 @@ func (w *world) rotate(account, as string, spec map[string]any) reply {
 	return w.do(c)
 }
 
-// file takes the credentials out of the answer to a rotation.
+// file returns the credentials in the response to a rotation.
 func (r reply) file() credentials {
 	r.t.Helper()
 	text, err := base64.StdEncoding.DecodeString(r.text("status.privateKeyData"))
@@ -37,7 +37,7 @@ func (r reply) file() credentials {
 	return c
 }
 
-// signIn is the status of asking for a token.
+// signIn requests a token and returns the status.
 func (w *world) signIn(c credentials) int {
 	w.Helper()
 	return w.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", secret: true, body: map[string]string{
@@ -45,8 +45,8 @@ func (w *world) signIn(c credentials) int {
 	}}).status
 }
 
-// TestRotation replaces credentials twice: two are good at a time, never three,
-// and what is ended takes its tokens along.
+// TestRotation rotates credentials several times: two are valid at a time, never three, and
+// ending credentials also ends their tokens.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,18 +62,18 @@ func TestRotation(t *testing.T) {
 	ends, err := time.Parse(time.RFC3339, r.text("status.replaced.expirationTime"))
 	if left := time.Until(ends); err != nil || left < 23*time.Hour || left > 24*time.Hour ||
 		r.text("status.replaced.clientID") != first.ClientID {
-		t.Errorf("got %s replaced until %s (%v), want %s in a day", r.text("status.replaced.clientID"), ends, err,
+		t.Errorf("got %s replaced until %s (%v), want %s in 24 hours", r.text("status.replaced.clientID"), ends, err,
 			first.ClientID)
 	}
 	if got := w.credentialsOf("robot"); got != second {
-		t.Errorf("the account has client %s, want %s", got.ClientID, second.ClientID)
+		t.Errorf("account has client %s, want %s", got.ClientID, second.ClientID)
 	}
 	if data := w.do(call{path: "serviceaccounts/robot", secret: true}).text("status.privateKeyData"); strings.Contains(
 		decoded(t, data), first.ClientSecret) {
-		t.Error("the replaced secret can be read")
+		t.Error("replaced secret can be read")
 	}
 	if a, b := w.signIn(first), w.signIn(second); a != 200 || b != 200 {
-		t.Errorf("signing in with the old and the new: %d, %d, want 200, 200", a, b)
+		t.Errorf("requesting tokens with the old and the new secret: %d, %d, want 200, 200", a, b)
 	}
 	fresh := w.token(second, w.server.URL)
 
@@ -84,23 +84,23 @@ func TestRotation(t *testing.T) {
 		"the third secret": {w.signIn(third), 200},
 	} {
 		if tc.got != tc.want {
-			t.Errorf("after the second rotation, %s: %d, want %d", name, tc.got, tc.want)
+			t.Errorf("after the second rotation, %s: got %d, want %d", name, tc.got, tc.want)
 		}
 	}
 	if r := w.rotate("robot", "", map[string]any{"endReplaced": true}).want(201); r.at(
 		"status.privateKeyData") != nil || r.at("status.replaced") != nil {
-		t.Errorf("ending the replaced credentials made new ones: %s", r.body)
+		t.Errorf("ending the replaced credentials created new ones: %s", r.body)
 	}
 	if a, b, c := w.signIn(second), w.onResources(fresh), w.signIn(third); a != 401 || b != 401 || c != 200 {
-		t.Errorf("after the end: second secret %d, its token %d, third secret %d, want 401, 401, 200", a, b, c)
+		t.Errorf("after ending them: second secret %d, its token %d, third secret %d; want 401, 401, 200", a, b, c)
 	}
 	last := w.token(third, w.server.URL)
 	fourth := w.rotate("robot", "", map[string]any{"overlapSeconds": 0}).want(201)
 	if a, b := w.signIn(third), w.onResources(last); a != 401 || b != 401 || fourth.at("status.replaced") != nil {
-		t.Errorf("without an overlap: the old secret %d, its token %d, want 401, 401", a, b)
+		t.Errorf("without an overlap: got %d for the old secret, %d for its token; want 401, 401", a, b)
 	}
 	if got := w.signIn(fourth.file()); got != 200 {
-		t.Errorf("the last credentials: %d, want 200", got)
+		t.Errorf("last credentials: got %d, want 200", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func decoded(t *testing.T, data string) string {
 	return string(text)
 }
 
-// TestRotationOfOneself needs the secret that is replaced.
+// TestRotationOfOneself checks that an account can rotate its own credentials if it proves the old secret.
 func TestRotationOfOneself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,10 +121,10 @@ func TestRotationOfOneself(t *testing.T) {
 	token := w.token(c, w.server.URL)
 	next := w.rotate("robot", token, map[string]any{"clientSecret": c.ClientSecret})
 	if next.want(201); next.at("spec.clientSecret") != nil {
-		t.Error("the answer repeats the secret")
+		t.Error("response repeats the secret")
 	}
 	if got := w.signIn(next.file()); got != 200 {
-		t.Errorf("signing in with the new credentials: %d, want 200", got)
+		t.Errorf("requesting a token with the new credentials: got %d, want 200", got)
 	}
 	for name, tc := range map[string]struct {
 		spec map[string]any
@@ -143,8 +143,8 @@ func TestRotationOfOneself(t *testing.T) {
 	w.rotate("nobody", "", nil).want(404)
 }
 
-// TestAttackOwnCredentials: who steals a key or a token of an account has what
-// it is good for and no more. When the key is revoked, nothing is left.
+// TestAttackOwnCredentials checks that a stolen key or token of an account cannot be used to
+// get its credentials, so that revoking the key ends the access.
 func TestAttackOwnCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,7 +164,7 @@ func TestAttackOwnCredentials(t *testing.T) {
 		t.Helper()
 		if attempts++; got {
 			successes++
-			t.Errorf("%s: the thief gets %.300s", what, r.body)
+			t.Errorf("%s: attacker got %.300s", what, r.body)
 		}
 	}
 	for name, as := range stolen {
@@ -200,18 +200,18 @@ func TestAttackOwnCredentials(t *testing.T) {
 	}
 	r := w.patch("apikeys/leaked", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	if got := r.header.Values("Warning"); len(got) > 0 {
-		t.Errorf("revoking a key that could do nothing warns: %q", got)
+		t.Errorf("revoking a key without permissions warns: %q", got)
 	}
 	r = w.do(call{path: "serviceaccounts/robot", as: stolen["key"], secret: true})
 	try("after the revocation", r, r.status != 401)
 	if got := w.signIn(c); got != 200 {
-		t.Errorf("the account itself: %d, want 200", got)
+		t.Errorf("credentials of the account: got %d, want 200", got)
 	}
-	tally.Attack(t, "keep an account by a stolen key", attempts, successes)
+	tally.Attack(t, "keep access to an account with a stolen key", attempts, successes)
 }
 
-// TestRevocationTellsWhatElse: a key that could read credentials may have left
-// its holder others.
+// TestRevocationTellsWhatElse checks the warning at the revocation of a key that could read
+// credentials, because its holder may have obtained others.
 func TestRevocationTellsWhatElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -225,7 +225,7 @@ func TestRevocationTellsWhatElse(t *testing.T) {
 	got := strings.Join(r.header.Values("Warning"), " ")
 	for _, want := range []string{"read the credentials", "/rotate", "role bindings", r.text("status.keyId")} {
 		if !strings.Contains(got, want) {
-			t.Errorf("Warning: got %q, want it to say %q", got, want)
+			t.Errorf("Warning: got %q, want it to contain %q", got, want)
 		}
 	}
 }

@@ -20,20 +20,19 @@ import (
 	"freshet/test/testserver"
 )
 
-// The property: nothing that the server says or keeps ever shows a client
-// secret, a token or a private key to anybody but the one it is for. Every test
-// of this package adds the secrets it comes by (keep); every answer of the
-// server that is not known to hold one is searched for all of them, and so are
-// in the end the log at its most talkative, the audit trail, the metrics and
-// the files of etcd.
+// known holds all secrets of the tests. The tested property: the server never shows a client
+// secret, a token or a private key except to the caller that it belongs to. Every test of
+// this package registers the secrets that it gets (keep). Every response that must not
+// contain secrets is searched for all of them; in the end so are the log at level debug, the
+// audit trail, the metrics and the files of etcd.
 
 var known finder
 
-// finder looks for many texts at once, in one pass over what it searches.
+// finder searches for many texts in one pass. mu protects its tables.
 type finder struct {
 	mu     sync.RWMutex
 	starts [1 << 16]bool                 // by the first two bytes
-	forms  map[[8]byte]map[string]string // by the first eight: the secret in some form, and what it is
+	forms  map[[8]byte]map[string]string // by the first eight bytes: an encoded secret and its description
 }
 
 func (f *finder) add(form, what string) {
@@ -67,10 +66,10 @@ func (f *finder) find(text []byte) []string {
 	return found
 }
 
-// keep remembers a secret in every form it might be printed in.
+// keep registers a secret in every encoding in which it might be printed.
 func keep(what, secret string) {
 	if len(secret) < 16 {
-		panic("a secret of " + what + " is too short to be found: " + secret)
+		panic("secret of " + what + " is too short for the search: " + secret)
 	}
 	known.add(secret, what)
 	known.add(base64.StdEncoding.EncodeToString([]byte(secret)), what)
@@ -78,10 +77,10 @@ func keep(what, secret string) {
 	known.add(strings.Trim(fmt.Sprintf("%q", secret), `"`), what)
 }
 
-// leaks names the secrets in a text.
+// leaks returns the descriptions of the secrets in a text.
 func leaks(text []byte) []string { return known.find(text) }
 
-// TestSecretsAreFound proves that the search can find something.
+// TestSecretsAreFound checks that the search finds secrets.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	var f finder
@@ -92,7 +91,7 @@ func TestSecretsAreFound(t *testing.T) {
 		"0123456789abcdef0123456789abcdeg": "a secret another",
 	} {
 		if got := strings.Join(f.find([]byte(text)), " "); got != want {
-			t.Errorf("in %q: %q, want %q", text, got, want)
+			t.Errorf("in %q: got %q, want %q", text, got, want)
 		}
 	}
 }
@@ -110,7 +109,7 @@ func metricsOf(ctx context.Context, s *testserver.Server) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// withoutGaps shortens runs of zeros, of which etcd's files mostly consist.
+// withoutGaps shortens sequences of zeros, which make up most of etcd's files.
 func withoutGaps(text []byte) []byte {
 	gap := make([]byte, 64)
 	parts := bytes.Split(text, gap)
@@ -123,7 +122,7 @@ func withoutGaps(text []byte) []byte {
 	return bytes.Join(kept, gap[:1])
 }
 
-// searchEverything looks at all that a stopped server has left behind.
+// searchEverything searches all files of a stopped server for secrets.
 func searchEverything(s *testserver.Server, metrics []byte) error {
 	places := map[string][]byte{"the metrics": metrics}
 	read := func(name, path string) error {
@@ -142,10 +141,10 @@ func searchEverything(s *testserver.Server, metrics []byte) error {
 		}))
 	for name, text := range places {
 		if len(text) == 0 && !strings.HasPrefix(name, "etcd's") {
-			err = errors.Join(err, fmt.Errorf("%s is empty, so the search means nothing", name))
+			err = errors.Join(err, fmt.Errorf("%s is empty, so searching it proves nothing", name))
 		}
 		for _, what := range leaks(text) {
-			err = errors.Join(err, fmt.Errorf("%s holds %s", name, what))
+			err = errors.Join(err, fmt.Errorf("%s contains %s", name, what))
 		}
 	}
 	return err

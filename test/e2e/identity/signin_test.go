@@ -17,7 +17,7 @@ import (
 	"freshet/test/tally"
 )
 
-// person is somebody with a browser.
+// person is a user with a browser.
 type person struct {
 	*world
 	http *http.Client
@@ -37,7 +37,7 @@ func (w *world) person() *person {
 
 var formToken = regexp.MustCompile(`name="proof" value="([^"]*)"`)
 
-// open asks for a page, and returns the token of its form.
+// open requests a page and returns the token of its form.
 func (p *person) open(page string) (status int, location, proof string) {
 	p.Helper()
 	return p.send(http.MethodGet, page, nil)
@@ -80,7 +80,7 @@ func (p *person) submit(page, action string, fields map[string]string) (status i
 	return status, location
 }
 
-// accept follows an invitation and sets a password.
+// accept opens an invitation and sets a password.
 func (p *person) accept(link, password string) {
 	p.Helper()
 	keep("an invitation", tokenOf(link))
@@ -105,7 +105,7 @@ type tokens struct {
 
 const codeVerifier = "a-verifier-that-is-as-long-as-the-rfc-demands-it-to-be"
 
-// console gets tokens as the console does.
+// console requests tokens as the console does.
 func (p *person) console() tokens {
 	p.Helper()
 	sum := sha256.Sum256([]byte(codeVerifier))
@@ -117,7 +117,7 @@ func (p *person) console() tokens {
 	}.Encode())
 	back, err := url.Parse(location)
 	if err != nil || back.Query().Get("code") == "" {
-		p.Fatalf("the authorization endpoint sent us to %q, want a code", location)
+		p.Fatalf("authorization endpoint redirected to %q, want a code", location)
 	}
 	return p.exchange(http.StatusOK, url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {"freshet-console"}, "code": {back.Query().Get("code")},
@@ -146,7 +146,7 @@ func (p *person) exchange(want int, form url.Values) (t tokens) {
 	return t
 }
 
-// invited makes a user with a password, and their browser.
+// invited creates a user with a password, and returns their browser.
 func (w *world) invited(name, email string) *person {
 	w.Helper()
 	w.post("users", object(name, map[string]any{"email": email})).want(201)
@@ -157,8 +157,8 @@ func (w *world) invited(name, email string) *person {
 	return p
 }
 
-// TestPeopleSignIn goes through the life of a user: invited, ready, at work on every
-// surface as far as roles say, signed out, back, with another address, gone.
+// TestPeopleSignIn goes through the life cycle of a user: invited, ready, using every surface
+// within their roles, signed out, signed in again, with another e-mail address, deleted.
 func TestPeopleSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,7 @@ func TestPeopleSignIn(t *testing.T) {
 	me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200)
 	if me.text("kind") != "User" || me.text("preferred_username") != "ann" || me.text("name") != "Ann Lee" ||
 		me.text("organization") != w.org || me.text("expires_at") == "" {
-		t.Errorf("who am I: got %s, want Ann Lee", me.body)
+		t.Errorf("userinfo: got %s, want Ann Lee", me.body)
 	}
 	if w.onResources(got.Access) != 403 {
 		t.Errorf("without a role: got %d, want 403", w.onResources(got.Access))
@@ -198,7 +198,7 @@ func TestPeopleSignIn(t *testing.T) {
 			"messages":  w.onMessages(token, host), "registry": w.onRegistry(token, host),
 		} {
 			if (status < 400) != want || !want && status != 401 {
-				t.Errorf("%s: got %d, want it good: %v", surface, status, want)
+				t.Errorf("%s: got %d, want success: %v", surface, status, want)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func TestPeopleSignIn(t *testing.T) {
 	works(next.Access, false)
 	works(got.Access, false)
 	if _, location, _ := ann.open("/oauth/account"); !strings.HasPrefix(location, "/oauth/signin?") {
-		t.Errorf("after signing out of the console: got %q, want the browser signed out", location)
+		t.Errorf("after signing out of the console: got %q, want the sign-in page", location)
 	}
 
 	signIn := func() int {
@@ -233,15 +233,15 @@ func TestPeopleSignIn(t *testing.T) {
 	w.patch("users/ann", map[string]any{"spec": map[string]any{"email": "ann@example.net"}}).want(200)
 	works(again.Access, false)
 	if got := signIn(); got != 401 {
-		t.Errorf("the password under another address: got %d, want 401", got)
+		t.Errorf("password after a change of the address: got %d, want 401", got)
 	}
 	w.eventually("users/ann", "not invited",
 		func(r reply) bool { return strings.HasSuffix(r.conditions(), "Ready=False(NotInvited)") })
 	w.patch("users/ann", map[string]any{"spec": map[string]any{"email": "ann@example.org"}}).want(200)
 	if got := signIn(); got != 303 {
-		t.Fatalf("with the address as it was: got %d, want 303", got)
+		t.Fatalf("password with the original address: got %d, want 303", got)
 	}
-	works(again.Access, false) // what has ended does not come back
+	works(again.Access, false) // ended sessions stay ended
 	last := ann.console()
 	works(last.Access, true)
 	w.delete("users/ann").want(200)
@@ -253,12 +253,12 @@ func TestPeopleSignIn(t *testing.T) {
 		"refresh_token": {last.Refresh},
 	})
 	if got := signIn(); got != 401 {
-		t.Errorf("the password of a user that was made again: got %d, want 401", got)
+		t.Errorf("password of a recreated user: got %d, want 401", got)
 	}
 }
 
-// TestTheOwnerSignsInByALink takes a link with the program, as whoever runs the
-// server does.
+// TestTheOwnerSignsInByALink signs in with a link of freshet admin link, as the operator of
+// the server does.
 func TestTheOwnerSignsInByALink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -271,20 +271,20 @@ func TestTheOwnerSignsInByALink(t *testing.T) {
 	p := w.person()
 	if status, location := p.submit(link, "/oauth/link", map[string]string{"token": tokenOf(link)}); status != 303 ||
 		location != "/console/" {
-		t.Fatalf("the link: got %d to %q, want 303 to the console", status, location)
+		t.Fatalf("link: got %d to %q, want 303 to the console", status, location)
 	}
 	got := p.console()
 	if me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200); me.at("system_administrator") != true {
-		t.Errorf("who am I: got %s, want the system administrator", me.body)
+		t.Errorf("userinfo: got %s, want the system administrator", me.body)
 	}
 	if status, _, _ := w.person().open(link); status != http.StatusGone {
-		t.Errorf("the link again: got %d, want 410", status)
+		t.Errorf("second use of the link: got %d, want 410", status)
 	}
 }
 
-// TestAttackTakeOverAUser lets somebody who may manage users try to become one who
-// may more: by inviting, by another address, by making the user that a binding
-// names.
+// TestAttackTakeOverAUser lets an account that may manage users try to take over a user with
+// more permissions: by an invitation, by another e-mail address, by creating the user that a
+// binding names.
 func TestAttackTakeOverAUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -305,7 +305,7 @@ func TestAttackTakeOverAUser(t *testing.T) {
 		w.post("users", object(name, map[string]any{"email": name + "@example.org"})).want(201)
 	}
 	grant("boss", "org-admin")
-	grant("reader", "org-readonly") // there is no such user yet
+	grant("reader", "org-readonly") // user reader does not exist yet
 	attempts, successes := 0, 0
 	for name, c := range map[string]call{
 		"invite":          {method: http.MethodPost, path: "users/boss/invite"},
@@ -325,7 +325,9 @@ func TestAttackTakeOverAUser(t *testing.T) {
 		},
 		"apply": {
 			method: http.MethodPatch, path: "users/reader?fieldManager=m",
-			body: `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"reader"},"spec":{"email":"mallory@example.org"}}`, kind: "application/apply-patch+yaml",
+			body: `{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"User","metadata":{"name":"reader"},` +
+				`"spec":{"email":"mallory@example.org"}}`,
+			kind: "application/apply-patch+yaml",
 		},
 		"another organization's": {method: http.MethodPost, path: api + "/namespaces/default/users/boss/invite"},
 		"nobody's token":         {method: http.MethodPost, path: "users/boss/invite", as: "-"},
@@ -339,7 +341,7 @@ func TestAttackTakeOverAUser(t *testing.T) {
 			t.Errorf("%s: got %d %.200s, want 403", name, r.status, r.body)
 		}
 	}
-	// What mallory may: users who may nothing, and changes that say nothing about who it is.
+	// Allowed for mallory: users without permissions, and changes that do not affect the user's identity.
 	w.do(call{method: http.MethodPost, path: "users/plain/invite", as: mallory, secret: true}).want(201)
 	w.do(call{
 		method: http.MethodPost, path: "users", as: mallory,
@@ -349,7 +351,7 @@ func TestAttackTakeOverAUser(t *testing.T) {
 		method: http.MethodPatch, path: "users/boss", as: mallory, kind: "application/merge-patch+json",
 		body: map[string]any{"spec": map[string]any{"name": map[string]any{"first": "Big", "last": "Boss"}}},
 	}).want(200)
-	// A deleted user of a binding cannot be made again with another address.
+	// A deleted user of a binding cannot be created again with another address.
 	w.do(call{method: http.MethodDelete, path: "users/boss", as: mallory}).want(200)
 	attempts++
 	if r := w.do(call{
@@ -357,9 +359,9 @@ func TestAttackTakeOverAUser(t *testing.T) {
 		body: object("boss", map[string]any{"email": "mallory@example.org"}),
 	}); r.status != http.StatusForbidden {
 		successes++
-		t.Errorf("the boss made again: got %d, want 403", r.status)
+		t.Errorf("recreating user boss: got %d, want 403", r.status)
 	}
-	// Nor does a person's name make them an account, or somebody else.
+	// A user whose name resembles that of an account gets nothing of the account.
 	ci := w.invited("ci@"+w.org, "ci@example.org")
 	w.account("ci", true)
 	got := ci.console()
@@ -367,7 +369,7 @@ func TestAttackTakeOverAUser(t *testing.T) {
 	if me := w.do(call{path: "/oauth/userinfo", as: got.Access}).want(200); me.at("administrator") != false ||
 		!strings.HasPrefix(me.text("principal"), "user:ci%40") || w.onResources(got.Access) != 403 {
 		successes++
-		t.Errorf("a user called like an account: got %s, want nothing of the account", me.body)
+		t.Errorf("user named like an account: got %s, want no permissions of the account", me.body)
 	}
-	tally.Attack(t, "take over a user who may more", attempts, successes)
+	tally.Attack(t, "take over a user with more permissions", attempts, successes)
 }

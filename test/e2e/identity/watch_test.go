@@ -16,7 +16,7 @@ type watching struct {
 	status int
 }
 
-// event is what of a watch event the tests look at.
+// event is the part of a watch event that the tests check.
 type event struct {
 	Type   string
 	Object struct {
@@ -26,7 +26,7 @@ type event struct {
 	}
 }
 
-// watch follows a collection until the test ends.
+// watch watches a collection until the end of the test.
 func (w *world) watch(path, token string) *watching {
 	w.Helper()
 	if token == "" {
@@ -48,7 +48,7 @@ func (w *world) watch(path, token string) *watching {
 	return &watching{w: w, lines: lines, status: response.StatusCode}
 }
 
-// next waits for an event; an empty one is the end.
+// next waits for an event and returns an empty one at the end of the watch.
 func (s *watching) next() event {
 	s.w.Helper()
 	var e event
@@ -56,7 +56,7 @@ func (s *watching) next() event {
 		return e
 	}
 	for _, leak := range leaks(s.lines.Bytes()) {
-		s.w.Errorf("an event of a watch holds %s", leak)
+		s.w.Errorf("watch event contains %s", leak)
 	}
 	if err := json.Unmarshal(s.lines.Bytes(), &e); err != nil {
 		s.w.Fatalf("%v in %.200s", err, s.lines.Bytes())

@@ -19,7 +19,7 @@ import (
 
 const api = "/apis/cloud.vendor.io/v1alpha1"
 
-// world is one organization on a server, as one test sees it.
+// world is a test with its own organization on a server.
 type world struct {
 	*testing.T
 	server *testserver.Server
@@ -28,25 +28,25 @@ type world struct {
 
 var worlds atomic.Int64
 
-// newWorld is an organization that nobody has used before.
+// newWorld returns an organization that no other test uses.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	return &world{T: t, server: server, org: fmt.Sprintf("org-%d", worlds.Add(1))}
 }
 
-// call is a request; the zero values of its fields are the usual ones.
+// call is a request; zero values of its fields select defaults.
 type call struct {
-	method string // GET
+	method string // "" means GET
 	path   string // relative to the organization, unless it begins with a slash
-	as     string // a token; the operator's when empty, "-" for none
-	body   any    // an object, or a string that is sent as it is
+	as     string // a token; "" means the operator's, "-" none
+	body   any    // an object, or a string that is sent unchanged
 	kind   string // content type
 	host   string
-	secret bool   // the answer holds secrets, and may
-	own    string // whose secrets it may hold
+	secret bool   // the response may contain secrets
+	own    string // the account whose secrets the response may contain
 }
 
-// reply is an answer.
+// reply is a response.
 type reply struct {
 	t      testing.TB
 	what   string
@@ -110,7 +110,7 @@ func (w *world) do(c call) reply {
 			if c.own != "" && strings.HasSuffix(leak, " of "+c.own) {
 				continue
 			}
-			w.Errorf("the answer to %s holds %s", what, leak)
+			w.Errorf("response to %s contains %s", what, leak)
 		}
 	}
 	return reply{w, what, response.StatusCode, response.Header, text}
@@ -130,11 +130,11 @@ func (w *world) patch(path string, body any) reply {
 
 func (w *world) delete(path string) reply {
 	w.Helper()
-	// Who may delete an account gets it back once more, with its secret.
+	// The response to the deletion of an account contains its secret.
 	return w.do(call{method: http.MethodDelete, path: path, secret: strings.HasPrefix(path, "serviceaccounts")})
 }
 
-// want fails the test unless the status is one of those.
+// want fails the test unless the status is one of statuses.
 func (r reply) want(statuses ...int) reply {
 	r.t.Helper()
 	for _, status := range statuses {
@@ -142,12 +142,12 @@ func (r reply) want(statuses ...int) reply {
 			return r
 		}
 	}
-	r.t.Fatalf("%s: %d, want %v: %.600s", r.what, r.status, statuses, r.body)
+	r.t.Fatalf("%s: got %d, want %v: %.600s", r.what, r.status, statuses, r.body)
 	return r
 }
 
-// at finds a value in a JSON answer by a path such as status.conditions.0.type;
-// nil when there is none.
+// at returns the value in a JSON response at a path such as status.conditions.0.type, or nil
+// if there is none.
 func (r reply) at(path string) any {
 	r.t.Helper()
 	var value any
@@ -177,7 +177,7 @@ func (r reply) text(path string) string {
 	return text
 }
 
-// items are the names of a list's objects.
+// items returns the names of a list's objects.
 func (r reply) items() string {
 	r.t.Helper()
 	var list struct {
@@ -195,7 +195,7 @@ func (r reply) items() string {
 	return strings.Join(names, " ")
 }
 
-// conditions lists type=status(reason) of an object's conditions, in order.
+// conditions returns type=status(reason) of an object's conditions, in order.
 func (r reply) conditions() string {
 	r.t.Helper()
 	list, _ := r.at("status.conditions").([]any)
@@ -207,7 +207,7 @@ func (r reply) conditions() string {
 	return strings.Join(out, " ")
 }
 
-// eventually asks until the answer is as wanted, for at most 20 seconds.
+// eventually repeats a request until good returns true, for at most 20 seconds.
 func (w *world) eventually(path, what string, good func(reply) bool) reply {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
@@ -239,7 +239,7 @@ func (w *world) eventuallyReady(path string) reply {
 	})
 }
 
-// credentials are a service account's file.
+// credentials is the credentials file of a service account.
 type credentials struct {
 	Type         string `json:"type"`
 	ClientID     string `json:"client_id"`
@@ -248,7 +248,7 @@ type credentials struct {
 	IssuerURL    string `json:"issuer_url"`
 }
 
-// account makes a service account and waits for its credentials.
+// account creates a service account and waits for its credentials.
 func (w *world) account(name string, admin bool) credentials {
 	w.Helper()
 	role := ""
@@ -277,7 +277,7 @@ func (w *world) credentialsOf(name string) credentials {
 	return c
 }
 
-// token gets an access token.
+// token requests an access token.
 func (w *world) token(c credentials, audience string) string {
 	w.Helper()
 	r := w.do(call{method: http.MethodPost, path: "/oauth/token", as: "-", secret: true, body: map[string]string{
@@ -288,7 +288,7 @@ func (w *world) token(c credentials, audience string) string {
 	return r.text("access_token")
 }
 
-// user is a service account with a token for the resource API.
+// user creates a service account and returns a token for the resource API.
 func (w *world) user(name string, admin bool) string {
 	w.Helper()
 	return w.token(w.account(name, admin), w.server.URL)
@@ -298,7 +298,7 @@ func (w *world) audience(instance string) string {
 	return "urn:vendor:messaging:" + w.org + ":" + instance
 }
 
-// bind gives a role to an account, everywhere or where the restriction says.
+// bind grants a role to an account, in the whole organization or in the restriction.
 func (w *world) bind(name, role, account string, restriction map[string]any) reply {
 	w.Helper()
 	spec := map[string]any{
@@ -311,7 +311,7 @@ func (w *world) bind(name, role, account string, restriction map[string]any) rep
 	return w.post("rolebindings", object(name, spec)).want(201)
 }
 
-// in restricts to an instance.
+// in returns a restriction to an instance.
 func in(instance string) map[string]any {
 	return map[string]any{"common": map[string]any{"instance": instance}}
 }
@@ -322,7 +322,7 @@ func (w *world) instance(name string) {
 	w.eventuallyReady("messaginginstances/" + name)
 }
 
-// cluster makes a cluster and returns the host it answers at.
+// cluster creates a cluster and returns its host name.
 func (w *world) cluster(name, instance string) string {
 	w.Helper()
 	w.post("messagingclusters", object(name, map[string]any{
@@ -333,7 +333,7 @@ func (w *world) cluster(name, instance string) string {
 	return host
 }
 
-// object is the body of a resource; annotations come as pairs.
+// object returns the body of a resource; annotations are pairs of name and value.
 func object(name string, spec map[string]any, annotations ...string) map[string]any {
 	metadata := map[string]any{"name": name}
 	if len(annotations) > 0 {
@@ -349,15 +349,15 @@ func object(name string, spec map[string]any, annotations ...string) map[string]
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
-// The calls that tests try credentials with, one per surface.
+// The following calls test credentials, one per surface.
 
-// onResources is the status of a read of the resource API.
+// onResources returns the status of a read of the resource API.
 func (w *world) onResources(token string) int {
 	w.Helper()
 	return w.do(call{path: "messaginginstances", as: token}).status
 }
 
-// onMessages is the status of producing a message.
+// onMessages returns the status of producing a message.
 func (w *world) onMessages(token, host string) int {
 	w.Helper()
 	return w.do(call{
@@ -366,7 +366,7 @@ func (w *world) onMessages(token, host string) int {
 	}).status
 }
 
-// onRegistry is the status of a look into the registry of a standard cluster.
+// onRegistry returns the status of a read of the registry of a standard cluster.
 func (w *world) onRegistry(token, host string) int {
 	w.Helper()
 	return w.do(call{path: "/stream/subjects", as: token, host: host}).status

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// sized is a cluster whose sizes and times have a shorter form than the one they
-// are returned in, with a protocol that is off and one with settings.
+// sized is a cluster whose sizes and times are written in a shorter form than the one that
+// the server returns, with one protocol off and one with settings.
 const sized = `apiVersion: cloud.vendor.io/v1alpha1
 kind: MessagingCluster
 metadata:
@@ -27,8 +27,8 @@ spec:
         listener: {port: 9093, ratio: 1.50}
 `
 
-// TestApplyAgain: a manifest that was applied can be applied and compared again,
-// and by somebody else, without a difference.
+// TestApplyAgain checks that an applied manifest can be applied and compared again, also by
+// another field manager, without a difference.
 func TestApplyAgain(t *testing.T) {
 	c := in(t)
 	version := func() string {
@@ -44,7 +44,7 @@ func TestApplyAgain(t *testing.T) {
 	before := version()
 	c.must(sized, "apply", "--server-side", "--field-manager=one", "-f", "-")
 	if now := version(); now != before {
-		t.Errorf("an unchanged manifest made %q of %q", now, before)
+		t.Errorf("unchanged manifest changed %[2]q to %[1]q", now, before)
 	}
 	for _, args := range [][]string{
 		{"--server-side", "--field-manager=one"},
@@ -52,11 +52,11 @@ func TestApplyAgain(t *testing.T) {
 		nil,
 	} {
 		if r := c.try(sized, append([]string{"diff", "-f", "-"}, args...)...); r.code != 0 || r.out != "" {
-			t.Errorf("diff %v of what was applied: %+v, want nothing", args, r)
+			t.Errorf("diff %v of the applied manifest: %+v, want no output", args, r)
 		}
 	}
 	if r := c.try(sized, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code != 0 {
-		t.Errorf("the same by another manager: %+v, want no conflict", r)
+		t.Errorf("same values by another manager: %+v, want no conflict", r)
 	}
 	c.contains(version(), "one", "two")
 	other := strings.Replace(sized, "memory: 1.6Gi}\n  storage", "memory: 1.7Gi}\n  storage", 1)
@@ -66,12 +66,12 @@ func TestApplyAgain(t *testing.T) {
 	}
 	c.must("", "delete", "mc", "sized")
 
-	// As kubectl applies by itself, with the annotation.
+	// kubectl's client-side apply, with its annotation.
 	c.must(sized, "apply", "-f", "-")
 	for range 2 {
 		c.must(sized, "apply", "-f", "-")
 		if r := c.try(sized, "diff", "-f", "-"); r.code != 0 || r.out != "" {
-			t.Errorf("diff after a client's apply: %+v, want nothing", r)
+			t.Errorf("diff after a client-side apply: %+v, want no output", r)
 		}
 	}
 	c.contains(c.must("", "get", "mc", "sized", "-o", "jsonpath={.metadata.generation} {.spec.config.protocols}"), "1 ",

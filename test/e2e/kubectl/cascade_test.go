@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// family makes ann, and bob who belongs to her.
+// family creates the user ann, and the user bob whose owner she is.
 func family(c *client) {
 	c.t.Helper()
 	c.must(user, "create", "-f", "-")
@@ -28,7 +28,7 @@ func TestCascadeOrphan(t *testing.T) {
 	family(c)
 	c.must("", "delete", "user", "ann", "--cascade=orphan", "--timeout=60s")
 	if refs := c.must("", "get", "user", "bob", "-o", "jsonpath={.metadata.ownerReferences}"); refs != "" {
-		t.Errorf("the orphan still belongs to %s, want nothing", refs)
+		t.Errorf("orphan still has owners %s, want none", refs)
 	}
 	c.must("", "delete", "user", "bob", "--timeout=60s")
 }
@@ -40,13 +40,13 @@ func TestCascadeOfAnInstance(t *testing.T) {
 	for _, cascade := range []string{"background", "orphan"} {
 		if r := c.try("", "delete", "mi", "main", "--cascade="+cascade); r.code == 0 ||
 			!strings.Contains(r.err, "orders") {
-			t.Errorf("--cascade=%s pulled the instance from under its cluster: %+v, want a failure and orders", cascade,
+			t.Errorf("--cascade=%s deleted an instance with a cluster: %+v, want an error that names orders", cascade,
 				r)
 		}
 	}
 	c.must("", "delete", "mi", "main", "--cascade=foreground", "--timeout=60s")
 	if r := c.try("", "get", "mc", "orders"); r.code == 0 {
-		t.Errorf("the cluster outlived its instance: %s, want a failure", r.out)
+		t.Errorf("cluster exists after the deletion of its instance: %s", r.out)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestDeleteMany(t *testing.T) {
 	c.must("", "delete", "users", "--all", "--timeout=60s")
 	c.must("", "delete", "user", "b1", "--ignore-not-found")
 	if out := c.must("", "get", "users", "-o", "name"); out != "" {
-		t.Errorf("left are %s, want nothing", out)
+		t.Errorf("users %s exist, want none", out)
 	}
 	c.must(user, "create", "-f", "-")
 	c.contains(c.must("", "delete", "user", "ann", "--now", "--timeout=60s"), "deleted")

@@ -1,6 +1,5 @@
-// Package kubectl drives the resource API of the real binary with the real
-// kubectl, built from its own module: what people type, and what tools on top
-// of it rely on.
+// Package kubectl tests the resource API of the real binary with the real kubectl, which is
+// built from its own module.
 package kubectl
 
 import (
@@ -29,11 +28,11 @@ type client struct {
 	kubeconfig   string
 	organization string
 	home         string
-	editor       string // of kubectl edit; one that fails when empty
-	token        string // instead of the kubeconfig, when not empty
+	editor       string // for kubectl edit; "" means an editor that fails
+	token        string // used instead of the kubeconfig if not empty
 }
 
-// result is what a command left.
+// result is the output and exit code of a command.
 type result struct {
 	out, err string
 	code     int
@@ -75,7 +74,7 @@ func run(m *testing.M) (code int, err error) {
 	return code, server.Stop(30 * time.Second)
 }
 
-// kubectlBinary is KUBECTL, or one built now.
+// kubectlBinary returns KUBECTL, or a kubectl that it builds.
 func kubectlBinary(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv("KUBECTL"); path != "" {
 		return path, nil
@@ -97,7 +96,7 @@ var organizations struct {
 	n int
 }
 
-// in returns a client for an organization that nobody else uses.
+// in returns a client for an organization that no other test uses.
 func in(t *testing.T) *client {
 	t.Helper()
 	t.Parallel()
@@ -110,8 +109,8 @@ func in(t *testing.T) *client {
 	}
 }
 
-// command prepares kubectl with a home of its own, so that caches and settings
-// of whoever runs the test stay out.
+// command prepares kubectl with its own home directory, so that the caches and settings of
+// the user who runs the test are not used.
 func (c *client) command(ctx context.Context, stdin string, args ...string) *exec.Cmd {
 	flags := []string{"--kubeconfig", c.kubeconfig, "-n", c.organization}
 	if c.token != "" {
@@ -142,7 +141,7 @@ func (c *client) try(stdin string, args ...string) result {
 	return result{out.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs a command that has to succeed and returns what it printed.
+// must runs a command that must succeed and returns its output.
 func (c *client) must(stdin string, args ...string) string {
 	c.t.Helper()
 	r := c.try(stdin, args...)
@@ -156,7 +155,7 @@ func (c *client) contains(text string, wants ...string) {
 	c.t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
-			c.t.Errorf("%q is not in\n%s", want, text)
+			c.t.Errorf("output does not contain %q:\n%s", want, text)
 		}
 	}
 }
@@ -187,11 +186,11 @@ func TestCreateReadDelete(t *testing.T) {
 	c := in(t)
 	c.contains(c.must(user, "create", "--validate=strict", "-f", "-"), "user.cloud.vendor.io/ann created")
 	if r := c.try(user, "create", "-f", "-"); r.code == 0 || !strings.Contains(r.err, "AlreadyExists") {
-		t.Errorf("created twice: %+v, want a failure and AlreadyExists", r)
+		t.Errorf("second create: %+v, want AlreadyExists", r)
 	}
 	if r := c.try(user+"  surplus: 1\n", "create", "--validate=strict", "-f", "-"); r.code == 0 ||
 		!strings.Contains(r.err, "surplus") {
-		t.Errorf("an unknown field was taken: %+v, want a failure and surplus", r)
+		t.Errorf("unknown field: %+v, want an error that names surplus", r)
 	}
 	c.contains(c.must("", "get", "usr", "ann"), "NAME", "READY", "REASON", "EMAIL", "AGE", "ann@example.org")
 	c.contains(c.must("", "get", "users", "-l", "team=a", "-o", "name"), "user.cloud.vendor.io/ann")
@@ -203,7 +202,7 @@ func TestCreateReadDelete(t *testing.T) {
 	c.contains(c.must("", "delete", "user", "ann"), "deleted")
 	if r := c.try("", "get", "user", "ann"); r.code == 0 ||
 		!strings.Contains(r.err, `users.cloud.vendor.io "ann" not found`) {
-		t.Errorf("still there: %+v, want a failure and %s", r, `users.cloud.vendor.io "ann" not found`)
+		t.Errorf("get of a deleted user: %+v, want an error with %s", r, `users.cloud.vendor.io "ann" not found`)
 	}
 }
 
@@ -217,7 +216,8 @@ func TestChange(t *testing.T) {
 		`[{"op": "add", "path": "/metadata/labels/json", "value": "yes"}]`)
 	c.must("", "patch", "user", "ann", "--type=strategic", "-p", `{"metadata": {"labels": {"strategic": "yes"}}}`)
 	c.must("", "patch", "user", "ann", "--subresource=status", "--type=merge", "-p",
-		`{"status": {"conditions": [{"type": "Tried", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+		`{"status": {"conditions": [{"type": "Tried", "status": "True", "reason": "Test", "message": "", `+
+			`"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 	c.must(strings.ReplaceAll(user, "ann@example.org", "new@example.org"), "replace", "-f", "-")
 	got := c.must("", "get", "user", "ann", "-o", "json")
 	var object struct {
@@ -228,11 +228,11 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if object.Spec.Email != "new@example.org" || object.Spec.Type != "" || object.Metadata.Labels["json"] != "" {
-		t.Errorf("replace did not replace: %s, want new@example.org, nothing, nothing", got)
+		t.Errorf("replace did not replace the object: %s, want new@example.org, no type and no label", got)
 	}
 	if r := c.try("", "patch", "user", "ann", "--type=merge", "-p", `{"spec": {"email": "nonsense"}}`); r.code == 0 ||
 		!strings.Contains(r.err, "spec.email") {
-		t.Errorf("a bad address was taken: %+v, want a failure and spec.email", r)
+		t.Errorf("invalid address: %+v, want an error that names spec.email", r)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestApply(t *testing.T) {
 	}
 	c.contains(c.must(changed, "apply", "-f", "-"), "configured")
 	if r := c.try(changed, "diff", "-f", "-"); r.code != 0 {
-		t.Errorf("diff of what is applied: %+v, want 0", r)
+		t.Errorf("diff of the applied manifest: %+v, want exit code 0", r)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestServerSideApply(t *testing.T) {
 	other := strings.ReplaceAll(user, "team: a", "team: b")
 	if r := c.try(other, "apply", "--server-side", "--field-manager=two", "-f", "-"); r.code == 0 ||
 		!strings.Contains(r.err, "conflict") {
-		t.Errorf("no conflict: %+v, want a failure and conflict", r)
+		t.Errorf("another value by another manager: %+v, want a conflict", r)
 	}
 	c.contains(c.must(other, "apply", "--server-side", "--field-manager=two", "--force-conflicts", "-f", "-"),
 		"serverside-applied")
@@ -280,10 +280,10 @@ func TestWatchAndWait(t *testing.T) {
 	c.must(user, "create", "-f", "-")
 	seen := bufio.NewScanner(stdout)
 	if !seen.Scan() || seen.Text() != "user.cloud.vendor.io/ann" {
-		t.Errorf("watched %q, %v", seen.Text(), seen.Err())
+		t.Errorf("watch: got %q, %v", seen.Text(), seen.Err())
 	}
 	cancel()
-	_ = watch.Wait() // it was cut off
+	_ = watch.Wait() // killed by cancel
 	c.contains(c.must("", "wait", "user/ann", "--for=condition=Ready=False", "--timeout=30s"), "condition met")
 	c.must("", "delete", "user", "ann", "--wait=false")
 	c.must("", "wait", "user/ann", "--for=delete", "--timeout=30s")
@@ -299,7 +299,7 @@ spec:`).Replace(user)
 	c.must(child, "create", "-f", "-")
 	c.must("", "delete", "user", "ann", "--cascade=foreground", "--timeout=30s")
 	if r := c.try("", "get", "user", "bob"); r.code == 0 {
-		t.Errorf("the dependent outlived a foreground deletion: %s, want a failure", r.out)
+		t.Errorf("dependent exists after a foreground deletion: %s", r.out)
 	}
 }
 
@@ -321,7 +321,7 @@ metadata: {name: robot}
 	c.must("", "wait", "mi/main", "mc/orders", "sa/robot", "--for=condition=Ready", "--timeout=60s")
 	c.contains(c.must("", "get", "mi,mc,sa"), "AllConditionStatusTrue", "Provisioned", "orders")
 	if r := c.try("", "delete", "mi", "main", "--wait=false"); r.code == 0 || !strings.Contains(r.err, "orders") {
-		t.Errorf("an instance was pulled from under its cluster: %+v, want a failure and orders", r)
+		t.Errorf("deleting an instance with a cluster: %+v, want an error that names orders", r)
 	}
 	c.must("", "delete", "mc", "orders", "--timeout=60s")
 	c.must("", "delete", "mi", "main", "--timeout=60s")

@@ -26,7 +26,7 @@ func TestNamespaces(t *testing.T) {
 	c := in(t)
 	if r := c.try(user, "create", "-f", "-"); r.code != 0 ||
 		!strings.Contains(r.err, `Warning: organization "`+c.organization+`" did not exist and is created`) {
-		t.Errorf("the first object: %+v, want a warning", r)
+		t.Errorf("first object of an organization: %+v, want a warning", r)
 	}
 	c.contains(c.must("", "get", "ns"), "NAME", "STATUS", "AGE", "default", c.organization)
 	c.contains(c.must("", "get", "namespace", c.organization, "-o", "yaml"), "kind: Namespace", "phase: Active")
@@ -38,14 +38,14 @@ func TestNamespaces(t *testing.T) {
 	c.contains(c.must("", "get", "ns", made, "-o", "name"), "namespace/"+made)
 	c.contains(c.must("", "delete", "ns", made), "deleted")
 	if r := c.try("", "delete", "ns", c.organization); r.code == 0 || !strings.Contains(r.err, "users/ann") {
-		t.Errorf("an organization in use was deleted: %+v, want a refusal that names users/ann", r)
+		t.Errorf("deleting an organization in use: %+v, want an error that names users/ann", r)
 	}
 	if r := c.try("", "get", "user", "ann", "-n", made); r.code == 0 || !strings.Contains(r.err, "not found") {
-		t.Errorf("in an organization that is not there: %+v, want not found", r)
+		t.Errorf("in a missing organization: %+v, want not found", r)
 	}
 }
 
-// TestDescribeTellsTheStory of an object, by the events of its controller.
+// TestDescribeTellsTheStory checks that kubectl describe shows the events of an object's controller.
 func TestDescribeTellsTheStory(t *testing.T) {
 	c := in(t)
 	c.must(account, "create", "-f", "-")
@@ -66,8 +66,8 @@ spec: {serviceAccountName: nobody, poolMemberRef: {namespace: default, name: loc
 	c.contains(c.must("", "describe", "sab", "lost"), "ServiceAccountNotFound")
 }
 
-// eventually waits for a command to print something: events are written behind
-// what they tell of.
+// eventually waits until a command prints a text: events are written after the changes that
+// they report.
 func (c *client) eventually(want string, args ...string) {
 	c.t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -97,7 +97,7 @@ func TestCreateToken(t *testing.T) {
 	c.contains(robot.must("", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"), "robot@"+c.organization)
 	c.contains(robot.must("", "get", "ns", "-o", "name"), "namespace/"+c.organization)
 	if out := robot.must("", "get", "ns", "-o", "name"); strings.Contains(out, "default") {
-		t.Errorf("the account sees other organizations: %s", out)
+		t.Errorf("account sees other organizations: %s", out)
 	}
 	if r := robot.try("", "auth", "can-i", "create", "users"); strings.TrimSpace(r.out) != "yes" {
 		t.Errorf("can-i: %+v, want yes", r)
@@ -105,15 +105,15 @@ func TestCreateToken(t *testing.T) {
 	if r := robot.try("", "auth", "can-i", "create", "messaginginstances"); r.code == 0 {
 		t.Errorf("can-i: %+v, want no", r)
 	}
-	robot.must("", "create", "token", "robot") // itself
+	robot.must("", "create", "token", "robot") // a token for itself
 
-	// Whoever makes a token for another gets all that the other has.
+	// Creating a token for another account would grant all permissions of that account.
 	c.must(strings.ReplaceAll(account, "robot", "boss"), "create", "-f", "-")
 	c.must("", "wait", "--for=condition=Ready", "serviceaccount/boss", "--timeout=30s")
 	c.must(strings.ReplaceAll(binding("org-admin"), "robot", "boss"), "create", "-f", "-")
 	if r := robot.try("", "create", "token", "boss"); r.code == 0 ||
-		!strings.Contains(r.err, "nobody can grant what they do not have") {
-		t.Errorf("a token for an account with more rights: %+v, want a refusal", r)
+		!strings.Contains(r.err, "a principal can grant only permissions that it has") {
+		t.Errorf("token for an account with more permissions: %+v, want an error", r)
 	}
 	for args, want := range map[string]string{
 		"robot --duration=1m":                                   "at least 600",
@@ -128,8 +128,8 @@ func TestCreateToken(t *testing.T) {
 	}
 }
 
-// TestTokenOfANewAccount: nobody has to wait between making an account and asking for
-// its token.
+// TestTokenOfANewAccount checks that a token can be requested immediately after the creation
+// of an account.
 func TestTokenOfANewAccount(t *testing.T) {
 	c := in(t)
 	for i := range 10 {
@@ -137,13 +137,13 @@ func TestTokenOfANewAccount(t *testing.T) {
 		c.must(fmt.Sprintf("apiVersion: cloud.vendor.io/v1alpha1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name),
 			"create", "-f", "-")
 		if r := c.try("", "create", "token", name); r.code != 0 {
-			t.Errorf("a token right after the account %s: %+v, want one", name, r)
+			t.Errorf("token directly after creating account %s: %+v, want one", name, r)
 		}
 	}
 }
 
-// TestEmptyBody: kubectl create --raw sends a body of unknown length, in which there
-// may be nothing.
+// TestEmptyBody checks requests of kubectl create --raw, which sends a body of unknown length
+// that may be empty.
 func TestEmptyBody(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
@@ -153,16 +153,16 @@ func TestEmptyBody(t *testing.T) {
 	c.must("", "wait", "--for=condition=Ready", "serviceaccount/robot", "--timeout=30s")
 	c.contains(c.must("", "create", "--raw", path+"/serviceaccounts/robot/rotate", "-f", "/dev/null"), "privateKeyData")
 	if r := c.try("{", "create", "--raw", path+"/users/ann/invite", "-f", "-"); r.code == 0 {
-		t.Errorf("half a body: %+v, want a refusal", r)
+		t.Errorf("truncated body: %+v, want an error", r)
 	}
 }
 
-// TestVersion: kubectl reads the version of the interface, and people ours behind it.
+// TestVersion checks that kubectl accepts the server's version, which also contains Freshet's.
 func TestVersion(t *testing.T) {
 	c := in(t)
 	out := c.must("", "version", "-o", "json")
 	c.contains(out, `+freshet.`)
 	if r := c.try("", "version"); r.code != 0 || strings.Contains(r.err, "WARNING") {
-		t.Errorf("kubectl version: %+v, want no complaint", r)
+		t.Errorf("kubectl version: %+v, want no warning", r)
 	}
 }

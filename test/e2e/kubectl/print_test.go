@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// world is one of each kind that users write.
+// world is a manifest with one object of each kind that users write.
 const world = `apiVersion: cloud.vendor.io/v1alpha1
 kind: ServiceAccount
 metadata: {name: robot}
@@ -46,7 +46,7 @@ metadata: {name: robot}
 spec: {serviceAccountName: robot, poolMemberRef: {namespace: default, name: local}}
 `
 
-// TestPrint shows every kind in every form.
+// TestPrint prints every kind in every output format.
 func TestPrint(t *testing.T) {
 	c := in(t)
 	c.must(world, "create", "--validate=strict", "-f", "-")
@@ -67,7 +67,7 @@ func TestPrint(t *testing.T) {
 		c.contains(c.must("", "get", kind, "-o", "wide"), want...)
 		if narrow := c.must("", "get", kind); strings.Contains(narrow, "ENDPOINT") ||
 			strings.Contains(narrow, "EXPIRES") || strings.Contains(narrow, "MODE") {
-			t.Errorf("%s shows wide columns unasked:\n%s", kind, narrow)
+			t.Errorf("%s shows wide columns without -o wide:\n%s", kind, narrow)
 		}
 		c.contains(c.must("", "get", kind, "-o", "yaml"), "apiVersion: v1", "kind: List",
 			"apiVersion: cloud.vendor.io/v1alpha1")
@@ -76,7 +76,7 @@ func TestPrint(t *testing.T) {
 			"Status:", "Conditions:")
 	}
 	c.contains(c.must("", "get", "mc", "orders", "-o", "jsonpath={.spec.broker.resources.memory}"), "1717986918400m")
-	// The cluster of the first start asks for what there is.
+	// The cluster of the first start requests only resources that are available.
 	c.must("", "wait", "mc/default", "-n", "default", "--for=condition=AsRequested", "--timeout=60s")
 	c.contains(c.must("", "get", "mc", "-o", "custom-columns=NAME:.metadata.name,CPU:.spec.broker.resources.cpu"),
 		"400m")
@@ -96,13 +96,15 @@ func TestPrint(t *testing.T) {
 	c.contains(c.must("", "get", "users", "--chunk-size=1", "-o", "name"), "ann@example.org")
 }
 
-// TestExplainTeaches: the comments of the types, in the terminal.
+// TestExplainTeaches checks that kubectl explain shows the comments of the types.
 func TestExplainTeaches(t *testing.T) {
 	c := in(t)
 	for path, want := range map[string][]string{
-		"sa":                           {"KIND:       ServiceAccount", "ServiceAccount is a robot of an organization"},
-		"user.spec.email":              {"Email is the person's e-mail address"},
-		"mi.spec":                      {"availabilityMode", "zonal (the default) or regional", "poolRef", "ObjectReference"},
+		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is a robot of an organization"},
+		"user.spec.email": {"Email is the person's e-mail address"},
+		"mi.spec": {
+			"availabilityMode", "zonal (the default) or regional", "poolRef", "ObjectReference",
+		},
 		"mc.spec.broker":               {"replicas", "<integer>", "1 to 15; 2 by default"},
 		"mc.spec.config.protocols":     {"switches its protocol on"},
 		"ak.spec.encryptionKey.pem":    {"BEGIN PUBLIC KEY"},
@@ -116,11 +118,11 @@ func TestExplainTeaches(t *testing.T) {
 		c.contains(strings.Join(strings.Fields(c.must("", "explain", path)), " "), joined(want)...)
 	}
 	if r := c.try("", "explain", "mc.spec.nothing"); r.code == 0 || !strings.Contains(r.err, "does not exist") {
-		t.Errorf("explained what is not there: %+v, want a failure and does not exist", r)
+		t.Errorf("explain of a missing field: %+v, want an error with does not exist", r)
 	}
 }
 
-// joined makes expectations independent of where lines break.
+// joined makes expected texts independent of line breaks.
 func joined(texts []string) []string {
 	out := make([]string, 0, len(texts))
 	for _, text := range texts {
@@ -129,7 +131,7 @@ func joined(texts []string) []string {
 	return out
 }
 
-// TestWatchShowsChanges as a table, line by line.
+// TestWatchShowsChanges checks the lines of kubectl get -w.
 func TestWatchShowsChanges(t *testing.T) {
 	c := in(t)
 	c.must(user, "create", "-f", "-")
@@ -153,7 +155,7 @@ func TestWatchShowsChanges(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("the watch ended before %q", want)
+		t.Fatalf("watch ended before %q", want)
 	}
 	next("ADDED ann ")
 	for n := range 3 {
@@ -163,5 +165,5 @@ func TestWatchShowsChanges(t *testing.T) {
 	c.must("", "delete", "user", "ann", "--timeout=60s")
 	next("DELETED ann 2")
 	cancel()
-	_ = watch.Wait() // it was cut off
+	_ = watch.Wait() // killed by cancel
 }

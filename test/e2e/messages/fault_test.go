@@ -23,29 +23,28 @@ const (
 	asBytes     = "application/octet-stream"
 )
 
-// mixedTopic names one of the topics, mixedPath is its path.
+// mixedTopic returns the name of a topic, mixedPath its path.
 func mixedTopic(n int) string { return fmt.Sprintf("mixed-%d", n%mixedTopics) }
 
 func mixedPath(topic string) string { return "/admin/rest/topics/v1/public/default/" + topic }
 
-// mixed is a load of every kind of write, and what was acknowledged of it.
+// mixed is a load of every kind of write, with its acknowledged operations. mu protects the maps.
 type mixed struct {
 	*world
-	done    atomic.Int64 // operations acknowledged
-	foreign atomic.Int64 // messages that were delivered under the name of another topic
-	wrong   atomic.Int64 // answers that were neither right nor an honest error
+	done    atomic.Int64 // acknowledged operations
+	foreign atomic.Int64 // messages delivered under another topic
+	wrong   atomic.Int64 // responses that were neither correct nor a server error
 
 	mu       sync.Mutex
-	produced map[string]bool   // payloads answered 201
-	acked    map[string]bool   // payloads whose acknowledgement was answered 204
+	produced map[string]bool   // payloads that got 201
+	acked    map[string]bool   // payloads whose acknowledgement got 204
 	schemas  map[string]int32  // text to id
 	created  map[string]string // name to uid
 }
 
-// TestFaultKill kills the server again and again under a load of produces,
-// acknowledgements, schema registrations and creates of resources: whatever was
-// acknowledged is there in the end, and what was acknowledged as consumed does not
-// come back.
+// TestFaultKill kills the server repeatedly under a load of produces, acknowledgements,
+// schema registrations and resource creations. Everything acknowledged exists in the end,
+// and messages acknowledged as consumed are not redelivered.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills, between := 2, int64(400)
@@ -95,7 +94,7 @@ func TestFaultKill(t *testing.T) {
 	stop()
 	load.Wait()
 	old := m.server.Load()
-	old.Kill() // once more: what is checked comes from the disk
+	old.Kill() // once more, so that the check reads from disk
 	m.start(ctx, testserver.Options{DataDir: old.DataDir})
 	lost, checked := m.lost(ctx)
 	tally.Fault{
@@ -121,8 +120,8 @@ func (m *mixed) start(ctx context.Context, opts testserver.Options) {
 	m.server.Store(server)
 }
 
-// attempt makes a call. An honest error is no answer; anything but the statuses
-// that are right is a wrong one.
+// attempt makes a call. It returns status 0 for connection errors and server errors, and
+// counts any status other than the expected ones as wrong.
 func (m *mixed) attempt(ctx context.Context, method, path, body, kind string, right ...int) (int, []byte, http.Header) {
 	status, answer, header, err := m.call(ctx, method, path, []byte(body), "Content-Type", kind)
 	if err != nil || status >= 500 || status == http.StatusTooManyRequests {
@@ -134,11 +133,11 @@ func (m *mixed) attempt(ctx context.Context, method, path, body, kind string, ri
 		}
 	}
 	m.wrong.Add(1)
-	m.t.Logf("%s %s: got %d %.300s, want %v or an error of the server", method, path, status, answer, right)
+	m.t.Logf("%s %s: got %d %.300s, want %v or a server error", method, path, status, answer, right)
 	return 0, nil, nil
 }
 
-// note writes an acknowledged operation down.
+// note records an acknowledged operation.
 func note[V any](m *mixed, in map[string]V, key string, value V) bool {
 	m.mu.Lock()
 	in[key] = value
@@ -147,10 +146,10 @@ func note[V any](m *mixed, in map[string]V, key string, value V) bool {
 	return true
 }
 
-// name is different for each worker and call.
+// name returns a different name for each worker and call.
 func name(worker, i int) string { return fmt.Sprintf("w%d-%d", worker, i) }
 
-// produce sends a message that names its topic. Some messages have several KiB.
+// produce sends a message that names its topic. Some messages have 8 KiB.
 func (m *mixed) produce(ctx context.Context, worker, i int) bool {
 	topic, size := mixedTopic(worker+i), 100
 	if i%20 == 0 {
@@ -175,7 +174,7 @@ func (m *mixed) settle(ctx context.Context, worker, i int) bool {
 	return status != 0 && note(m, m.acked, string(payload), true)
 }
 
-// inspect counts a message that is damaged or of another topic.
+// inspect counts a message that is damaged or belongs to another topic.
 func (m *mixed) inspect(payload []byte, topic string) {
 	_, err := stamp.Check(payload, topic, stamp.AnyPartition)
 	switch {
@@ -208,7 +207,7 @@ func (m *mixed) create(ctx context.Context, worker, i int) bool {
 	name := name(worker, i)
 	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`,
 		name)
-	// 409 is the answer when an attempt before was cut off and had succeeded.
+	// 409 means that an earlier attempt without a response had succeeded.
 	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated,
 		http.StatusConflict)
 	var made struct {
@@ -220,27 +219,27 @@ func (m *mixed) create(ctx context.Context, worker, i int) bool {
 		note(m, m.created, name, made.Metadata.UID)
 }
 
-// lost looks for everything that was acknowledged, and says how much is missing
-// and how much was looked for.
+// lost checks everything that was acknowledged, and returns the number of missing and of
+// checked operations.
 func (m *mixed) lost(ctx context.Context) (missing, checked int) {
 	found, again := m.remaining(ctx, "all"), m.remaining(ctx, "worker")
 	for payload := range m.produced {
 		if !found[payload] {
 			missing++
-			m.t.Logf("message %.60q was acknowledged and is gone", payload)
+			m.t.Logf("message %.60q was acknowledged and is lost", payload)
 		}
 	}
 	for payload := range m.acked {
 		if again[payload] {
 			missing++
-			m.t.Logf("the acknowledgement of message %.60q is gone", payload)
+			m.t.Logf("acknowledgement of message %.60q is lost", payload)
 		}
 	}
 	ids := map[int32]string{}
 	for text, id := range m.schemas {
 		if other, twice := ids[id]; twice {
 			m.wrong.Add(1)
-			m.t.Logf("id %d was given to %s and to %s", id, other, text)
+			m.t.Logf("id %d was assigned to %s and to %s", id, other, text)
 		}
 		ids[id] = text
 		_, answer, _ := m.attempt(ctx, http.MethodGet, fmt.Sprintf("/schemas/ids/%d", id), "", asJSON, http.StatusOK)
@@ -249,7 +248,7 @@ func (m *mixed) lost(ctx context.Context) (missing, checked int) {
 		}
 		if json.Unmarshal(answer, &got) != nil || got.Schema != text {
 			missing++
-			m.t.Logf("schema %d was %s and is %s", id, text, answer)
+			m.t.Logf("schema %d: got %[3]s, want %[2]s", id, text, answer)
 		}
 	}
 	return missing + m.lostObjects(ctx), len(m.produced) + len(m.acked) + len(m.schemas) + len(m.created)
@@ -274,14 +273,14 @@ func (m *mixed) lostObjects(ctx context.Context) (missing int) {
 	for name, uid := range m.created {
 		if there[name] != uid {
 			missing++
-			m.t.Logf("%s was created as %s and is %q", name, uid, there[name])
+			m.t.Logf("%s: got uid %[3]q, want %[2]s", name, uid, there[name])
 		}
 	}
 	return missing
 }
 
-// remaining takes everything that the subscriptions of a name still have. It waits for
-// longer than settle leases a message, so that one whose acknowledgement was lost is back.
+// remaining consumes all remaining messages of the subscriptions with a name. It waits longer
+// than settle's lease, so that messages whose acknowledgement was lost are redelivered.
 func (m *mixed) remaining(ctx context.Context, subscription string) map[string]bool {
 	var mu sync.Mutex
 	found := map[string]bool{}

@@ -25,10 +25,10 @@ const (
 	topicPath = "/admin/rest/topics/v1/public/default/survivor"
 )
 
-// TestNothingIsLostWhenTheServerIsKilled: every 201 is consumed at least once,
-// messages of a key keep their order, and nothing is consumed that was never sent,
-// with kill -9 every few seconds. FRESHET_MESSAGES and FRESHET_KILLS make it
-// longer (50,000 and 10 for a release).
+// TestNothingIsLostWhenTheServerIsKilled kills the server every few seconds. Every message
+// that got 201 is consumed at least once, messages of a key keep their order, and no message
+// is consumed that was not sent. FRESHET_MESSAGES and FRESHET_KILLS extend the test (50,000
+// and 10 for a release).
 func TestNothingIsLostWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	w := &world{
@@ -45,7 +45,7 @@ func number(variable string, otherwise int) int {
 	return otherwise
 }
 
-// world is the server and what its clients know.
+// world is the server and the state of its clients. mu protects sent and seen.
 type world struct {
 	t            *testing.T
 	total, kills int
@@ -53,8 +53,8 @@ type world struct {
 	server       atomic.Pointer[testserver.Server]
 
 	mu   sync.Mutex
-	sent map[string]names.MessageID // payloads answered 201
-	seen map[string]bool            // payloads consumed
+	sent map[string]names.MessageID // payloads that got 201
+	seen map[string]bool            // consumed payloads
 	next atomic.Int64
 }
 
@@ -93,7 +93,7 @@ func (w *world) run() {
 	w.check()
 }
 
-// killNowAndThen spreads the kills over the production.
+// killNowAndThen distributes the kills over the time of producing.
 func (w *world) killNowAndThen(ctx context.Context, produced <-chan struct{}) {
 	for i := range w.kills {
 		at := int64(w.total * (i + 1) / (w.kills + 1))
@@ -117,8 +117,8 @@ func (w *world) killNowAndThen(ctx context.Context, produced <-chan struct{}) {
 	}
 }
 
-// produce sends one key's messages, one after another; an attempt with an
-// unknown outcome is made again.
+// produce sends the messages of one key in sequence, and retries attempts with an unknown
+// outcome.
 func (w *world) produce(ctx context.Context, id int) {
 	for seq := 0; int(w.next.Add(1)) <= w.total && ctx.Err() == nil; seq++ {
 		payload := fmt.Sprintf("%d:%d", id, seq)
@@ -130,7 +130,7 @@ func (w *world) produce(ctx context.Context, id int) {
 				break
 			}
 			if err == nil && status < 500 {
-				w.t.Errorf("produce: %d %s", status, body)
+				w.t.Errorf("produce: got %d %s", status, body)
 				return
 			}
 			pause(ctx)
@@ -141,7 +141,7 @@ func (w *world) produce(ctx context.Context, id int) {
 func (w *world) noteSent(payload string, body []byte) {
 	var text string
 	if err := json.Unmarshal(body, &text); err != nil {
-		w.t.Errorf("produce answered %s", body)
+		w.t.Errorf("produce returned %s", body)
 		return
 	}
 	id, err := names.ParseMessageID(text)
@@ -169,13 +169,13 @@ func (w *world) consume(ctx context.Context) {
 		w.seen[string(body)] = true
 		w.mu.Unlock()
 		id := header.Get("X-Msg-Message-Id")
-		// An acknowledgement that is cut off only means that the message comes again.
+		// If the acknowledgement is lost, the message is redelivered.
 		_, _, _, _ = w.call(ctx, http.MethodPut, topicPath+"/sub/message", []byte(id), "Content-Type",
 			"application/json")
 	}
 }
 
-// drain waits until everything that was acknowledged has been consumed.
+// drain waits until all acknowledged messages have been consumed.
 func (w *world) drain(ctx context.Context) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) && ctx.Err() == nil {
@@ -200,7 +200,7 @@ func (w *world) missing() []string {
 
 func (w *world) check() {
 	if lost := w.missing(); len(lost) > 0 {
-		w.t.Errorf("%d of %d messages were answered 201 and never consumed, for example %s", len(lost),
+		w.t.Errorf("%d of %d messages got 201 and were never consumed, for example %s", len(lost),
 			len(w.sent), lost[0])
 	}
 	if len(w.sent) < w.total {
@@ -209,7 +209,7 @@ func (w *world) check() {
 	for payload := range w.seen {
 		id, seq, ok := split(payload)
 		if !ok || id < 0 || id >= producers || seq < 0 || seq >= w.total {
-			w.t.Errorf("a message was consumed that was never sent: %q", payload)
+			w.t.Errorf("message %q was consumed but never sent", payload)
 		}
 	}
 	for payload, at := range w.sent {

@@ -1,6 +1,6 @@
-// Package messages drives the message interface of the real binary: the usage
-// order of docs/spec/messages.md with curl, and producers and consumers that go
-// on while the server is killed again and again.
+// Package messages tests the message API of the real binary: the example of
+// docs/spec/messages.md with curl, and producers and consumers that continue while the
+// server is killed repeatedly.
 package messages
 
 import (
@@ -29,11 +29,11 @@ func start(t *testing.T, opts testserver.Options) *testserver.Server {
 	return server
 }
 
-// TestUsageOrder runs the example that is in the documentation.
+// TestUsageOrder runs examples/messages.sh.
 func TestUsageOrder(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed: the example with curl was not run")
+		t.Skip("NOT TESTED: curl is not installed, so examples/messages.sh was not run")
 	}
 	server := start(t, testserver.Options{})
 	defer func() {

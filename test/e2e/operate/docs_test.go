@@ -31,8 +31,8 @@ func page(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestDocumentedConfigurations starts a server with every configuration of the
-// documentation; only the places of its files and ports are put elsewhere.
+// TestDocumentedConfigurations starts a server with every configuration in the
+// documentation; only the paths and ports are replaced.
 func TestDocumentedConfigurations(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"howto/operate.md", "howto/backup.md", "reference/configuration.md"} {
@@ -40,7 +40,7 @@ func TestDocumentedConfigurations(t *testing.T) {
 			t.Parallel()
 			blocks := pages.Blocks(page(t, path), "yaml")
 			if len(blocks) == 0 {
-				t.Fatal("the page has no configuration")
+				t.Fatal("page has no configuration")
 			}
 			for _, block := range blocks {
 				dir, port := t.TempDir(), freePort(t)
@@ -72,7 +72,7 @@ func TestDocumentedConfigurations(t *testing.T) {
 	}
 }
 
-// certificate makes tls.crt and tls.key for the loopback address.
+// certificate creates tls.crt and tls.key for the loopback address.
 func certificate(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -101,7 +101,7 @@ func certificate(t *testing.T, dir string) {
 	}
 }
 
-// TestSecretsPage runs the commands of docs/howto/secrets.md as they stand there.
+// TestSecretsPage runs the commands in docs/howto/secrets.md unchanged.
 func TestSecretsPage(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl"} {
@@ -135,7 +135,7 @@ func TestSecretsPage(t *testing.T) {
 		"(active)", "before-retiring-",
 	} {
 		if !strings.Contains(strings.ReplaceAll(string(out), `": `, `":`), want) {
-			t.Errorf("%q is not in\n%s", want, out)
+			t.Errorf("output does not contain %q:\n%s", want, out)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func create(t *testing.T, server *testserver.Server, resource string, object map
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = response.Body.Close() // its status is all we want
+	_ = response.Body.Close() // only the status is used
 	if response.StatusCode != http.StatusCreated {
 		t.Fatalf("creating %s: got %d, want 201", resource, response.StatusCode)
 	}

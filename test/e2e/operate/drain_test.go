@@ -18,8 +18,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// load is clients at work on every surface while the server is stopped under
-// them. What matters is that whoever got a connection gets an answer.
+// load runs clients of every surface while the server stops. Every request on an accepted
+// connection must get a response.
 type load struct {
 	t        *testing.T
 	server   *testserver.Server
@@ -27,13 +27,13 @@ type load struct {
 	answered atomic.Int64
 	lost     atomic.Int64
 	wrong    atomic.Int64
-	refused  atomic.Int64 // connections, while the server stops
+	refused  atomic.Int64 // refused connections while the server stops
 	enough   chan struct{}
 	goal     int64
 	once     sync.Once
 }
 
-// requests are calls of every surface.
+// requests returns constructors of requests to every surface.
 func (l *load) requests(base string) []func() *http.Request {
 	call := func(method, path, contentType, body string) func() *http.Request {
 		return func() *http.Request {
@@ -60,7 +60,7 @@ func (l *load) requests(base string) []func() *http.Request {
 	}
 }
 
-// settle notes what became of a request. It says whether there is more to do.
+// settle records the result of a request and returns false if the client should stop.
 func (l *load) settle(what string, response *http.Response, err error) bool {
 	if err == nil {
 		_, err = io.Copy(io.Discard, response.Body)
@@ -69,7 +69,7 @@ func (l *load) settle(what string, response *http.Response, err error) bool {
 	switch {
 	case err != nil:
 		l.lost.Add(1)
-		l.t.Errorf("%s: no answer: %v", what, err)
+		l.t.Errorf("%s: no response: %v", what, err)
 		return false
 	case response.StatusCode >= 300 && response.StatusCode != http.StatusTooManyRequests:
 		l.wrong.Add(1)
@@ -81,7 +81,7 @@ func (l *load) settle(what string, response *http.Response, err error) bool {
 	return true
 }
 
-// dial returns nil when the server is not there any more.
+// dial returns nil if the server no longer accepts connections.
 func (l *load) dial(address string, secure bool) net.Conn {
 	conn, err := net.DialTimeout("tcp", address, 20*time.Second)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *load) dial(address string, secure bool) net.Conn {
 	return secured
 }
 
-// http1 sends one request after the other, on one connection or each on its own.
+// http1 sends requests in sequence, on one connection or on a new connection for each.
 func (l *load) http1(base string, next func() *http.Request, keep bool) {
 	address, secure := strings.CutPrefix(base, "https://")
 	address = strings.TrimPrefix(address, "http://")
@@ -134,13 +134,13 @@ func (l *load) http1(base string, next func() *http.Request, keep bool) {
 			return
 		}
 		if response.Close || !keep {
-			_ = conn.Close() // the server has said so, or the client wants it
+			_ = conn.Close() // requested by the server or by keep
 			conn = nil
 		}
 	}
 }
 
-// http2 sends requests over one connection at a time, until there is none.
+// http2 sends requests over one connection at a time, until the server refuses connections.
 func (l *load) http2(base string, next func() *http.Request) {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the test's own server
@@ -163,16 +163,16 @@ func (l *load) http2(base string, next func() *http.Request) {
 	}
 }
 
-// watch follows a resource until the server ends it.
+// watch watches a resource until the server ends the watch.
 func (l *load) watch() {
 	r := l.requests(l.server.URL)[2]()
 	r.URL.RawQuery = "watch=true"
 	response, err := http.DefaultTransport.RoundTrip(r)
-	l.settle("watch", response, err) // which must end without an error
+	l.settle("watch", response, err) // must end without an error
 }
 
-// TestFaultStopUnderLoad stops the server again and again under load: no request
-// on a connection that was accepted goes without an answer.
+// TestFaultStopUnderLoad stops the server repeatedly under load: every request on an accepted
+// connection gets a response.
 func TestFaultStopUnderLoad(t *testing.T) {
 	rounds, perRound := 2, int64(1500)
 	if tally.Long() {
@@ -198,7 +198,7 @@ func TestFaultStopUnderLoad(t *testing.T) {
 		select {
 		case <-l.enough:
 		case <-time.After(time.Minute):
-			t.Error("the load does not get anywhere")
+			t.Error("load did not reach its goal within a minute")
 		}
 		t.Logf("%d requests", l.answered.Load())
 		l.stopping.Store(true)
@@ -206,12 +206,12 @@ func TestFaultStopUnderLoad(t *testing.T) {
 		if err := server.Stop(40 * time.Second); err != nil {
 			t.Error(err)
 		}
-		fault.Recovery = max(fault.Recovery, time.Since(began)) // until it has stopped
+		fault.Recovery = max(fault.Recovery, time.Since(began)) // time until it has stopped
 		t.Logf("stopped after %s", time.Since(began))
 		workers.Wait()
-		t.Logf("all clients have noticed after %s", time.Since(began))
+		t.Logf("all clients have ended after %s", time.Since(began))
 		if l.refused.Load() == 0 {
-			t.Error("no client noticed that the server is gone")
+			t.Error("no client got a refused connection")
 		}
 		fault.Injected++
 		fault.Checked += int(l.answered.Load() + l.lost.Load())
@@ -221,7 +221,7 @@ func TestFaultStopUnderLoad(t *testing.T) {
 	fault.Record(t)
 }
 
-// prepare makes the topics.
+// prepare creates the topics.
 func (l *load) prepare() {
 	l.t.Helper()
 	for _, path := range []string{"hello", "quiet", "quiet/subscription/waiting"} {
@@ -233,8 +233,8 @@ func (l *load) prepare() {
 		r.Header.Set("Authorization", "Bearer "+l.server.Token)
 		response, err := http.DefaultClient.Do(r)
 		if err != nil || response.StatusCode != http.StatusNoContent {
-			l.t.Fatalf("making %s: %v, %v", path, response, err)
+			l.t.Fatalf("creating %s: %v, %v", path, response, err)
 		}
-		_ = response.Body.Close() // it is empty
+		_ = response.Body.Close() // empty
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestFaultFullQuota fills the resource store of the real binary, starts it again
-// as it is, and goes the way out that docs/howto/operate.md describes.
+// TestFaultFullQuota fills the resource store of the real binary, restarts the server, and
+// then recovers with the commands of docs/howto/operate.md.
 func TestFaultFullQuota(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl"} {
@@ -33,16 +33,16 @@ func TestFaultFullQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Kill() })
-	fault := tally.Fault{Name: "the quota of etcd is full, and a restart", Injected: 1, Checked: fillUp(t, server)}
+	fault := tally.Fault{Name: "etcd quota full, with a restart", Injected: 1, Checked: fillUp(t, server)}
 
 	if err := server.Stop(30 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if server, err = testserver.Start(t.Context(), program(t), dir, options); err != nil {
-		t.Fatalf("the server does not start with a full store: %v", err)
+		t.Fatalf("server does not start with a full store: %v", err)
 	}
 	told := ""
-	for range 50 { // compaction goes on finding something for a while
+	for range 50 { // compaction still frees space for some time
 		fault.Checked += fillUp(t, server)
 		if told = degraded(t, server, &fault); told == "" {
 			break
@@ -50,7 +50,7 @@ func TestFaultFullQuota(t *testing.T) {
 	}
 	if told != "" {
 		fault.Wrong++
-		t.Errorf("a full store: %s", told)
+		t.Errorf("full store: %s", told)
 	}
 	if n := countUsers(t, server); n != fault.Checked {
 		fault.Lost = fault.Checked - n
@@ -65,20 +65,19 @@ func TestFaultFullQuota(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if want := `freshet_resource_bytes{organization="acme"}`; !strings.Contains(string(out), want) {
-		t.Errorf("%q is not in\n%s", want, out)
+		t.Errorf("output does not contain %q:\n%s", want, out)
 	}
 	fault.Recovery = time.Since(began)
 	if code := makeUser(t, server, "afterwards", 300<<10); code != http.StatusCreated {
 		fault.Wrong++
-		t.Errorf("creating after the way out: got %d, want 201", code)
+		t.Errorf("creating after the recovery: got %d, want 201", code)
 	}
 	fault.Record(t)
 }
 
-// degraded looks at a store that is full: a user of 250 KiB is refused with 503,
-// /readyz is 200 and says that the store is nearly full, and the metric
-// freshet_etcd_refusing is 1. It returns "" when all three hold, one after the other,
-// and else what does not.
+// degraded checks a full store: a user of 250 KiB is rejected with 503, /readyz is 200 and
+// reports that the store is nearly full, and the metric freshet_etcd_refusing is 1. It returns
+// "" if all three are true, and otherwise the first difference.
 func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) string {
 	t.Helper()
 	if code := makeUser(t, server, fmt.Sprintf("more-%d", time.Now().UnixNano()),
@@ -86,10 +85,10 @@ func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) strin
 		if code == http.StatusCreated {
 			fault.Checked++
 		}
-		return fmt.Sprintf("creating in it: got %d, want 503", code)
+		return fmt.Sprintf("creating a user: got %d, want 503", code)
 	}
 	for _, page := range []struct{ path, want string }{
-		{"/readyz", "ok\ndegraded: the resource store is nearly full"}, {"/metrics", "\nfreshet_etcd_refusing 1\n"},
+		{"/readyz", "ok\ndegraded: resource store is nearly full"}, {"/metrics", "\nfreshet_etcd_refusing 1\n"},
 	} {
 		code, text := ops(t, server, page.path)
 		if code != http.StatusOK || !strings.Contains(text, page.want) {
@@ -99,7 +98,7 @@ func degraded(t *testing.T, server *testserver.Server, fault *tally.Fault) strin
 	return ""
 }
 
-// ops reads a page for operators.
+// ops requests a page of the ops listener.
 func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+path, http.NoBody)
@@ -110,7 +109,7 @@ func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }() // read only
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -118,10 +117,10 @@ func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// fillUp makes users until the store refuses small ones many times in a row.
+// fillUp creates users until the store rejects small ones many times in sequence.
 func fillUp(t *testing.T, server *testserver.Server) (made int) {
 	t.Helper()
-	const sure = 100 // compaction may still find something
+	const sure = 100 // compaction may still free space
 	size := 200 << 10
 	for refused := 0; refused < sure; {
 		switch code := makeUser(t, server, fmt.Sprintf("u-%d", time.Now().UnixNano()), size); code {

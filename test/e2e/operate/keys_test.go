@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRetiringAKey: a key that still seals something is not retired, neither
-// while the server is stopped nor while it runs, and one that seals nothing is.
+// TestRetiringAKey checks that a key that still seals a secret cannot be retired, whether the
+// server is stopped or runs, and that a key that seals nothing can.
 func TestRetiringAKey(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
@@ -34,27 +34,27 @@ func TestRetiringAKey(t *testing.T) {
 
 	second := key(0, "rotate")
 	files := listFiles(t, dir)
-	// The administrator's account, the signing keys and the link of the first start.
+	// The secrets: the administrator's account, the signing keys and the link of the first start.
 	if out := key(5, "retire", first); !strings.Contains(out, "3 secrets are still sealed with key "+first) {
-		t.Errorf("retire while stopped says %q, want the number of secrets", out)
+		t.Errorf("retire while stopped: got %q, want the number of secrets", out)
 	}
 	if out := key(3, "retire", "0123456789abcdef"); !strings.Contains(out, first) {
-		t.Errorf("retire of an unknown key says %q, want the keys that there are", out)
+		t.Errorf("retire of an unknown key: got %q, want the existing keys", out)
 	}
 	if got := listFiles(t, dir); got != files {
-		t.Errorf("counting left files in the data directory: %s, want %s", got, files)
+		t.Errorf("retire changed the files in the data directory: got %s, want %s", got, files)
 	}
 
 	p = serve()
 	p.awaitSaid("every secret is sealed with the active encryption key", second)
 	if out := key(0, "retire", first); !strings.Contains(out, "encryption.key.before-retiring-"+first) {
-		t.Errorf("retire says %q, want where the copy is", out)
+		t.Errorf("retire: got %q, want the path of the copy", out)
 	}
 	p.stop()
 	serve() // without the old key
 }
 
-// awaitSaid waits for a line of the log.
+// awaitSaid waits for a line in the output that contains all parts in order.
 func (p *process) awaitSaid(parts ...string) {
 	p.t.Helper()
 	for i := range parts {
@@ -68,7 +68,7 @@ func (p *process) awaitSaid(parts ...string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			p.t.Fatalf("the log has no line %s:\n%s", line, p.said())
+			p.t.Fatalf("log has no line %s:\n%s", line, p.said())
 		}
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestKubeconfigForSimpleClients reads the files as the official clients of
-// Python and JavaScript do: what stands at token goes into the header as it is,
-// and nothing is looked up in other files.
+// TestKubeconfigForSimpleClients reads the kubeconfig files as the official clients for Python
+// and JavaScript do: they send the token unchanged and do not read other files.
 func TestKubeconfigForSimpleClients(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
-	// A data directory of an earlier version, whose token ends in a newline.
+	// A data directory of an earlier version, whose token ends with a newline.
 	if err := os.WriteFile(filepath.Join(dir, "admin.token"), []byte("an-old-token-of-some-length\n"),
 		0o600); err != nil {
 		t.Fatal(err)
@@ -27,14 +26,14 @@ func TestKubeconfigForSimpleClients(t *testing.T) {
 	p.await("https://127.0.0.1:" + port + "/readyz")
 	if text, err := os.ReadFile(filepath.Join(dir, "admin.token")); err != nil ||
 		string(text) != "an-old-token-of-some-length" {
-		t.Errorf("admin.token is %q, %v, want the token without a newline", text, err)
+		t.Errorf("admin.token: got %q, %v, want the token without a newline", text, err)
 	}
 	left, err := os.ReadFile(filepath.Join(dir, "kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "kubeconfig")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode of the kubeconfig: %v, %v, want 0600: there is a token in it", info.Mode(), err)
+		t.Errorf("mode of the kubeconfig: %v, %v, want 0600, because it contains a token", info.Mode(), err)
 	}
 	printed, code := run(t, nil, "kubeconfig", "--static-token", "--data-dir", dir)
 	if code != 0 {
@@ -77,7 +76,7 @@ func TestKubeconfigForSimpleClients(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		_ = response.Body.Close() // its status is all we want
+		_ = response.Body.Close() // only the status is used
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("%s: got %d, want 200", name, response.StatusCode)
 		}

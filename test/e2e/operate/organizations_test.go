@@ -10,8 +10,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestOrganizationsAreMadeOnPurpose: with organizations.autoCreate off, a slip in
-// the name of an organization makes nothing.
+// TestOrganizationsAreMadeOnPurpose checks that, with organizations.autoCreate off, a wrong
+// name of an organization creates nothing.
 func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -51,7 +51,8 @@ func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 	const (
 		json  = "application/json"
 		users = "/apis/cloud.vendor.io/v1alpha1/namespaces/acme/users"
-		user  = `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "metadata": {"name": "ann"}, "spec": {"email": "ann@example.org"}}`
+		user  = `{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "User", "metadata": {"name": "ann"}, ` +
+			`"spec": {"email": "ann@example.org"}}`
 	)
 	for name, write := range map[string]func() (int, string, string){
 		"create":  func() (int, string, string) { return call("POST", users, json, user) },
@@ -62,22 +63,22 @@ func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 	} {
 		if status, text, _ := write(); status != http.StatusNotFound || !strings.Contains(text, "acme") ||
 			!strings.Contains(text, "create namespace") {
-			t.Errorf("%s in an organization that is not there: %d %s, want 404 and what to do", name, status, text)
+			t.Errorf("%s in a missing organization: got %d %s, want 404 and the next step", name, status, text)
 		}
 	}
 	if status, text, _ := call("GET", "/api/v1/namespaces/acme", json, ""); status != http.StatusNotFound {
-		t.Errorf("the organization is there all the same: %d %s", status, text)
+		t.Errorf("organization exists: %d %s", status, text)
 	}
 	if status, text, _ := call("POST", "/api/v1/namespaces", json,
 		`{"metadata": {"name": "acme"}}`); status != http.StatusCreated {
-		t.Fatalf("making it on purpose: %d %s, want 201", status, text)
+		t.Fatalf("creating the organization: got %d %s, want 201", status, text)
 	}
 	if status, text, warning := call("POST", users, json, user); status != http.StatusCreated || warning != "" {
-		t.Errorf("the first object in it: %d %s, warning %q, want 201 and none", status, text, warning)
+		t.Errorf("first object in it: got %d %s, warning %q, want 201 and none", status, text, warning)
 	}
-	// The server's own organization was there from the beginning.
+	// The organization default exists from the first start.
 	if status, text, _ := call("POST", strings.Replace(users, "acme", "default", 1), json,
 		user); status != http.StatusCreated {
-		t.Errorf("an object in the organization default: %d %s, want 201", status, text)
+		t.Errorf("object in organization default: got %d %s, want 201", status, text)
 	}
 }

@@ -1,6 +1,5 @@
-// Package operate_test runs the real binary as its operator does: with the
-// configurations and commands of the documentation, from the first moment of a
-// start, and with what can go wrong.
+// Package operate_test runs the real binary as an operator does: with the configurations and
+// commands of the documentation, from the beginning of a start, and with common errors.
 package operate_test
 
 import (
@@ -41,16 +40,16 @@ func program(t *testing.T) string {
 	return path
 }
 
-// process is a server that a test runs and talks to by itself.
+// process is a server process that a test controls.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	out    string // the file of all that it wrote
+	out    string // file with its output
 	exited chan struct{}
-	err    error // once it has exited
+	err    error // set when it has exited
 }
 
-// start runs freshet; the process ends with the test.
+// start runs freshet until the end of the test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{
@@ -68,7 +67,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 	}
 	go func() {
 		p.err = p.cmd.Wait()
-		_ = out.Close() // the process had its own handle
+		_ = out.Close() // the process had its own descriptor
 		close(p.exited)
 	}()
 	t.Cleanup(p.stop)
@@ -83,22 +82,22 @@ func (p *process) said() string {
 	return string(text)
 }
 
-// stop ends the process in good order, or fails the test.
+// stop ends the process with SIGTERM, and fails the test if it does not exit cleanly.
 func (p *process) stop() {
 	p.t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have exited already
 	select {
 	case <-p.exited:
 		if p.err != nil {
-			p.t.Errorf("freshet %v ended with %v and said\n%s", p.cmd.Args[1:], p.err, p.said())
+			p.t.Errorf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.said())
 		}
 	case <-time.After(30 * time.Second):
-		_ = p.cmd.Process.Kill() // nothing else helps
-		p.t.Errorf("freshet %v did not end", p.cmd.Args[1:])
+		_ = p.cmd.Process.Kill()
+		p.t.Errorf("freshet %v did not exit within 30 s", p.cmd.Args[1:])
 	}
 }
 
-// await asks until the answer is 200, or the process has ended.
+// await repeats a request until it returns 200, and fails if the process exits.
 func (p *process) await(url string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
@@ -112,14 +111,14 @@ func (p *process) await(url string) {
 		select {
 		case <-tick.C:
 		case <-p.exited:
-			p.t.Fatalf("freshet %v ended with %v and said\n%s", p.cmd.Args[1:], p.err, p.said())
+			p.t.Fatalf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.said())
 		case <-ctx.Done():
 			p.t.Fatalf("%s was not ready in time:\n%s", url, p.said())
 		}
 	}
 }
 
-// client trusts every certificate: these tests ask whether somebody answers.
+// client accepts every certificate: these tests only check that the server responds.
 var client = &http.Client{Transport: &http.Transport{
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 }}
@@ -139,7 +138,7 @@ func get(ctx context.Context, url string, headers ...string) (int, http.Header, 
 	return response.StatusCode, response.Header, response.Body.Close()
 }
 
-// freePort finds a port that is free now.
+// freePort returns a free port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Addresses(t.Context(), 1)
@@ -153,7 +152,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// run carries out one command and returns all it said, and its exit code.
+// run runs a command and returns its output and exit code.
 func run(t *testing.T, env []string, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t), args...)

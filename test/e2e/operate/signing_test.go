@@ -12,9 +12,9 @@ import (
 	"freshet/test/tally"
 )
 
-// TestAttackWithdrawnSigningKey: tokens of a signing key that was withdrawn are
-// refused at once while the server runs, and from the first answer on when it was
-// stopped; new ones are made and good.
+// TestAttackWithdrawnSigningKey checks that tokens of a withdrawn signing key are rejected
+// immediately if the server runs, and from its first response if it was stopped; tokens of
+// the next key work.
 func TestAttackWithdrawnSigningKey(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
@@ -39,13 +39,13 @@ func TestAttackWithdrawnSigningKey(t *testing.T) {
 		t.Helper()
 		if attempts++; callWith(t, base, token) != http.StatusUnauthorized {
 			successes++
-			t.Errorf("%s: the token works", what)
+			t.Errorf("%s: token works", what)
 		}
 	}
 	p := serve()
 	token := signIn(t, dir, base)
 	if got := callWith(t, base, token); got != http.StatusOK {
-		t.Fatalf("a new token: %d, want 200", got)
+		t.Fatalf("new token: got %d, want 200", got)
 	}
 	apiKey := func(args ...string) string {
 		t.Helper()
@@ -66,14 +66,14 @@ func TestAttackWithdrawnSigningKey(t *testing.T) {
 	refused("withdrawn", token)
 	refused("an API key that it signed", strings.TrimSpace(string(held)))
 	if list := key(0, "list"); strings.Contains(list, first) || len(strings.Fields(list)) != 4 {
-		t.Errorf("the keys are %q, want two others than %s", list, first)
+		t.Errorf("got keys %q, want two others than %s", list, first)
 	}
 	if out := key(3, "withdraw", "nosuchkey"); !strings.Contains(out, "list") {
-		t.Errorf("an unknown key: %q, want the next step", out)
+		t.Errorf("unknown key: got %q, want the next step", out)
 	}
 	second := signIn(t, dir, base)
 	if got := callWith(t, base, second); got != http.StatusOK {
-		t.Errorf("a token of the next key: %d, want 200", got)
+		t.Errorf("token of the next key: got %d, want 200", got)
 	}
 	p.stop()
 
@@ -82,16 +82,16 @@ func TestAttackWithdrawnSigningKey(t *testing.T) {
 	refused("withdrawn before the stop", token)
 	refused("withdrawn while stopped", second)
 	if got := callWith(t, base, signIn(t, dir, base)); got != http.StatusOK {
-		t.Errorf("a token of the third key: %d, want 200", got)
+		t.Errorf("token of the third key: got %d, want 200", got)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "signing-keys.withdraw")); !os.IsNotExist(err) {
-		t.Errorf("the list of withdrawn keys is still there: %v", err)
+		t.Errorf("list of withdrawn keys still exists: %v", err)
 	}
 	p.stop()
 	tally.Attack(t, "use a token of a withdrawn signing key", attempts, successes)
 }
 
-// signIn gets an access token of the administrator.
+// signIn requests an access token of the administrator.
 func signIn(t *testing.T, dir, base string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "admin.json"))
@@ -114,12 +114,12 @@ func signIn(t *testing.T, dir, base string) string {
 		Token string `json:"access_token"`
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Token == "" {
-		t.Fatalf("signing in: %s, %v", response.Status, err)
+		t.Fatalf("requesting a token: %s, %v", response.Status, err)
 	}
 	return answer.Token
 }
 
-// callWith is the status of a read of the resource API.
+// callWith returns the status of a read of the resource API.
 func callWith(t *testing.T, base, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/api/v1/namespaces", http.NoBody)
@@ -131,6 +131,6 @@ func callWith(t *testing.T, base, token string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = response.Body.Close() // its status is all we want
+	_ = response.Body.Close() // only the status is used
 	return response.StatusCode
 }

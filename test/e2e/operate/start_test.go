@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestHTTPOff is the set-up of production: TLS and nothing else.
+// TestHTTPOff starts a server with TLS only, as in production.
 func TestHTTPOff(t *testing.T) {
 	t.Parallel()
 	for name, extra := range map[string][]string{
@@ -31,8 +31,8 @@ func TestHTTPOff(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissingWhileStarting asks every surface from the first moment on:
-// until the server is ready there is no answer but "come again".
+// TestNothingIsMissingWhileStarting calls every surface from the beginning of a start: until
+// the server is ready, every response is 503 with Retry-After.
 func TestNothingIsMissingWhileStarting(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
@@ -49,13 +49,13 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 			}
 			for opened, ready := false, false; !ready; {
 				if status, _, err := get(t.Context(), base+"/readyz"); err == nil && status == http.StatusOK {
-					ready = true // from now on nothing may be refused
+					ready = true // from now on every call must succeed
 				}
 				for _, path := range paths {
 					status, header, err := get(t.Context(), base+path, "Authorization", "Bearer "+token(dir))
 					switch {
 					case errors.Is(err, syscall.ECONNREFUSED) && !opened:
-						// not even the port is there
+						// The server does not listen yet.
 					case err != nil:
 						t.Fatalf("%s: %v\n%s", path, err, p.said())
 					case status == http.StatusServiceUnavailable && !ready:
@@ -71,19 +71,19 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 				}
 				select {
 				case <-p.exited:
-					t.Fatalf("the server ended: %s", p.said())
+					t.Fatalf("server exited: %s", p.said())
 				default:
 				}
 			}
 			if len(early) != len(paths) {
-				t.Errorf("asked too late, the test shows nothing: %v", early)
+				t.Errorf("calls began too late to get 503 for every path: %v", early)
 			}
 		})
 	}
 }
 
-// TestMemberStartedAlone: who forgets --config on a machine that has joined a group is
-// told so, before anything is stored that the group never had.
+// TestMemberStartedAlone checks that a member of an ensemble refuses to start without its
+// configuration, before it stores anything that the ensemble does not have.
 func TestMemberStartedAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,10 +96,10 @@ func TestMemberStartedAlone(t *testing.T) {
 		out, err := command.CombinedOutput()
 		return string(out), err
 	}
-	join := []string{"cluster", "join", "group/a.bundle", "--data-dir", data, "--config", "a.yaml"}
+	join := []string{"ensemble", "join", "group/a.bundle", "--data-dir", data, "--config", "a.yaml"}
 	for _, args := range [][]string{
 		{
-			"cluster", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2",
+			"ensemble", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2",
 			"c=10.0.0.3",
 		},
 		join,
@@ -109,16 +109,16 @@ func TestMemberStartedAlone(t *testing.T) {
 		}
 	}
 	out, err := freshet("serve", "--data-dir", data, "--http", "127.0.0.1:0", "--https", "off", "--ops", "off")
-	if err == nil || !strings.Contains(out, "data directory of member a of a group") ||
+	if err == nil || !strings.Contains(out, "data directory of member a of an ensemble") ||
 		!strings.Contains(out, "--config") {
-		t.Errorf("got %v, want a refusal that says how to start the member\n%s", err, out)
+		t.Errorf("got %v, want an error that says how to start the member\n%s", err, out)
 	}
 	if out, err := freshet(join...); err != nil {
-		t.Errorf("joining again: got %v, want the directory as it was\n%s", err, out)
+		t.Errorf("joining again: got %v, want an unchanged directory\n%s", err, out)
 	}
 }
 
-// token is the administrator's, as soon as there is one.
+// token returns the administrator's token, or "none-yet" before it exists.
 func token(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "admin.token"))
 	if err != nil {

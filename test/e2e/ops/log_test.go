@@ -16,8 +16,8 @@ import (
 
 const resources = "/apis/cloud.vendor.io/v1alpha1/"
 
-// rough is what clients do that is nobody's fault here: selectors that do not
-// parse, and calls that they give up.
+// rough makes calls that are wrong or abandoned by the client: selectors that do not parse,
+// and requests without a reader of the response.
 func rough(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	for _, query := range []string{
@@ -27,7 +27,7 @@ func rough(t *testing.T, server *testserver.Server) {
 		must(t, server, 400, "GET", resources+"serviceaccounts?"+query, "")
 	}
 	must(t, server, 204, "PUT", adminPath+"rough/subscription/s", "")
-	// Half a request, and requests whose answers nobody waits for.
+	// A truncated request, and requests whose responses are not read.
 	for _, request := range []string{
 		"GET /apis HT",
 		"GET /openapi/v2 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n",
@@ -53,7 +53,7 @@ func rough(t *testing.T, server *testserver.Server) {
 	abandon(t, server, "GET", resources+"serviceaccounts?watch=1")
 }
 
-// abandon begins a call that would wait, and hangs up once it is under way.
+// abandon begins a call that waits, and closes the connection while the server handles it.
 func abandon(t *testing.T, server *testserver.Server, method, path string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,19 +74,20 @@ func abandon(t *testing.T, server *testserver.Server, method, path string) {
 		}
 	}()
 	if strings.Contains(path, "watch") {
-		<-begun // the header comes at once
+		<-begun // the header is sent immediately
 	} else {
-		eventually(t, "the long poll", func() bool {
-			return series(t, server)[`freshet_messaging_waiting_consumers{cluster="default",organization="default"}`] == "1"
+		eventually(t, "the long poll waits", func() bool {
+			const waiting = `freshet_messaging_waiting_consumers{cluster="default",organization="default"}`
+			return series(t, server)[waiting] == "1"
 		})
 	}
 	cancel()
 	<-done
-	eventually(t, "the line of "+id, func() bool { return strings.Contains(read(t, server.LogFile()), id) })
+	eventually(t, "the access log line of "+id, func() bool { return strings.Contains(read(t, server.LogFile()), id) })
 }
 
-// TestLogIsQuiet: an access line for every request, and no error about clients
-// who err or hang up, nor about being stopped.
+// TestLogIsQuiet checks that the log has an access line for every request, and no warnings or
+// errors about client mistakes, disconnects or the shutdown.
 func TestLogIsQuiet(t *testing.T) {
 	t.Parallel()
 	server, _ := start(t, "{}\n")
@@ -95,25 +96,25 @@ func TestLogIsQuiet(t *testing.T) {
 	text := read(t, server.LogFile())
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "{") {
-			t.Errorf("a library writes past the log: %s", line)
+			t.Errorf("a library bypasses the log: %s", line)
 		}
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
-			t.Errorf("got %s", line)
+			t.Errorf("got line %s, want no warnings or errors", line)
 		}
 		if strings.Contains(line, "level=INFO") && strings.Contains(line, "library=") {
-			t.Errorf("a library chats: %s", line)
+			t.Errorf("a library logs at level INFO: %s", line)
 		}
 	}
 	for _, want := range []string{"method=PUT " +
 		"route=/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription} path=" + adminPath +
 		"rough/subscription/s status=204", "principal=admin@default"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no line has %q in\n%s", want, text)
+			t.Errorf("log has no line with %q:\n%s", want, text)
 		}
 	}
 }
 
-// TestJSONLog: every line is a record, and SIGHUP goes on in a new file.
+// TestJSONLog checks that every line is a JSON record, and that SIGHUP reopens the log files.
 func TestJSONLog(t *testing.T) {
 	t.Parallel()
 	server, config := start(t, "log: {format: json, file: log/freshet.log}\n")
@@ -139,7 +140,7 @@ func TestJSONLog(t *testing.T) {
 	must(t, server, 404, "GET", "/subjects/after/versions", "")
 	stop(t, server)
 	if text := read(t, server.LogFile()); text != "" {
-		t.Errorf("got %q outside of the log, want nothing", text)
+		t.Errorf("got %q outside of the log file, want nothing", text)
 	}
 	for path, want := range map[string][]string{
 		file + ".old": {`"msg":"Freshet is ready"`, "/subjects/before/versions", adminPath + "before/subscription/s"},
@@ -148,7 +149,7 @@ func TestJSONLog(t *testing.T) {
 		text := read(t, path)
 		for line := range strings.Lines(text) {
 			if !json.Valid([]byte(line)) {
-				t.Errorf("%s: %q is no record", path, line)
+				t.Errorf("%s: %q is not a JSON record", path, line)
 			}
 		}
 		for _, part := range want {
@@ -158,16 +159,16 @@ func TestJSONLog(t *testing.T) {
 		}
 	}
 	if strings.Contains(read(t, file), adminPath+"after") {
-		t.Error("a success is in the log, which was to show errors only")
+		t.Error("successful request is in the log, want errors only")
 	}
 	if old, new := read(t, audit+".old"), read(t, audit); !strings.Contains(old, "before") ||
 		strings.Contains(new, "before") || !strings.Contains(new, "after") {
-		t.Errorf("the audit trail did not go on in a new file: got\n%s\nand\n%s", old, new)
+		t.Errorf("audit trail was not continued in a new file: got\n%s\nand\n%s", old, new)
 	}
 }
 
-// TestBadConfigurationChangesNothing: a server goes on when what it is told to
-// read is broken.
+// TestBadConfigurationChangesNothing checks that a server continues to run when it reloads an
+// invalid configuration.
 func TestBadConfigurationChangesNothing(t *testing.T) {
 	t.Parallel()
 	server, config := start(t, "{}\n")
@@ -175,7 +176,7 @@ func TestBadConfigurationChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangUp(t, server)
-	eventually(t, "the complaint", func() bool { return strings.Contains(read(t, server.LogFile()), "log.level") })
+	eventually(t, "the error", func() bool { return strings.Contains(read(t, server.LogFile()), "log.level") })
 	must(t, server, 200, "GET", "/subjects", "")
 	stop(t, server)
 }

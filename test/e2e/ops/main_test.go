@@ -1,5 +1,5 @@
-// Package ops looks at the real binary as whoever runs it does: its metrics
-// after real traffic, its log, its signals, and what it says to broken clients.
+// Package ops tests the real binary from the operator's point of view: its metrics after
+// real traffic, its log, its signals, and its responses to broken clients.
 package ops
 
 import (
@@ -16,8 +16,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// start runs a server with a configuration file of its own, whose path it
-// returns.
+// start runs a server with its own configuration file, and returns the path of the file.
 func start(t *testing.T, settings string, args ...string) (*testserver.Server, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -73,7 +72,7 @@ func send(t *testing.T, r *http.Request) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// must is call that wants one status.
+// must is call for a required status.
 func must(t *testing.T, server *testserver.Server, want int, method, path, body string) string {
 	t.Helper()
 	status, text := call(t, server, method, path, body)
@@ -83,7 +82,7 @@ func must(t *testing.T, server *testserver.Server, want int, method, path, body 
 	return text
 }
 
-// ops gets a page of the ops port.
+// ops requests a page of the ops port.
 func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Ops+path, http.NoBody)
@@ -93,17 +92,17 @@ func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 	return send(t, r)
 }
 
-// eventually asks until the answer is yes.
-func eventually(t *testing.T, what string, ask func() bool) {
+// eventually waits until done returns true.
+func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(20 * time.Second)
-	for !ask() {
+	for !done() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }

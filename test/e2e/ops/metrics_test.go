@@ -17,8 +17,8 @@ const (
 	topicPath = "/admin/rest/topics/v1/public/default/"
 )
 
-// traffic produces five messages of ten bytes, takes three, acknowledges one,
-// and gives one back until it is a dead letter.
+// traffic produces five messages of ten bytes, receives three, acknowledges one, and rejects
+// one, which becomes a dead letter.
 func traffic(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	must(t, server, 204, "PUT", adminPath+"orders/subscription/s",
@@ -41,7 +41,7 @@ func traffic(t *testing.T, server *testserver.Server) {
 		`{"messageIds": [`+string(batch.Messages[1].ID)+`]}`)
 }
 
-// series returns the values of the lean page by their full names.
+// series returns the values of /metrics by their full names.
 func series(t *testing.T, server *testserver.Server) map[string]string {
 	t.Helper()
 	_, page := ops(t, server, "/metrics")
@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		"freshet_namespace_acknowledgements_total" + labels:   "1",
 		"freshet_namespace_backlog_messages" + labels:         "3",
 		"freshet_namespace_leased_messages" + labels:          "1",
-		// one of them for dead letters
+		// One of the topics is for dead letters.
 		"freshet_messaging_topics" + cluster:                                                 "2",
 		"freshet_messaging_namespaces" + cluster:                                             "1",
 		"freshet_messaging_waiting_consumers" + cluster:                                      "0",
@@ -94,21 +94,23 @@ func TestMetrics(t *testing.T) {
 	for name := range got {
 		if strings.HasPrefix(name, "freshet_topic_") || strings.HasPrefix(name, "apiserver_") ||
 			strings.HasPrefix(name, "etcd_") {
-			t.Errorf("%s is shown, which nobody asked for", name)
+			t.Errorf("%s is exported by default", name)
 		}
 	}
-	// Series of single topics, for those who ask.
+	// Series of single topics are exported after they are enabled.
 	if err := os.WriteFile(file, []byte("metrics: {topics: true}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	hangUp(t, server)
 	eventually(t, "series of topics", func() bool {
-		return series(t, server)[`freshet_topic_produced_messages_total{cluster="default",namespace="public/default",organization="default",topic="orders"}`] == "5"
+		const name = `freshet_topic_produced_messages_total{cluster="default",namespace="public/default",` +
+			`organization="default",topic="orders"}`
+		return series(t, server)[name] == "5"
 	})
 	lint(t, server)
 	if _, all := ops(t, server, "/metrics/all"); !strings.Contains(all, "\napiserver_") ||
 		!strings.Contains(all, "\netcd_") || !strings.Contains(all, "\nfreshet_clusters") {
-		t.Error("/metrics/all lacks the libraries' series, or ours")
+		t.Error("/metrics/all lacks series of the libraries or of Freshet")
 	}
 	for _, page := range []string{"/readyz", "/livez", "/readyz?verbose"} {
 		if status, text := ops(t, server, page); status != http.StatusOK {
@@ -118,7 +120,7 @@ func TestMetrics(t *testing.T) {
 	stop(t, server)
 }
 
-// lint holds our series against the guide of Prometheus.
+// lint checks our series with the Prometheus linter.
 func lint(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	_, page := ops(t, server, "/metrics")
@@ -134,7 +136,7 @@ func lint(t *testing.T, server *testserver.Server) {
 	}
 	problems, err := promlint.New(strings.NewReader(ours.String())).Lint()
 	if err != nil || families < 20 {
-		t.Fatalf("%d families, %v, want at least 20", families, err)
+		t.Fatalf("got %d metric families, %v, want at least 20", families, err)
 	}
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)

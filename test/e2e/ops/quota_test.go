@@ -35,7 +35,7 @@ type member struct {
 	t             *testing.T
 	server        *testserver.Server
 	organization  string
-	token, atHome string // for resources, and for the organization's clusters
+	token, atHome string // for the resource API, and for the organization's clusters
 }
 
 func newMember(t *testing.T, server *testserver.Server, organization string) *member {
@@ -44,7 +44,7 @@ func newMember(t *testing.T, server *testserver.Server, organization string) *me
 	account := m.path("serviceaccounts")
 	must(t, server, 201, "POST", account,
 		`{"metadata":{"name":"boss","annotations":{"annotations.cloud.vendor.io/service-account-role":"admin"}}}`)
-	ask := func(audiences string) (token string) {
+	requestToken := func(audiences string) (token string) {
 		eventually(t, "a token for "+organization, func() bool {
 			status, text := call(t, server, "POST", account+"/boss/token",
 				`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{`+audiences+`}}`)
@@ -58,8 +58,8 @@ func newMember(t *testing.T, server *testserver.Server, organization string) *me
 		return token
 	}
 	must(t, server, 201, "POST", m.path("messaginginstances"), `{"metadata":{"name":"i"},"spec":{}}`)
-	m.token = ask("")
-	m.atHome = ask(`"audiences":["` + identity.InstanceAudience(organization, "i") + `"]`)
+	m.token = requestToken("")
+	m.atHome = requestToken(`"audiences":["` + identity.InstanceAudience(organization, "i") + `"]`)
 	return m
 }
 
@@ -67,7 +67,7 @@ func (m *member) path(rest string) string {
 	return resources + "namespaces/" + m.organization + "/" + rest
 }
 
-// do calls as the member; paths of a cluster begin with its name.
+// do makes a call as the member; a path with "CLUSTER:" in front is a path of that cluster.
 func (m *member) do(method, path, body string) (*http.Response, string) {
 	token := m.token
 	if cluster, rest, ok := strings.Cut(path, ":"); ok {
@@ -94,8 +94,8 @@ func (m *member) do(method, path, body string) (*http.Response, string) {
 	return response, string(text)
 }
 
-// all calls n times at once, some of the time as somebody else who must succeed,
-// and returns how often it got the status, and an answer that was another.
+// all makes n concurrent calls of attack, and some calls of meanwhile that must succeed. It
+// returns how many calls got the status, and a response with another status.
 func all(n int, status int, attack func(i int) (*http.Response, string),
 	meanwhile func(i int),
 ) (got int, other string) {
@@ -124,8 +124,8 @@ func clusterNamed(name string) string {
 	return `{"metadata":{"name":"` + name + `"},"spec":{"instanceName":"i","location":"local","broker":{"replicas":1}}}`
 }
 
-// TestAttackOneOrganization has one organization make, store and call as much as
-// it can, while another works on.
+// TestAttackOneOrganization lets one organization create, store and call as much as it can,
+// while another organization continues to work.
 func TestAttackOneOrganization(t *testing.T) {
 	t.Parallel()
 	server, file := start(t, fmt.Sprintf(quotaSettings, 3))
@@ -134,13 +134,13 @@ func TestAttackOneOrganization(t *testing.T) {
 		t.Helper()
 		for _, part := range parts {
 			if !strings.Contains(text, part) {
-				t.Errorf("%s: got %.400s, want %q in it", what, text, part)
+				t.Errorf("%s: got %.400s, want it to contain %q", what, text, part)
 			}
 		}
 	}
 	if response, text := globex.do("POST", globex.path("messagingclusters"),
 		clusterNamed("work")); response.StatusCode != 201 {
-		t.Fatalf("got %d %s", response.StatusCode, text)
+		t.Fatalf("creating a cluster: got %d %s, want 201", response.StatusCode, text)
 	}
 	const topics, messages = "/admin/v2/persistent/public/default/", "/admin/rest/topics/v1/public/default/"
 	eventually(t, "a topic of the other organization", func() bool {
@@ -153,7 +153,7 @@ func TestAttackOneOrganization(t *testing.T) {
 			{"GET", globex.path("messagingclusters"), ""},
 		} {
 			if response, text := globex.do(c[0], c[1], c[2]); response.StatusCode >= 300 {
-				t.Errorf("the other organization, %d: %s %s: got %d %s", i, c[0], c[1], response.StatusCode, text)
+				t.Errorf("other organization, %d: %s %s: got %d %s", i, c[0], c[1], response.StatusCode, text)
 			}
 		}
 	}
@@ -213,10 +213,10 @@ func TestAttackOneOrganization(t *testing.T) {
 	attempts += 400
 	if most := 20 + int(20*time.Since(began).Seconds()) + 1; through > most {
 		successes += through - most
-		t.Errorf("a flood: %d calls came through in %v, want at most %d", through, time.Since(began), most)
+		t.Errorf("flood: %d calls succeeded in %v, want at most %d", through, time.Since(began), most)
 	}
 	want("a flood", text, "429 after 1 ", `"code":429`, "organization flood is limited to 20 requestsPerSecond")
-	tally.Attack(t, "an organization takes more than its share of a server", attempts, successes)
+	tally.Attack(t, "exceed the quotas of an organization", attempts, successes)
 	quotaIsReadable(t, server, acme, globex)
 
 	if err := os.WriteFile(file, fmt.Appendf(nil, quotaSettings, 4), 0o600); err != nil {
@@ -229,7 +229,7 @@ func TestAttackOneOrganization(t *testing.T) {
 	})
 }
 
-// quotaIsReadable: limits and usage, for the organization's own members.
+// quotaIsReadable checks that members of the organization can read its limits and usage.
 func quotaIsReadable(t *testing.T, server *testserver.Server, acme, globex *member) {
 	t.Helper()
 	const quotas = "/api/v1/namespaces/acme/resourcequotas"
@@ -238,7 +238,7 @@ func quotaIsReadable(t *testing.T, server *testserver.Server, acme, globex *memb
 		Status struct{ Hard, Used map[string]string }
 	}
 	if err := json.Unmarshal([]byte(text), &shown); err != nil || response.StatusCode != 200 {
-		t.Fatalf("got %d %s, %v", response.StatusCode, text, err)
+		t.Fatalf("quota: got %d %s, %v, want 200", response.StatusCode, text, err)
 	}
 	for name, used := range map[string]string{"clusters": "3", "instances": "1", "topics": "5", "subjects": "2"} {
 		if shown.Status.Used[name] != used || shown.Status.Hard[name] != used {
@@ -247,14 +247,14 @@ func quotaIsReadable(t *testing.T, server *testserver.Server, acme, globex *memb
 		}
 	}
 	if _, text := acme.do("GET", quotas, ""); strings.Count(text, `"name":"cluster.`) != 3 {
-		t.Errorf("got %s, want one for each cluster too", text)
+		t.Errorf("got %s, want also one for each cluster", text)
 	}
 	if response, text := globex.do("GET", quotas, ""); response.StatusCode != 403 {
 		t.Errorf("another organization: got %d %s, want 403", response.StatusCode, text)
 	}
 	if response, text := acme.do("POST", quotas, `{"metadata":{"name":"more"}}`); response.StatusCode != 403 &&
 		response.StatusCode != 405 {
-		t.Errorf("a write: got %d %s, want a refusal", response.StatusCode, text)
+		t.Errorf("writing a quota: got %d %s, want 403 or 405", response.StatusCode, text)
 	}
 	found := series(t, server)
 	if n, _ := strconv.Atoi(found[`freshet_quota_refusals_total{organization="acme",resource="clusters"}`]); n != 37 {

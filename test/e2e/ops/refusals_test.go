@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// TestRefusals sends requests that no HTTP server takes to the paths of every
-// surface, and wants the surface's own form.
+// TestRefusals sends requests that Go's HTTP server rejects itself to the paths of every
+// surface, and checks that the errors have the surface's format.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	server, _ := start(t, "{}\n")
 	surfaces := map[string]struct {
 		path  string
-		field string // of a refusal that holds its text
+		field string // field of an error that contains its text
 	}{
 		"messages":  {"/admin/rest/topics/v1/public/default/t/message", "reason"},
 		"admin":     {"/admin/v2/persistent/public/default/t", "reason"},
@@ -36,14 +36,18 @@ func TestRefusals(t *testing.T) {
 		"bad line":          {"GET PATH\r\nHost: h\r\n\r\n", 400},
 		"no host":           {"GET PATH HTTP/1.1\r\n\r\n", 400},
 		"transfer encoding": {"POST PATH HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: brotli\r\n\r\n", 501},
-		"large header":      {"GET PATH HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("x", 70<<10) + "\r\n\r\n", 431},
-		"huge header":       {"GET PATH HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", 431},
+		"large header": {
+			"GET PATH HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("x", 70<<10) + "\r\n\r\n", 431,
+		},
+		"huge header": {
+			"GET PATH HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", 431,
+		},
 	}
 	for surface, s := range surfaces {
 		for request, r := range requests {
 			path := s.path
 			if surface == "token" && request == "bad escape" {
-				continue // the path with the escape is not the token endpoint's
+				continue // the path with the escape is not that of the token endpoint
 			}
 			text := strings.Replace(r.text, "PATH", path, 1)
 			for _, secure := range []bool{false, true} {
@@ -51,12 +55,12 @@ func TestRefusals(t *testing.T) {
 				var fields map[string]any
 				if err := json.Unmarshal([]byte(body), &fields); err != nil || status != r.status ||
 					!strings.Contains(contentType, "json") {
-					t.Errorf("%s, %s, TLS %v: got %d %s %q, want %d in the surface's form", surface, request, secure,
+					t.Errorf("%s, %s, TLS %v: got %d %s %q, want %d in the surface's format", surface, request, secure,
 						status, contentType, body, r.status)
 					continue
 				}
 				if message, _ := fields[s.field].(string); message == "" {
-					t.Errorf("%s, %s: got %s, want a text in %s", surface, request, body, s.field)
+					t.Errorf("%s, %s: got %s, want a text in field %s", surface, request, body, s.field)
 				}
 			}
 		}
@@ -76,9 +80,10 @@ func raw(t *testing.T, plain, secured string, secure bool, request string) (stat
 	}
 	defer func() { _ = c.Close() }()
 	if secure {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // the server's own certificate
+		//nolint:gosec // the server's own certificate
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
 	}
-	go func() { _, _ = io.WriteString(c, request) }() // the server may hang up in the middle
+	go func() { _, _ = io.WriteString(c, request) }() // the server may close the connection early
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatalf("%.60q: %v", request, err)

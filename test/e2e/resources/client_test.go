@@ -20,8 +20,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// connect uses the kubeconfig that the server wrote, over HTTPS; connections
-// go to wherever address says that the server is.
+// connect returns a client with the kubeconfig that the server wrote, over HTTPS. It dials
+// the current value of address.
 func connect(t *testing.T, s *testserver.Server, address *atomic.Value, binary bool) versioned.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(s.DataDir, "kubeconfig"))
@@ -54,8 +54,8 @@ func hostOf(t *testing.T, address string) string {
 	return parsed.Host
 }
 
-// TestInformersGoOnOverACrash: informers that watch through a kill -9 and a
-// restart miss nothing, in JSON and in protobuf.
+// TestInformersGoOnOverACrash checks that informers miss no event during a kill -9 and a
+// restart, in JSON and in protobuf.
 func TestInformersGoOnOverACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package resources drives the resource API of the real binary where only a
-// real process will do: crashes, locks and signals.
+// Package resources tests the resource API of the real binary where a real process is
+// needed: crashes, locks and signals.
 package resources
 
 import (
@@ -16,9 +16,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestNothingThatWasCreatedIsLost: a thousand creates at once, a kill -9 in the
-// middle, and every one that was answered 201 is there after a restart, whole,
-// and gets what the controllers owe it.
+// TestNothingThatWasCreatedIsLost kills the server during a thousand concurrent creates.
+// After a restart every object whose create got 201 exists, is complete, and becomes ready.
 func TestNothingThatWasCreatedIsLost(t *testing.T) {
 	t.Parallel()
 	const creates, killAfter = 1000, 400
@@ -26,19 +25,19 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 	server := start(t, dir, testserver.Options{})
 	var (
 		done    atomic.Int64
-		created sync.Map // name to answer
-		group   sync.WaitGroup
+		created sync.Map // response by name
+		wg      sync.WaitGroup
 		kill    = make(chan struct{})
 	)
 	for i := range creates {
-		group.Go(func() {
+		wg.Go(func() {
 			name, path, body := anyObject(i)
 			for {
 				status, answer, err := call(t.Context(), server, http.MethodPost, path, body)
 				switch {
 				case err != nil:
-					return // the server is gone
-				case status == http.StatusTooManyRequests: // only so many at once
+					return // the server was killed
+				case status == http.StatusTooManyRequests: // rate limited
 					<-time.After(50 * time.Millisecond)
 					continue
 				case status == http.StatusCreated:
@@ -47,7 +46,7 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 						close(kill)
 					}
 				default:
-					t.Errorf("%s is answered %d: %s", name, status, answer)
+					t.Errorf("creating %s: got %d: %s", name, status, answer)
 				}
 				return
 			}
@@ -55,7 +54,7 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 	}
 	<-kill
 	server.Kill()
-	group.Wait()
+	wg.Wait()
 
 	again := start(t, dir, testserver.Options{DataDir: server.DataDir})
 	found := map[string]object{}
@@ -69,27 +68,27 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 		answered++
 		var was object
 		if err := json.Unmarshal(answer.([]byte), &was); err != nil {
-			t.Errorf("%s was answered 201 with %s", name, answer)
+			t.Errorf("create of %s got 201 with %s", name, answer)
 		}
 		now, ok := found[name.(string)]
 		if !ok {
-			t.Errorf("%s was answered 201 and is gone", name)
+			t.Errorf("create of %s got 201, but the object does not exist", name)
 		} else if now.Metadata.UID != was.Metadata.UID ||
 			now.Metadata.CreationTimestamp != was.Metadata.CreationTimestamp || !bytes.Equal(now.Spec, was.Spec) {
-			t.Errorf("%s was %+v and is %+v", name, was, now)
+			t.Errorf("%s: got %+[3]v, want %+[2]v", name, was, now)
 		}
 		return true
 	})
 	for name, o := range found {
 		if o.Metadata.UID == "" || o.Metadata.Generation != 1 || len(o.Metadata.Finalizers) != 1 ||
 			o.Metadata.CreationTimestamp == "" {
-			t.Errorf("half an object: %s %+v", name, o)
+			t.Errorf("incomplete object: %s %+v", name, o)
 		}
 	}
 	if answered < killAfter || answered == creates {
-		t.Errorf("%d creates were answered before the kill", answered)
+		t.Errorf("%d creates got 201 before the kill, want some but not all", answered)
 	}
-	t.Logf("%d answered 201, %d found after the kill", answered, len(found))
+	t.Logf("%d creates got 201, %d objects exist after the kill", answered, len(found))
 
 	for _, path := range []string{users, acme + "serviceaccounts"} {
 		eventually(t, "all of "+path+" are ready", func() bool {
@@ -103,7 +102,7 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 	}
 }
 
-// anyObject is a user or, sealed at rest, a service account.
+// anyObject returns a user or a service account, which is sealed at rest.
 func anyObject(i int) (name, path, body string) {
 	if i%2 == 0 {
 		name = fmt.Sprintf("u%04d", i)
@@ -113,27 +112,26 @@ func anyObject(i int) (name, path, body string) {
 	return name, acme + "serviceaccounts", `{"metadata":{"name":"` + name + `"}}`
 }
 
-// TestSecondProcessIsRefused: two servers on one data directory would be two
-// truths.
+// TestSecondProcessIsRefused checks that a second server cannot use the same data directory.
 func TestSecondProcessIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := start(t, dir, testserver.Options{})
 	_, err := testserver.Start(t.Context(), binary, dir, testserver.Options{DataDir: server.DataDir})
 	if err == nil {
-		t.Fatal("a second server started")
+		t.Fatal("second server started")
 	}
 	if want := fmt.Sprintf("in use by another freshet process (pid %d)",
 		server.PID()); !strings.Contains(err.Error(), want) {
-		t.Errorf("the refusal does not tell %q: %v", want, err)
+		t.Errorf("error does not contain %q: %v", want, err)
 	}
 	must(t, server, http.MethodGet, users, "", http.StatusOK)
 	if err := server.Stop(30 * time.Second); err != nil {
-		t.Errorf("the first server after that: %v", err)
+		t.Errorf("stopping the first server: %v", err)
 	}
 }
 
-// TestGracefulStop: an open watch and a waiting consumer do not hold the end up.
+// TestGracefulStop checks that an open watch and a waiting consumer do not delay the shutdown.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), testserver.Options{})
@@ -147,7 +145,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+server.Token)
-	watch, err := http.DefaultClient.Do(req) // answered when the watch is open
+	watch, err := http.DefaultClient.Do(req) // returns when the watch is open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +162,14 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := <-waited; status != http.StatusNoContent {
-		t.Errorf("the waiting consumer got %d, want 204", status)
+		t.Errorf("waiting consumer: got %d, want 204", status)
 	}
 	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("stopping took %v", took)
+		t.Errorf("stopping took %v, want at most 20 s", took)
 	}
 }
 
-// awaitWaiting returns once the consumer waits at the server.
+// awaitWaiting returns when the server reports a waiting consumer.
 func awaitWaiting(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -186,5 +184,5 @@ func awaitWaiting(t *testing.T, server *testserver.Server) {
 		}
 	}
 	_, answer, _ := call(t.Context(), server, http.MethodGet, "/admin/v2/persistent/public/default/t/stats", "")
-	t.Logf("no consumer seems to wait: %s", answer)
+	t.Logf("server reports no waiting consumer: %s", answer)
 }

@@ -18,14 +18,14 @@ const (
 	users = acme + "users"
 )
 
-// binary is the server that every test starts.
+// binary is the path of the server binary that every test starts.
 var binary string
 
 func TestMain(m *testing.M) {
 	testserver.Main(m, &binary)
 }
 
-// start runs a server until the test ends.
+// start runs a server until the end of the test.
 func start(t *testing.T, dir string, opts testserver.Options) *testserver.Server {
 	t.Helper()
 	server, err := testserver.Start(t.Context(), binary, dir, opts)
@@ -36,7 +36,7 @@ func start(t *testing.T, dir string, opts testserver.Options) *testserver.Server
 	return server
 }
 
-// caller has as many connections as it has calls under way.
+// caller keeps enough idle connections for all concurrent calls.
 var caller = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 
 func call(ctx context.Context, s *testserver.Server, method, path, body string) (int, []byte, error) {
@@ -55,7 +55,7 @@ func call(ctx context.Context, s *testserver.Server, method, path, body string) 
 	return res.StatusCode, answer, err
 }
 
-// must makes a call that has to be answered with one of the codes.
+// must makes a call that must return one of the codes.
 func must(t *testing.T, s *testserver.Server, method, path, body string, codes ...int) []byte {
 	t.Helper()
 	code, answer, err := call(t.Context(), s, method, path, body)
@@ -67,11 +67,11 @@ func must(t *testing.T, s *testserver.Server, method, path, body string, codes .
 			return answer
 		}
 	}
-	t.Fatalf("%s %s answers %d, want %v: %s", method, path, code, codes, answer)
+	t.Fatalf("%s %s: got %d, want %v: %s", method, path, code, codes, answer)
 	return nil
 }
 
-// object is as much of any kind as these tests look at.
+// object holds the fields of any kind that these tests check.
 type object struct {
 	Kind     string
 	Metadata struct {
@@ -87,8 +87,8 @@ type object struct {
 	}
 }
 
-// ready says that the object's reconciler is done with it. Users are not Ready
-// while people cannot sign in; theirs is done when it says so.
+// ready reports whether the object's reconciler is done. Users are not Ready before they can
+// sign in; their reconciler is done when the condition Active exists.
 func (o object) ready() bool {
 	for _, c := range o.Status.Conditions {
 		if (c.Type == "Ready" && c.Status == "True") || c.Type == "Active" {
@@ -98,7 +98,7 @@ func (o object) ready() bool {
 	return false
 }
 
-// list reads a whole collection, page by page.
+// list reads a collection page by page.
 func list(t *testing.T, s *testserver.Server, path string) []object {
 	t.Helper()
 	var all []object
@@ -118,7 +118,7 @@ func list(t *testing.T, s *testserver.Server, path string) []object {
 	}
 }
 
-// eventually waits for what the server does in its own time.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -128,7 +128,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("it never happened that %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }

@@ -14,26 +14,29 @@ import (
 	"freshet/test/testserver"
 )
 
-// world is one of each kind that users write, in an order that works.
+// world has one object of each kind that users write, in a valid order of creation.
 var world = []struct{ plural, name, body string }{
 	{"serviceaccounts", "robot", `{"metadata":{"name":"robot","labels":{"team":"a"}}}`},
 	{"users", "ann@example.com", `{"metadata":{"name":"ann@example.com"},"spec":{"email":"ann@example.com"}}`},
 	{"messaginginstances", "main", `{"metadata":{"name":"main"}}`},
 	{
 		"messagingclusters", "orders",
-		`{"metadata":{"name":"orders"},"spec":{"instanceName":"main","location":"local","broker":{"resources":{"cpu":"400m","memory":"1.6Gi"}}}}`,
+		`{"metadata":{"name":"orders"},"spec":{"instanceName":"main","location":"local",` +
+			`"broker":{"resources":{"cpu":"400m","memory":"1.6Gi"}}}}`,
 	},
 	{
 		"rolebindings", "reader",
-		`{"metadata":{"name":"reader"},"spec":{"subjects":[{"kind":"ServiceAccount","name":"robot"}],"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}}`,
+		`{"metadata":{"name":"reader"},"spec":{"subjects":[{"kind":"ServiceAccount","name":"robot"}],` +
+			`"roleRef":{"kind":"ClusterRole","name":"org-readonly"}}}`,
 	},
 	{
 		"serviceaccountbindings", "robot",
-		`{"metadata":{"name":"robot"},"spec":{"serviceAccountName":"robot","poolMemberRef":{"namespace":"default","name":"local"}}}`,
+		`{"metadata":{"name":"robot"},"spec":{"serviceAccountName":"robot",` +
+			`"poolMemberRef":{"namespace":"default","name":"local"}}}`,
 	},
 }
 
-// TestRestartFindsEverything, after a stop in good order and after a crash.
+// TestRestartFindsEverything checks that all objects exist after a graceful shutdown and after a crash.
 func TestRestartFindsEverything(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *testserver.Server){
@@ -57,23 +60,23 @@ func TestRestartFindsEverything(t *testing.T) {
 
 			again := start(t, dir, testserver.Options{DataDir: server.DataDir})
 			if again.Token != server.Token {
-				t.Error("the administrator's token has changed")
+				t.Error("administrator's token has changed")
 			}
 			eventually(t, "everything is ready again", func() bool { return settled(t, again) })
 			after := snapshot(t, again)
 			for path, was := range before {
 				if now := after[path]; !reflect.DeepEqual(was, now) {
-					t.Errorf("%s was\n%+v and is\n%+v", path, was, now)
+					t.Errorf("%s: got\n%+[3]v\nwant\n%+[2]v", path, was, now)
 				}
 			}
 			if len(after) != len(before) {
-				t.Errorf("%d objects, want %d as before", len(after), len(before))
+				t.Errorf("got %d objects, want %d", len(after), len(before))
 			}
-			// And it goes on from there: versions only grow.
+			// New objects can be created.
 			answer := string(must(t, again, http.MethodPost, users,
 				`{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
 			if !strings.Contains(answer, `"uid":`) {
-				t.Errorf("a new object is %s, want %s", answer, `"uid":`)
+				t.Errorf("new object: got %s, want %s", answer, `"uid":`)
 			}
 		})
 	}
@@ -91,8 +94,8 @@ func settled(t *testing.T, s *testserver.Server) bool {
 	return true
 }
 
-// credentials are those of a service account without the address in them, which
-// follows the server.
+// credentials returns the credentials of a service account without the server's address,
+// which may change.
 func credentials(t *testing.T, data string) string {
 	t.Helper()
 	text, err := base64.StdEncoding.DecodeString(data)
@@ -102,7 +105,7 @@ func credentials(t *testing.T, data string) string {
 	return stripAddress(string(text))
 }
 
-// snapshot is everything there is but versions: a start may write conditions.
+// snapshot returns all objects without their resource versions, because a start may write conditions.
 func snapshot(t *testing.T, s *testserver.Server) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -120,8 +123,8 @@ func snapshot(t *testing.T, s *testserver.Server) map[string]object {
 	return all
 }
 
-// TestFilesOfTheOwner are there at the first start, closed to others, and the
-// same at the second.
+// TestFilesOfTheOwner checks that the operator's files exist after the first start, that other
+// users cannot read them, and that a second start does not change them.
 func TestFilesOfTheOwner(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +138,7 @@ func TestFilesOfTheOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if info.Mode().Perm()&0o077 != 0 {
-				t.Errorf("%s can be read by others: %s, want 0", name, info.Mode())
+				t.Errorf("%s can be read by other users: %s", name, info.Mode())
 			}
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -150,9 +153,9 @@ func TestFilesOfTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, dir, testserver.Options{DataDir: server.DataDir})
-	// The address stands in the credentials, and the second start has another.
+	// The credentials contain the address, which differs at the second start.
 	if after := read(); stripAddress(after) != stripAddress(before) {
-		t.Error("the files have changed over a restart")
+		t.Error("files have changed after a restart")
 	}
 }
 

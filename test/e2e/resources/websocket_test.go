@@ -11,8 +11,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestWatchOverAWebSocket: browsers and some older clients watch that way. It
-// does not keep the server from stopping.
+// TestWatchOverAWebSocket watches over a WebSocket, as browsers and some older clients do,
+// and checks that the watch does not prevent a shutdown.
 func TestWatchOverAWebSocket(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), testserver.Options{})
@@ -39,9 +39,9 @@ func TestWatchOverAWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if event.Type != "ADDED" || event.Object.Metadata.Name != "ann" {
-		t.Errorf("the first event is %s of %q, want ADDED of ann", event.Type, event.Object.Metadata.Name)
+		t.Errorf("first event: got %s of %q, want ADDED of ann", event.Type, event.Object.Metadata.Name)
 	}
 	if err := server.Stop(time.Minute); err != nil {
-		t.Errorf("a watch over a WebSocket held the server up: %v", err)
+		t.Errorf("stopping with an open WebSocket watch: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package stream runs Kafka clients against the real binary.
+// Package stream tests the Kafka protocol of the real binary with Kafka clients.
 package stream_test
 
 import (

@@ -15,8 +15,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// member is a member of a group that speaks for itself: a thousand clients of a
-// library would be the test.
+// member is a member of a consumer group with its own minimal protocol code: a thousand
+// library clients would need too many resources.
 type member struct {
 	conn       net.Conn
 	group      string
@@ -25,8 +25,8 @@ type member struct {
 	assignment string
 }
 
-// connect opens a connection from one of several addresses of this machine, each of
-// which may have a thousand.
+// connect opens a connection from one of several loopback addresses, because the server
+// allows a thousand connections per address.
 func (m *member) connect(i int, address, token string) error {
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%4))}
 	conn, err := (&net.Dialer{LocalAddr: local, Timeout: 10 * time.Second}).Dial("tcp", address)
@@ -67,7 +67,7 @@ func (m *member) ask(request kmsg.Request) (kmsg.Response, error) {
 	return response, response.ReadFrom(body)
 }
 
-// join joins the group and gets an assignment, which is made up by the leader.
+// join joins the group and gets an assignment, which the leader makes up.
 func (m *member) join() error {
 	join := kmsg.NewPtrJoinGroupRequest()
 	join.Version, join.Group, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis, join.ProtocolType = 5, m.group,
@@ -102,7 +102,7 @@ func (m *member) join() error {
 		}
 		synced, _ := response.(*kmsg.SyncGroupResponse)
 		if synced.ErrorCode == 27 || synced.ErrorCode == 22 {
-			continue // somebody came late
+			continue // another member joined later
 		}
 		if m.assignment = string(synced.MemberAssignment); synced.ErrorCode != 0 || m.assignment != "for "+m.id {
 			return fmt.Errorf("syncing %s: code %d, %q", m.group, synced.ErrorCode, m.assignment)
@@ -122,7 +122,7 @@ func (m *member) heartbeat() (int16, error) {
 	return got.ErrorCode, nil
 }
 
-// all does something with all members at once.
+// all runs do for all members concurrently.
 func all(members []*member, do func(i int, m *member) error) error {
 	var wg sync.WaitGroup
 	failed := make([]error, len(members))
@@ -138,8 +138,8 @@ func all(members []*member, do func(i int, m *member) error) error {
 	return nil
 }
 
-// TestFaultRestartWithMembers kills a server with a thousand members in a hundred
-// groups: after the restart every stable group goes on, without a rebalance.
+// TestFaultRestartWithMembers kills a server with a thousand members in a hundred consumer
+// groups. After the restart every stable group continues without a rebalance.
 func TestFaultRestartWithMembers(t *testing.T) {
 	t.Parallel()
 	groups, each := 100, 10
@@ -159,7 +159,7 @@ func TestFaultRestartWithMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Members that came late have made the others join again: until nobody has to.
+	// Members that joined late have caused rebalances: repeat until all groups are stable.
 	for changed := true; changed; {
 		changed = false
 		var mu sync.Mutex

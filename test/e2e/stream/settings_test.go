@@ -16,7 +16,7 @@ import (
 
 const resources = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/"
 
-// create makes something in the resource API.
+// create creates an object in the resource API.
 func create(t *testing.T, s *testserver.Server, kind, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+resources+kind,
@@ -36,9 +36,9 @@ func create(t *testing.T, s *testserver.Server, kind, body string) {
 	}
 }
 
-// TestSettings: clients of the same machine come in without credentials as the
-// account that the configuration names; what they do, and how far groups are, is in
-// the metrics.
+// TestSettings checks that clients on the same machine can connect without credentials as the
+// account that the configuration names, and that the metrics contain their requests and the
+// lag of consumer groups.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := start(t, testserver.Options{Env: []string{
@@ -54,11 +54,12 @@ func TestSettings(t *testing.T) {
 	}
 	defer guest.Close()
 	if err := guest.Ping(ctx); err == nil {
-		t.Error("before the account exists: got an answer without credentials")
+		t.Error("before the account exists: connected without credentials")
 	}
 	create(t, s, "serviceaccounts", `{"metadata": {"name": "guest"}}`)
 	create(t, s, "rolebindings",
-		`{"metadata": {"name": "guests"}, "spec": {"roleRef": {"kind": "ClusterRole", "name": "topic-consumer"}, "subjects": [{"kind": "ServiceAccount", "name": "guest"}]}}`)
+		`{"metadata": {"name": "guests"}, "spec": {"roleRef": {"kind": "ClusterRole", "name": "topic-consumer"}, `+
+			`"subjects": [{"kind": "ServiceAccount", "name": "guest"}]}}`)
 	admin := client(t, s, kgo.DefaultProduceTopic("orders"))
 	if _, err := kadm.NewClient(admin).CreateTopics(ctx, 1, 1, nil, "orders"); err != nil {
 		t.Fatal(err)
@@ -80,11 +81,12 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := guest.ProduceSync(ctx, &kgo.Record{Topic: "orders", Value: []byte("x")}).FirstErr(); err == nil {
-		t.Error("the guest, who may only consume, has produced")
+		t.Error("guest, which may only consume, could produce")
 	}
 	page := metrics(t, s)
 	for _, want := range []string{
-		`freshet_group_lag_messages{cluster="default",group="team",organization="default",tenant="public",topic="orders"} 6`,
+		`freshet_group_lag_messages{cluster="default",group="team",organization="default",tenant="public",` +
+			`topic="orders"} 6`,
 		`freshet_group_members{cluster="default",group="team",organization="default",tenant="public"} 1`,
 		`freshet_groups{active="true",cluster="default",organization="default",type="classic"} 1`,
 		`freshet_groups_left_out{cluster="default",organization="default"} 0`,
@@ -95,10 +97,10 @@ func TestSettings(t *testing.T) {
 		`freshet_stream_fetch_sessions `,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("metrics have no %s", want)
+			t.Errorf("metrics do not contain %s", want)
 		}
 	}
-	// A group whose id is no text is counted, and breaks nothing.
+	// A group whose id is not valid UTF-8 is only counted.
 	offsets := make(kadm.Offsets)
 	offsets.AddOffset("orders", 0, 1, -1)
 	for _, group := range []string{"a\xff", "a\xfe"} {
@@ -108,7 +110,7 @@ func TestSettings(t *testing.T) {
 	}
 	if want := `freshet_groups_left_out{cluster="default",organization="default"} 2`; !strings.Contains(metrics(t, s),
 		want) {
-		t.Errorf("metrics have no %s", want)
+		t.Errorf("metrics do not contain %s", want)
 	}
 }
 

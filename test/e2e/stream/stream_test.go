@@ -43,7 +43,7 @@ func stop(t *testing.T, s *testserver.Server) {
 	}
 }
 
-// client opens a Kafka client of the system administrator.
+// client opens a Kafka client as the system administrator.
 func client(t *testing.T, s *testserver.Server, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(append([]kgo.Opt{
@@ -64,7 +64,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// get asks the message interface.
+// get makes a request to the message API.
 func get(t *testing.T, s *testserver.Server, method, path string) (int, http.Header, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, http.NoBody)
@@ -84,8 +84,8 @@ func get(t *testing.T, s *testserver.Server, method, path string) (int, http.Hea
 	return response.StatusCode, response.Header, string(body)
 }
 
-// TestStream: a client needs nothing but the address and the token; what it writes
-// is read over HTTP, after a restart too; its group goes on where it was.
+// TestStream checks that a client needs only the address and the token. Its messages can be
+// read over HTTP, also after a restart, and its consumer group continues at its offsets.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestStream(t *testing.T) {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	records := group.PollRecords(ctx, 6).Records()
 	if len(records) == 0 || string(records[0].Value) != "order 4" {
-		t.Errorf("the group goes on with %v, want order 4", records)
+		t.Errorf("group continues with %v, want order 4", records)
 	}
 	status, header, text := get(t, s, http.MethodPost, "/admin/rest/topics/v1/public/default/orders/web/message")
 	if status != http.StatusOK || text != "order 0" {
@@ -135,8 +135,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamTLS: the server's own authority signs a certificate for the name that a
-// client asks for, and an unknown name beneath the domain is refused.
+// TestStreamTLS checks that the server's own authority issues a certificate for the name that
+// a client requests, and that an unknown name below the domain is rejected.
 func TestStreamTLS(t *testing.T) {
 	t.Parallel()
 	s := start(t, testserver.Options{})
@@ -154,28 +154,27 @@ func TestStreamTLS(t *testing.T) {
 			kgo.DialTLSConfig(&tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})).Ping(ctx)
 	}
 	if err := ping("default.default.freshet.localhost"); err != nil {
-		t.Errorf("at the cluster's own name: %v", err)
+		t.Errorf("name of the cluster: %v", err)
 	}
 	if err := ping("nobody.default.freshet.localhost"); err == nil {
-		t.Error("at a name beneath the domain that is no cluster's: got an answer, want a refusal")
+		t.Error("unknown name below the domain: connected, want an error")
 	}
 }
 
-// killTopics are the topics of TestFaultKillStream and their numbers of partitions.
+// killTopics maps the topics of TestFaultKillStream to their numbers of partitions.
 var killTopics = map[string]int{"log-0": 1, "log-1": 2, "log-2": 3, "log-3": 2, "log-4": 4}
 
-// killSize is the size of a record. Every 13th is larger than 64 KiB, so that the server
-// answers a Fetch with several parts.
+// killSize returns the size of record n. Every 13th is larger than 64 KiB, so that a Fetch
+// response has several parts.
 func killSize(n int) int {
-	if n%13 == 0 { // in every topic
+	if n%13 == 0 { // affects every topic
 		return 65<<10 + n*100%(100<<10)
 	}
 	return 100
 }
 
-// TestFaultKillStream kills the server under an idempotent producer: everything
-// acknowledged is there, once, in order, and in the topic and partition that it was
-// sent to.
+// TestFaultKillStream kills the server under an idempotent producer. Everything acknowledged
+// exists, once, in order, and in the topic and partition that it was sent to.
 func TestFaultKillStream(t *testing.T) {
 	t.Parallel()
 	kills := 3
@@ -184,7 +183,7 @@ func TestFaultKillStream(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := start(t, testserver.Options{DataDir: dir})
-	address := s.Stream // clients remember it
+	address := s.Stream // clients cache it
 	args := []string{"--stream", address}
 	fault := tally.Fault{Name: "kill -9 under an idempotent producer"}
 	topics := slices.Sorted(maps.Keys(killTopics))
@@ -251,13 +250,13 @@ func TestFaultKillStream(t *testing.T) {
 	fault.Record(t)
 }
 
-// readAll consumes until it has so many records or 20 s without a record have passed. It
-// counts foreign and damaged records, and those that are twice in their partition or out
-// of order. It returns offsets by the number of the record.
+// readAll consumes until it has want records or 20 s without a record have passed. It counts
+// foreign and damaged records, and records that are duplicated or out of order in their
+// partition. It returns offsets by record number.
 func readAll(t *testing.T, consumer *kgo.Client, want int, fault *tally.Fault) map[int]int64 {
 	t.Helper()
 	seen := map[int]int64{}
-	last := map[string]int{} // number, by topic and partition
+	last := map[string]int{} // last number by topic and partition
 	for ctx := within(t, 20*time.Second); len(seen) < want && ctx.Err() == nil; {
 		fetches := consumer.PollFetches(ctx)
 		if !fetches.Empty() {
@@ -280,13 +279,13 @@ func readAll(t *testing.T, consumer *kgo.Client, want int, fault *tally.Fault) m
 	return seen
 }
 
-// TestBannerShowsACommandThatWorks: the address in the first screen is the one that
+// TestBannerShowsACommandThatWorks checks that the startup screen contains the address that
 // clients reach.
 func TestBannerShowsACommandThatWorks(t *testing.T) {
 	t.Parallel()
 	s := start(t, testserver.Options{})
 	defer stop(t, s)
 	if want := "kcat -b " + s.Stream + " "; !strings.Contains(s.Log(), want) {
-		t.Errorf("the first screen has no %q", want)
+		t.Errorf("startup screen does not contain %q", want)
 	}
 }

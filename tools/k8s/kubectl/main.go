@@ -1,6 +1,6 @@
-// Command kubectl is the stock Kubernetes client, built from its own module at
-// the version of the libraries the server uses. The end-to-end tests run it
-// against the real binary; it is never shipped.
+// Command kubectl is the stock Kubernetes client, built from its own module at the
+// version of the Kubernetes libraries that the server uses. The end-to-end tests run it
+// against the real binary. It is never shipped.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package messagingtest helps the tests of surfaces over messaging. It is not
-// part of the binary.
+// Package messagingtest contains helpers for the tests of the surfaces over package messaging. It
+// is not part of the binary.
 package messagingtest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// Sentinels lists every error that a call of the broker may end with, so that a
-// surface can test that it maps them all.
+// Sentinels returns every error that a call of the broker may return, so that a surface can test
+// that it maps them all.
 func Sentinels() []error {
 	return []error{
 		messaging.ErrNoTenant, messaging.ErrTenantExists, messaging.ErrTenantBusy, messaging.ErrNoNamespace,

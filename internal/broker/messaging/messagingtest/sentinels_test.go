@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// names returns the names in a file of a package that match.
+// names returns the names in a Go file for which match returns true.
 func names(t *testing.T, path string, match func(ast.Node) (string, bool)) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -25,8 +25,8 @@ func names(t *testing.T, path string, match func(ast.Node) (string, bool)) map[s
 	return found
 }
 
-// TestSentinelsAreComplete: an error that messaging declares and nobody lists
-// here would not be asked for in the surfaces' tables.
+// TestSentinelsAreComplete checks that Sentinels lists every error that messaging and the engine
+// declare. The tests of the surfaces' error tables rely on the list.
 func TestSentinelsAreComplete(t *testing.T) {
 	t.Parallel()
 	listed := names(t, "sentinels.go", func(n ast.Node) (string, bool) {

@@ -1,11 +1,10 @@
-// Package apikey is the kind APIKey: what it is (kind.go), what it may say
-// (validate.go), how its token is made (issue.go), how its end is told
-// (status.go, reconcile.go), and how identity hears of it (feed.go).
+// Package apikey is the kind APIKey: its definition (kind.go), validation (validate.go), issuing of
+// tokens (issue.go), conditions (status.go, reconcile.go), warnings about revocation
+// (revocation.go), and the synchronization with the identity directory (feed.go).
 //
-// A key whose account exists is issued while it is created, so the answer to
-// the create call already holds the encrypted token; a key that came before its
-// account is issued when the account turns up. The directory is told in the
-// store's write path, so a key works when it says Issued and is dead when the
-// revoking call returns. Tokens and their encryption are identity's business;
-// the account lives next door, in ../serviceaccount.
+// A key whose account exists is issued while it is created, so the response to the create call
+// already contains the encrypted token. A key that was created before its account is issued when
+// the account is created. The store's write path updates the directory, so a key works when its
+// status shows Issued, and is rejected when the revoking call returns. Package identity owns tokens
+// and their encryption; ../serviceaccount owns the accounts.
 package apikey

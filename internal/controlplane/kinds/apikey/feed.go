@@ -6,7 +6,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// Put implements store.Observer: it tells the directory what a key is now.
+// Put implements store.Observer. It updates the key in the directory.
 func (k *Kind) Put(key *object) {
 	if key.Status.KeyID == "" {
 		return
@@ -18,7 +18,7 @@ func (k *Kind) Put(key *object) {
 	k.directory.PutKey(record(key))
 }
 
-// Expect implements store.Expecter: it lets a key work from the moment that anybody can read that it is
+// Expect implements store.Expecter. It makes a key work before any client can read that it is
 // issued.
 func (k *Kind) Expect(key *object) {
 	if key.Status.KeyID != "" && key.DeletionTimestamp == nil {
@@ -48,7 +48,7 @@ func record(key *object) identity.Key {
 	return record
 }
 
-// Remove implements store.Observer: it ends a key at once.
+// Remove implements store.Observer. It ends a key immediately.
 func (k *Kind) Remove(key *object) {
 	if key.Status.KeyID != "" {
 		k.directory.DeleteKey(key.Status.KeyID)

@@ -18,16 +18,16 @@ import (
 	"freshet/internal/identity"
 )
 
-// MaxKeys is how many keys an instance may have, and how many an organization
-// may have that are good for all of its instances.
+// MaxKeys is the maximum number of keys of an instance, and of an organization's keys that are
+// valid for all of its instances.
 const MaxKeys = 10_000
 
-// plainLife is how long a plain token waits for its answer. A create call that
-// failed after the token was made, or was a dry run, never asks for it.
+// plainLife is how long a plaintext token is kept for the create response. A create call that
+// failed after the token was issued, or was a dry run, never fetches it.
 const plainLife = time.Minute
 
-// Admit implements store.Admitter: it refuses a new key that would make its
-// maker more than they are, and one too many.
+// Admit implements store.Admitter. It rejects a new key that would give its creator more
+// permissions, and keys beyond MaxKeys.
 func (k *Kind) Admit(ctx context.Context, key, old *object) error {
 	who := caller.Principal(ctx)
 	if old != nil || who == nil {
@@ -38,7 +38,8 @@ func (k *Kind) Admit(ctx context.Context, key, old *object) error {
 		if key.Spec.InstanceName != "" {
 			where = "instance " + key.Spec.InstanceName
 		}
-		return fmt.Errorf("exceeded quota: %s has %d API keys, limited to %d; delete some that have expired or been revoked", where, n, MaxKeys)
+		return fmt.Errorf("exceeded quota: %s has %d API keys, limited to %d; delete expired or revoked keys",
+			where, n, MaxKeys)
 	}
 	if who.System {
 		return nil
@@ -46,19 +47,20 @@ func (k *Kind) Admit(ctx context.Context, key, old *object) error {
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	switch {
 	case !ok:
-		// Nobody knows yet what the account will be. It may be made an
-		// administrator, and the key would be one then.
+		// The account may later be created as an administrator, and the key would then have its
+		// permissions.
 		if err := k.authorizer.MayCreateAdmin(who, key.Namespace); err != nil {
-			return fmt.Errorf("service account %s does not exist, and only administrators make keys before accounts: %w", key.Spec.ServiceAccountName, err)
+			return fmt.Errorf("service account %s does not exist, and only administrators may create keys before the "+
+				"account: %w", key.Spec.ServiceAccountName, err)
 		}
 		return nil
 	case account.System:
-		return errors.New("only a system administrator may make keys of the system administrator")
+		return errors.New("only a system administrator may create keys of the system administrator")
 	}
 	return k.authorizer.MayActAs(who, account.Organization, account.Name, account.Admin)
 }
 
-// adopt makes the account the key's owner, when it exists.
+// adopt makes the account the key's owner if it exists.
 func (k *Kind) adopt(key *object) {
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	if !ok {
@@ -67,8 +69,8 @@ func (k *Kind) adopt(key *object) {
 	owners.Add(key, &metav1.ObjectMeta{Name: account.Name, UID: types.UID(account.UID)}, "ServiceAccount")
 }
 
-// obstacle says why a key cannot be issued, or cannot be used though it is: nil
-// when nothing is in the way.
+// obstacle returns why a key cannot be issued, or cannot be used although it is issued; nil if
+// there is no reason.
 func (k *Kind) obstacle(key *object) *obstacle {
 	issued := key.Status.IssuedAt != nil
 	instance := key.Spec.InstanceName
@@ -86,7 +88,7 @@ func (k *Kind) obstacle(key *object) *obstacle {
 	case issued && k.issuer.Withdrawn(key.Status.KeyID):
 		return &obstacle{
 			reasonWithdrawn,
-			"the signing key of its token was withdrawn, and the token is refused: delete the key and create another",
+			"the signing key of the token was withdrawn, so the token is rejected; delete the key and create another",
 		}
 	case instance != "" && !exists:
 		return &obstacle{reasonNoInstance, "instance " + instance + " does not exist"}
@@ -95,30 +97,30 @@ func (k *Kind) obstacle(key *object) *obstacle {
 	case !issued && key.Spec.EncryptionKey == nil && key.ResourceVersion != "":
 		return &obstacle{
 			reasonNoEncryptionKey,
-			"the token of a key without an encryption key is shown in the answer to its creation only, " +
-				"and could not be made then: delete the key and create it again",
+			"the token of a key without an encryption key is shown in the create response only, " +
+				"and could not be issued then; delete the key and create it again",
 		}
 	}
 	return nil
 }
 
-// obstacle is what keeps a key from being used, as its condition says it.
+// obstacle is the reason and message of the condition Issued for a key that cannot be used.
 type obstacle struct{ reason, message string }
 
 func notAccepted(instance string) string {
-	return "instance " + instance + " does not accept API keys: use access tokens, or add apikey to its spec.auth"
+	return "instance " + instance + " does not accept API keys; use access tokens, or add apikey to its spec.auth"
 }
 
-// issue makes the token of a valid key that nothing is in the way of, just before
-// it is stored, and says whether it could.
+// issue issues the token of a valid key just before the key is stored. It reports whether it
+// succeeded.
 func (k *Kind) issue(key *object) bool {
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	if !ok {
-		return false // it went a moment ago
+		return false // the account was deleted a moment ago
 	}
 	if err := k.fill(key, account); err != nil {
-		k.log.Error("issuing an API key failed", slog.String("key", key.Namespace+"/"+key.Name),
-			slog.String("error", err.Error()))
+		k.log.Error("issuing an API key failed; retrying", slog.String("key", key.Namespace+"/"+key.Name),
+			slog.Any("error", err))
 		return false
 	}
 	return true
@@ -161,7 +163,7 @@ func (k *Kind) fill(key *object, account *identity.Account) error {
 	return nil
 }
 
-// revoke marks a key dead; the feed makes it so.
+// revoke records the revocation in the status; the directory enforces it (feed.go).
 func revoke(key *object) {
 	if key.Status.RevokedAt == nil {
 		now := conditions.Now()
@@ -169,8 +171,8 @@ func revoke(key *object) {
 	}
 }
 
-// Reveal implements store.Revealer: it shows a plain token in the answer to the
-// call that made it.
+// Reveal implements store.Revealer. It adds a plaintext token to the response of the call that
+// created the key.
 func (k *Kind) Reveal(key *object) {
 	if token, ok := k.plain.LoadAndDelete(key.UID); ok {
 		if secret, ok := token.(identity.Secret); ok {

@@ -58,7 +58,7 @@ func TestIssue(t *testing.T) {
 		want   string
 		issued bool
 	}{
-		"at once": {newKey("robot"), "Issued=True Expired=False Revoked=False", true},
+		"immediately": {newKey("robot"), "Issued=True Expired=False Revoked=False", true},
 		"with an end": {
 			newKey("robot", ends(time.Now().Add(time.Hour))),
 			"Issued=True Expired=False Revoked=False", true,
@@ -68,11 +68,11 @@ func TestIssue(t *testing.T) {
 			"Issued=False Expired=True Revoked=False", false,
 		},
 		"too early": {newKey("nobody"), "Issued=False Expired=False Revoked=False", false},
-		"revoked at birth": {
+		"revoked at creation": {
 			newKey("robot", func(k *v1alpha1.APIKey) { k.Spec.Revoke = true }),
 			"Issued=False Expired=False Revoked=True", false,
 		},
-		"on its way out": {newKey("robot", func(k *v1alpha1.APIKey) {
+		"being deleted": {newKey("robot", func(k *v1alpha1.APIKey) {
 			now := metav1.Now()
 			k.DeletionTimestamp = &now
 		}), "Issued=False Expired=False Revoked=False", false},
@@ -82,14 +82,14 @@ func TestIssue(t *testing.T) {
 			t.Parallel()
 			kind.Finish(tc.key)
 			if got := summary(tc.key); got != tc.want {
-				t.Errorf("conditions are %s, want %s", got, tc.want)
+				t.Errorf("conditions: got %s, want %s", got, tc.want)
 			}
 			if got := tc.key.Status.KeyID != "" && tc.key.Status.IssuedAt != nil &&
 				tc.key.Status.TokenHash != ""; got != tc.issued {
-				t.Errorf("issued is %v, want %v: %+v", got, tc.issued, tc.key.Status)
+				t.Errorf("issued: got %v, want %v: %+v", got, tc.issued, tc.key.Status)
 			}
 			if tc.key.Status.Token != "" {
-				t.Error("the token is in what will be stored")
+				t.Error("token is in the status that will be stored")
 			}
 		})
 	}
@@ -105,10 +105,10 @@ func TestRevealShowsATokenOnce(t *testing.T) {
 		shown := key.DeepCopy()
 		kind.Reveal(shown)
 		if got := shown.Status.Token != ""; got != want {
-			t.Errorf("look %d: %v", i+1, got)
+			t.Errorf("read %d: got token shown %v, want %v", i+1, got, want)
 		}
 		if want && identity.HashToken(identity.NewSecret(shown.Status.Token)) != key.Status.TokenHash {
-			t.Error("another token than the one that was issued")
+			t.Error("shown token differs from the issued one")
 		}
 	}
 }
@@ -123,12 +123,12 @@ func TestAdopt(t *testing.T) {
 	}
 	if len(key.OwnerReferences) != 1 || string(key.OwnerReferences[0].UID) != account.UID ||
 		!*key.OwnerReferences[0].Controller {
-		t.Errorf("owners: %+v", key.OwnerReferences)
+		t.Errorf("owners: got %+v, want the account", key.OwnerReferences)
 	}
 	orphan := newKey("nobody")
 	kind.PrepareCreate(t.Context(), orphan)
 	if len(orphan.OwnerReferences) != 0 {
-		t.Errorf("owners of nobody's key: %+v", orphan.OwnerReferences)
+		t.Errorf("owners of a key without an account: got %+v, want none", orphan.OwnerReferences)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestWhoMayHoldAKey(t *testing.T) {
 			ctx = as(p)
 		}
 		if err := kind.Admit(ctx, newKey(tc.account), nil); (err == nil) != tc.want {
-			t.Errorf("%s, a key of %s: %v", tc.caller, tc.account, err)
+			t.Errorf("%s creates a key of %s: got error %v, want allowed %v", tc.caller, tc.account, err, tc.want)
 		}
 	}
 }
@@ -188,11 +188,11 @@ func TestQuota(t *testing.T) {
 	}
 	err := kind.Admit(boss, newKey("robot", in("full")), nil)
 	if err == nil || !strings.Contains(err.Error(), "exceeded quota: instance full") {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("key beyond the limit: got %v, want exceeded quota", err)
 	}
 	for _, instance := range []string{"other", ""} {
 		if err := kind.Admit(boss, newKey("robot", in(instance)), nil); err != nil {
-			t.Errorf("of instance %q: %v", instance, err)
+			t.Errorf("key of instance %q: %v", instance, err)
 		}
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Finalizer holds a key until it is dead on every surface.
+// Finalizer holds a key until every surface rejects it.
 const Finalizer = "apikey.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.APIKey
 
-// Authorizer decides who may hold keys of which account; access.Policy is one.
+// Authorizer decides which callers may have keys of an account; access.Policy implements it.
 type Authorizer interface {
 	MayActAs(who *identity.Principal, organization, account string, admin bool) error
 	MayCreateAdmin(who *identity.Principal, organization string) error
@@ -36,8 +36,8 @@ type Kind struct {
 	authorizer Authorizer
 	log        *slog.Logger
 
-	// plain holds tokens between the store's write and the answer that shows
-	// them, by the key's UID; they are never stored.
+	// plain maps the UID of a key to its plaintext token, between the store's write and the
+	// response that contains it. The tokens are never stored.
 	plain sync.Map
 }
 
@@ -58,8 +58,8 @@ var (
 	_ store.Observer[*object]        = (*Kind)(nil)
 )
 
-// New makes the kind: keys are issued by the issuer, for accounts of the
-// directory, which is told of them.
+// New creates the kind. issuer issues the keys for the accounts of directory, which Put and Remove
+// keep up to date.
 func New(issuer *identity.Issuer, directory *identity.Directory, authorizer Authorizer, log *slog.Logger) *Kind {
 	return &Kind{issuer: issuer, directory: directory, authorizer: authorizer, log: log}
 }
@@ -106,24 +106,24 @@ func (*Kind) Fields(o *object) fields.Set {
 	}
 }
 
-// PrepareCreate implements store.Preparer: the account becomes the key's owner.
+// PrepareCreate implements store.Preparer. It makes the account the key's owner.
 func (k *Kind) PrepareCreate(_ context.Context, key *object) { k.adopt(key) }
 
-// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+// PrepareUpdate implements store.Preparer. There is nothing to carry over.
 func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
 
-// PrepareStatus implements store.StatusPreparer: what a key is follows from its
-// spec and from what was issued, so nobody writes it, the system administrator
-// included. Finish derives the conditions; others than ours are the writer's.
+// PrepareStatus implements store.StatusPreparer. The status of a key follows from its spec and the
+// issued token, so no caller may write it, not even the system administrator. Finish derives our
+// conditions; callers may write other conditions.
 func (*Kind) PrepareStatus(_ context.Context, key, old *object) {
 	foreign := foreignConditions(key.Status.Conditions)
 	key.Status = *old.Status.DeepCopy()
 	key.Status.Conditions = append(ownConditions(key.Status.Conditions), foreign...)
 }
 
-// Finish implements store.Finisher: a key that has no token yet gets it in the
-// same write. The conditions are about the spec as it is now: what a change of
-// a key does, it does at once.
+// Finish implements store.Finisher. It issues the token of a key that has none yet in the same
+// write. The conditions describe the current spec, because a change of a key takes effect
+// immediately.
 func (k *Kind) Finish(key *object) {
 	if key.Spec.Revoke {
 		revoke(key)
@@ -135,8 +135,7 @@ func (k *Kind) Finish(key *object) {
 // Revokes implements store.Revoker.
 func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spec.Revoke }
 
-// MarkDeleting implements store.DeletionMarker: a key is dead when the delete
-// call returns.
+// MarkDeleting implements store.DeletionMarker. A key is rejected when the delete call returns.
 func (k *Kind) MarkDeleting(key *object) {
 	told := key.DeepCopy()
 	now := conditions.Now()
@@ -156,11 +155,11 @@ func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
 	if _, ok := k.directory.Instance(key.Namespace, key.Spec.InstanceName); ok {
 		return nil
 	}
-	warning := "instance " + key.Spec.InstanceName + " does not exist yet: the key is issued when it does"
+	warning := "instance " + key.Spec.InstanceName + " does not exist yet; the key is issued when it is created"
 	if key.Spec.EncryptionKey == nil {
 		warning = "instance " + key.Spec.InstanceName +
-			" does not exist, and the token of a key without spec.encryptionKey can be shown " +
-			"at creation only: create the instance, then delete this key and create it again"
+			" does not exist, and the token of a key without spec.encryptionKey is shown " +
+			"in the create response only; create the instance, then delete this key and create it again"
 	}
 	return []string{warning}
 }
@@ -172,15 +171,15 @@ func columns() []printers.Column {
 			Value: func(o runtime.Object) any { ready, _ := State(o.(*object)); return ready },
 		},
 		{
-			Name: "Reason", Description: "Why it can, or cannot.",
+			Name: "Reason", Description: "Why the key can be used or not.",
 			Value: func(o runtime.Object) any { _, reason := State(o.(*object)); return reason },
 		},
 		{
-			Name: "Account", Description: "The service account the key belongs to.",
+			Name: "Account", Description: "The service account of the key.",
 			Value: func(o runtime.Object) any { return o.(*object).Spec.ServiceAccountName },
 		},
 		{
-			Name: "Instance", Description: "The instance the key is good for; * for all.",
+			Name: "Instance", Description: "The instance for which the key is valid; * for all.",
 			Value: func(o runtime.Object) any {
 				if name := o.(*object).Spec.InstanceName; name != "" {
 					return name
@@ -189,7 +188,7 @@ func columns() []printers.Column {
 			},
 		},
 		{
-			Name: "Expires", Description: "When the key ends.", Wide: true,
+			Name: "Expires", Description: "When the key expires.", Wide: true,
 			Value: func(o runtime.Object) any {
 				if t := o.(*object).Spec.ExpirationTime; t != nil {
 					return t.UTC().Format(time.RFC3339)

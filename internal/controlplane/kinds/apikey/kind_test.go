@@ -15,7 +15,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// newKind is the kind with an account robot in the organization acme.
+// newKind returns the kind with an account robot in the organization acme.
 func newKind(t *testing.T) *Kind {
 	t.Helper()
 	world := identitytest.New(t)
@@ -199,7 +199,7 @@ func TestState(t *testing.T) {
 			t.Parallel()
 			ready, reason := State(&object{Status: v1alpha1.APIKeyStatus{Conditions: tc.conditions}})
 			if got := ready + " " + reason; got != tc.want {
-				t.Errorf("state is %s, want %s", got, tc.want)
+				t.Errorf("state: got %s, want %s", got, tc.want)
 			}
 		})
 	}

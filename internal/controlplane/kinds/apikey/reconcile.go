@@ -13,8 +13,8 @@ import (
 	"freshet/internal/controlplane/reconcile/finalizers"
 )
 
-// Controller issues late keys, and keeps what keys tell of themselves true as
-// they expire and as their instances change.
+// Controller issues keys that were created before their account, and updates the conditions of keys
+// when they expire and when their instances change.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client     versioned.Interface
@@ -23,7 +23,7 @@ type Controller struct {
 	ofInstance reconcile.Lookup[*object]
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, kind: k}
@@ -45,7 +45,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("apikey", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	k.issuer.OnWithdrawal(func() { // the informer's own copies: their names are all that is wanted
+	k.issuer.OnWithdrawal(func() { // only the names are used, so the informer's shared objects are not copied
 		for _, key := range informer.GetStore().ListKeys() {
 			namespace, name, _ := strings.Cut(key, "/")
 			c.WakeName(namespace, name)
@@ -57,15 +57,15 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.wakeKeysOf)
 }
 
-// wakeKeysFor looks at the keys of an instance that may have come, gone, or
-// changed its mind about keys.
+// wakeKeysFor queues the keys of an instance that was created, deleted or changed its
+// authentication.
 func (c *Controller) wakeKeysFor(instance metav1.Object) {
 	for _, key := range c.ofInstance(instance.GetNamespace(), instance.GetName()) {
 		c.Wake(key)
 	}
 }
 
-// wakeKeysOf looks at the keys that may have waited for an account.
+// wakeKeysOf queues the keys that may have waited for an account.
 func (c *Controller) wakeKeysOf(account metav1.Object) {
 	for _, key := range c.keys(account.GetNamespace(), account.GetName()) {
 		if key.Status.IssuedAt == nil {
@@ -74,7 +74,7 @@ func (c *Controller) wakeKeysOf(account metav1.Object) {
 	}
 }
 
-// issuingRetry is when to try again after a token could not be made.
+// issuingRetry is the retry interval after a token could not be issued.
 const issuingRetry = time.Second
 
 func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration, error) {
@@ -82,7 +82,7 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 	if reconcile.Deleting(key) {
 		if c.kind.stale(key) {
 			_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
-			return 0, err // the change brings the key back here
+			return 0, err // the status change queues the key again
 		}
 		if !finalizers.Has(key, Finalizer) {
 			return 0, nil
@@ -90,7 +90,7 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 		return 0, finalizers.Remove(ctx, key, Finalizer, api.Patch)
 	}
 	if key.Status.IssuedAt == nil && c.kind.obstacle(key) == nil {
-		// Writing the owner makes the store issue the key in the same write.
+		// The update with the owner makes the store issue the key in the same write.
 		c.kind.adopt(key)
 		out, err := api.Update(ctx, key, metav1.UpdateOptions{})
 		if err == nil && out.Status.IssuedAt == nil {
@@ -99,14 +99,14 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 		return 0, err
 	}
 	if c.kind.stale(key) {
-		// The store writes what is true; the verifier needs no telling.
+		// The store derives the correct status; the verifier does not depend on it.
 		_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
 		return 0, err
 	}
 	return c.untilEnd(key), nil
 }
 
-// untilEnd is how long a key still lives; 0 when that does not matter any more.
+// untilEnd returns the time until a key expires, or 0 if the key has no end or is expired.
 func (*Controller) untilEnd(key *object) time.Duration {
 	end := key.Spec.ExpirationTime
 	if end == nil || holds(key, v1alpha1.ConditionExpired) {

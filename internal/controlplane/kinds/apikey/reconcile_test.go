@@ -19,7 +19,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// start runs a resource API whose keys are of the kind, with its reconciler.
+// start runs a resource API with this kind and its reconciler.
 func start(t *testing.T) (typed.CloudV1alpha1Interface, *identitytest.World) {
 	t.Helper()
 	world := identitytest.New(t)
@@ -39,7 +39,7 @@ func start(t *testing.T) (typed.CloudV1alpha1Interface, *identitytest.World) {
 	return client.CloudV1alpha1(), world
 }
 
-// wait follows a key until its conditions sum up as wanted.
+// wait watches a key until its state is as wanted.
 func wait(t *testing.T, keys typed.APIKeyInterface, name, want string) *v1alpha1.APIKey {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -60,11 +60,11 @@ func wait(t *testing.T, keys typed.APIKeyInterface, name, want string) *v1alpha1
 			return key
 		}
 	}
-	t.Fatalf("key %s is %s, want %s", name, last, want)
+	t.Fatalf("key %s: got state %s, want %s", name, last, want)
 	return nil
 }
 
-// public is an RSA key of 2048 bits; its private half was thrown away.
+// public is an RSA key of 2048 bits; its private key was not kept.
 const public = `-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo
 4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0/IzW7yWR7QkrmBL7jTKEn5u
@@ -81,13 +81,15 @@ func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
 	keys := cloud.APIKeys("acme")
 	_, err := keys.Create(t.Context(), &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "early"},
-		Spec:       v1alpha1.APIKeySpec{ServiceAccountName: "late", EncryptionKey: &v1alpha1.EncryptionKey{PEM: public}},
+		Spec: v1alpha1.APIKeySpec{
+			ServiceAccountName: "late", EncryptionKey: &v1alpha1.EncryptionKey{PEM: public},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wait(t, keys, "early", "False ServiceAccountNotFound")
-	account, _ := world.Account("acme", "late") // as the account's feed would tell
+	account, _ := world.Account("acme", "late") // as the account's feed does
 	if _, err := cloud.ServiceAccounts("acme").Create(t.Context(),
 		&v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "late"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -95,11 +97,11 @@ func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
 	key := wait(t, keys, "early", "True Issued")
 	if key.Status.EncryptedToken == nil || len(key.OwnerReferences) != 1 ||
 		string(key.OwnerReferences[0].UID) != account.UID {
-		t.Errorf("the key has token %v and owners %+v, want an encrypted token and the account %s",
+		t.Errorf("got token %v and owners %+v, want an encrypted token and the account %s",
 			key.Status.EncryptedToken, key.OwnerReferences, account.UID)
 	}
 	if n := world.Directory.KeysOf("acme", ""); n != 1 {
-		t.Errorf("the directory knows %d keys of the organization, want 1", n)
+		t.Errorf("keys of the organization in the directory: got %d, want 1", n)
 	}
 }
 
@@ -120,8 +122,8 @@ func TestKeyExpiresByItself(t *testing.T) {
 	wait(t, keys, "short", "False Expired")
 }
 
-// TestKeyOfAWithdrawnSigningKey: a key whose token is refused says so, and the next one
-// is good.
+// TestKeyOfAWithdrawnSigningKey checks that a key whose token is rejected shows that in its status,
+// and that a key of the next signing key stays valid.
 func TestKeyOfAWithdrawnSigningKey(t *testing.T) {
 	t.Parallel()
 	cloud, world := start(t)
@@ -138,7 +140,7 @@ func TestKeyOfAWithdrawnSigningKey(t *testing.T) {
 	}
 	create("lost")
 	wait(t, keys, "lost", "True Issued")
-	world.RotateKeys() // which is no harm
+	world.RotateKeys() // a rotation alone invalidates no tokens
 	create("kept")
 	wait(t, keys, "kept", "True Issued")
 	key := wait(t, keys, "lost", "True Issued")

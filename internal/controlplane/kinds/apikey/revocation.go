@@ -7,8 +7,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// lasting are the permissions of a key whose use outlives it: what each lets its
-// holder take along, and what there is to do about it.
+// lasting lists the permissions of a key whose effects outlive the key: what its holder could do
+// with each, and how to undo that.
 var lasting = []struct {
 	permission access.Permission
 	could      string
@@ -18,12 +18,12 @@ var lasting = []struct {
 		access.ReadCredentials, "read the credentials of service accounts",
 		"rotate those credentials (POST …/serviceaccounts/{name}/rotate with overlapSeconds 0)",
 	},
-	{"cloud.apikeys.create", "make other keys and tokens", "revoke the keys that it made"},
-	{"cloud.rolebindings.create", "bind roles", "delete the role bindings that it made"},
+	{"cloud.apikeys.create", "create other keys and tokens", "revoke the keys that it created"},
+	{"cloud.rolebindings.create", "bind roles", "delete the role bindings that it created"},
 }
 
-// revocationWarnings say what else a leaked key may have given its holder. A key
-// that is bound to an instance reaches no accounts.
+// revocationWarnings lists what the holder of a leaked key may have obtained. A key that is bound
+// to an instance has no access to accounts.
 func (k *Kind) revocationWarnings(key *object) []string {
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	if !ok || key.Spec.InstanceName != "" {
@@ -44,5 +44,5 @@ func (k *Kind) revocationWarnings(key *object) []string {
 	}
 	return []string{"the key is revoked, but it could " + strings.Join(could, ", ") + "; if it has leaked, " +
 		strings.Join(then, ", ") +
-		": the audit trail has what it did under keyId " + key.Status.KeyID}
+		"; the audit log contains its actions under keyId " + key.Status.KeyID}
 }

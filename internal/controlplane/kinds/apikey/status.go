@@ -27,8 +27,7 @@ const (
 	reasonWithdrawn       = "SigningKeyWithdrawn"
 )
 
-// own are our conditions, in the order that clients rely on
-// (docs/spec/resources.md#r5).
+// own lists our conditions, in the order on which clients rely (docs/spec/resources.md#r5).
 var own = []string{v1alpha1.ConditionIssued, v1alpha1.ConditionExpired, v1alpha1.ConditionRevoked}
 
 func isOwn(c metav1.Condition) bool { return slices.Contains(own, c.Type) }
@@ -41,8 +40,7 @@ func foreignConditions(list []metav1.Condition) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(list), isOwn)
 }
 
-// describe writes all three conditions from what the key is; failed says that its
-// token could not be made just now.
+// describe writes all three conditions; failed is set if issuing the token has just failed.
 func (k *Kind) describe(key *object, failed bool) {
 	wanted := []metav1.Condition{
 		condition(v1alpha1.ConditionIssued, metav1.ConditionTrue, reasonIssued, "the key has been issued"),
@@ -51,7 +49,7 @@ func (k *Kind) describe(key *object, failed bool) {
 	}
 	if failed {
 		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, reasonFailed,
-			"the token could not be made; it will be tried again")
+			"the token could not be issued; the server retries")
 	} else if o := k.obstacle(key); o != nil {
 		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, o.reason, o.message)
 	}
@@ -78,7 +76,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// stale says that what the status tells is not what the key is.
+// stale reports whether the status does not match the key.
 func (k *Kind) stale(key *object) bool {
 	told := key.DeepCopy()
 	if told.Spec.Revoke {
@@ -88,7 +86,7 @@ func (k *Kind) stale(key *object) bool {
 	return !apiequality.Semantic.DeepEqual(told.Status, key.Status)
 }
 
-// overdue says whether a key's time is over.
+// overdue reports whether a key has expired.
 func overdue(key *object) bool {
 	end := key.Spec.ExpirationTime
 	return end != nil && !end.After(time.Now())
@@ -103,7 +101,7 @@ func holds(key *v1alpha1.APIKey, kind string) bool {
 	return false
 }
 
-// State sums up a key's three conditions as one.
+// State summarizes a key's three conditions.
 func State(o *object) (ready, reason string) {
 	if reconcile.Deleting(o) {
 		return "False", conditions.ReasonDeleting

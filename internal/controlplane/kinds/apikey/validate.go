@@ -31,9 +31,9 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 		errs = append(errs, validation.MaxLength(p.Child("jwk"), key.JWK, maxKeyText)...)
 		switch {
 		case key.PEM == "" && key.JWK == "":
-			errs = append(errs, field.Required(p, "give the public key as pem or as jwk"))
+			errs = append(errs, field.Required(p, "set pem or jwk to the public key"))
 		case key.PEM != "" && key.JWK != "":
-			errs = append(errs, field.Invalid(p, field.OmitValueType{}, "give either pem or jwk, not both"))
+			errs = append(errs, field.Invalid(p, field.OmitValueType{}, "set either pem or jwk, not both"))
 		case len(errs) == 0:
 			errs = append(errs, validateEncryptionKey(p, key)...)
 		}
@@ -41,7 +41,7 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	return errs
 }
 
-// validateMetadata bounds what is going to travel in every token.
+// validateMetadata limits the metadata, which every token contains.
 func validateMetadata(path *field.Path, metadata map[string]string) field.ErrorList {
 	if n := len(metadata); n > maxMetadata {
 		return field.ErrorList{field.TooMany(path, n, maxMetadata)}
@@ -70,7 +70,7 @@ func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList {
 			notAccepted(o.Spec.InstanceName)))
 	}
 	if len(validateAccount(o)) > 0 {
-		return errs // what cannot be a name is refused already
+		return errs // Validate rejects invalid names
 	}
 	return append(errs, k.validateIssuable(o)...)
 }
@@ -84,8 +84,8 @@ func validateExpiration(o *object) field.ErrorList {
 		"must be in the future")}
 }
 
-// ValidateUpdate implements store.UpdateValidator: only description, metadata and revoke
-// change, and revoke only to true.
+// ValidateUpdate implements store.UpdateValidator. Only description and revoke can change, and
+// revoke only to true.
 func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validation.Immutable(spec.Child("instanceName"), o.Spec.InstanceName, old.Spec.InstanceName)
@@ -99,12 +99,12 @@ func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 		old.Spec.CustomizedMetadata)...)
 	if old.Spec.Revoke && !o.Spec.Revoke {
 		errs = append(errs, field.Invalid(spec.Child("revoke"), false,
-			"a revoked key cannot be brought back; create a new one"))
+			"a revoked key cannot be restored; create a new one"))
 	}
 	return errs
 }
 
-// validateEncryptionKey says what is wrong with a public key.
+// validateEncryptionKey returns what is wrong with a public key.
 func validateEncryptionKey(path *field.Path, key *v1alpha1.EncryptionKey) field.ErrorList {
 	_, err := identity.ParseEncryptionKey(key.PEM, key.JWK)
 	if err == nil {
@@ -123,9 +123,8 @@ func validateEncryptionKey(path *field.Path, key *v1alpha1.EncryptionKey) field.
 	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, wrong.Detail)}
 }
 
-// validateIssuable refuses a key that would have to be issued at once and cannot
-// be: the plain token of one without an encryption key is shown in the answer to
-// its creation, and nowhere else.
+// validateIssuable rejects a key that cannot be issued immediately but has to be: the plaintext
+// token of a key without an encryption key is shown in the create response only.
 func (k *Kind) validateIssuable(key *object) field.ErrorList {
 	if key.Spec.EncryptionKey != nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package clusterrole is the kind ClusterRole: the roles that access predefines,
-// for everybody to read (kind.go), written at start-up (publish.go). Users
-// cannot write them.
+// Package clusterrole is the kind ClusterRole: the predefined roles of package access. Every caller
+// can read them (kind.go), and the service writes them at startup (publish.go). Users cannot write
+// them.
 package clusterrole
 
 import (
@@ -16,7 +16,7 @@ type object = v1alpha1.ClusterRole
 // Kind is the kind ClusterRole.
 type Kind struct{}
 
-// New makes the kind.
+// New creates the kind.
 func New() *Kind { return &Kind{} }
 
 // Info implements store.Kind.
@@ -29,11 +29,11 @@ func (*Kind) Info() store.Info {
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
-				Name: "Permissions", Type: "integer", Description: "How many permissions the role gives.",
+				Name: "Permissions", Type: "integer", Description: "Number of permissions of the role.",
 				Value: func(o runtime.Object) any { return int64(len(o.(*object).Spec.Permissions)) },
 			},
 			printers.Column{
-				Name: "Description", Description: "What the role is for.",
+				Name: "Description", Description: "Purpose of the role.",
 				Value: func(o runtime.Object) any { return o.(*object).Spec.Description },
 			},
 		),

@@ -18,9 +18,8 @@ import (
 
 const writesAtOnce = 8
 
-// Publish writes the roles of access, and removes those that it knows no more.
-// It compares with what is stored, so that only a first start and an upgrade
-// have something to write.
+// Publish writes the roles of package access, and deletes stored roles that no longer exist there.
+// It compares with the stored roles, so that only the first start and upgrades write.
 func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
 	api := client.CloudV1alpha1().ClusterRoles()
 	stored, err := api.List(ctx, metav1.ListOptions{})

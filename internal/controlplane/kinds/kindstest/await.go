@@ -12,8 +12,8 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// AwaitReady follows an object by the Watch of its typed client until the status
-// and reason of its condition Ready are as wanted, "False NotInvited" for one.
+// AwaitReady watches an object with its typed client until the status and reason of its condition
+// Ready are as wanted, for example "False NotInvited".
 func AwaitReady[T metav1.Object](
 	t testing.TB, follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	name, want string, of func(T) []v1alpha1.Condition,
@@ -40,7 +40,7 @@ func AwaitReady[T metav1.Object](
 		}
 	}
 	if last != want {
-		t.Fatalf("%s is %s, want %s", name, last, want)
+		t.Fatalf("%s: got Ready %s, want %s", name, last, want)
 	}
 	return found
 }

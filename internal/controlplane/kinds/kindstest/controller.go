@@ -11,7 +11,7 @@ import (
 	"freshet/internal/controlplane/reconcile"
 )
 
-// Run has a kind's reconciler at work until it is stopped.
+// Run runs a kind's reconciler until stop is called.
 func Run(t testing.TB, client versioned.Interface, kind kinds.Reconciled) (stop func()) {
 	t.Helper()
 	informers := externalversions.NewSharedInformerFactory(client, 0)

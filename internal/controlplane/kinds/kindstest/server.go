@@ -1,6 +1,6 @@
-// Package kindstest runs a whole resource API in a test: embedded etcd in a
-// temporary directory, every kind, an HTTP listener. First create after about
-// 80 ms, so each test can own a server.
+// Package kindstest runs a whole resource API in a test: embedded etcd in a temporary directory,
+// every kind, and an HTTP listener. The first create succeeds after about 80 ms, so each test can
+// have its own server.
 package kindstest
 
 import (
@@ -31,8 +31,8 @@ import (
 // Tokens that the server accepts.
 const (
 	AdminToken = "test-system-administrator"
-	AcmeToken  = "test-acme-administrator" // rules the organization acme only
-	GuestToken = "test-acme-guest"         // of acme, without any role
+	AcmeToken  = "test-acme-administrator" // administers the organization acme only
+	GuestToken = "test-acme-guest"         // an account of acme without roles
 )
 
 // Server is a running resource API.
@@ -46,18 +46,18 @@ type Server struct {
 	opt Options
 }
 
-// Options change what Start makes.
+// Options configure Start.
 type Options struct {
-	Dir                string // keep data here instead of in a new directory
-	Durable            bool   // fsync as in production
+	Dir                string // directory for the data instead of a new one
+	Durable            bool   // use fsync, as in production
 	CompactionInterval time.Duration
-	Kinds              []store.Definition // instead of Kinds()
-	EtcdQuota          int64              // that of etcd.Options
-	Budget             budget.Limits      // that of apiserver.Config
-	MaxReads           int                // that of apiserver.Config
-	MaxWrites          int                // that of apiserver.Config
-	Cold               bool               // not to wait until lists are served
-	// RefuseNewOrganizations is that of apiserver.Config.
+	Kinds              []store.Definition // instead of all kinds
+	EtcdQuota          int64              // see etcd.Options
+	Budget             budget.Limits      // see apiserver.Config
+	MaxReads           int                // see apiserver.Config
+	MaxWrites          int                // see apiserver.Config
+	Cold               bool               // do not wait until lists are served
+	// RefuseNewOrganizations: see apiserver.Config.
 	RefuseNewOrganizations bool
 }
 
@@ -87,7 +87,7 @@ func (s *Server) open() {
 		Etcd:               member.Endpoints(),
 		Kinds:              definitions,
 		Authenticator:      authenticator{},
-		Authorizer:         access.NewPolicy(), // nobody but administrators
+		Authorizer:         access.NewPolicy(), // allows administrators only
 		Address:            "127.0.0.1:8080",
 		Version:            "test",
 		CompactionInterval: s.opt.CompactionInterval,
@@ -114,7 +114,7 @@ func (s *Server) open() {
 	s.URL = s.web.URL
 }
 
-// Forget removes a key from the store, behind the back of the API.
+// Forget deletes a key from etcd without the API.
 func (s *Server) Forget(t testing.TB, key string) {
 	t.Helper()
 	client, err := s.etc.Endpoints().Client(nil)
@@ -123,23 +123,23 @@ func (s *Server) Forget(t testing.TB, key string) {
 	}
 	defer func() { _ = client.Close() }() // the test is over
 	if res, err := client.Delete(t.Context(), key); err != nil || res.Deleted != 1 {
-		t.Fatalf("removing %s: %v, %v, want one key", key, res, err)
+		t.Fatalf("deleting %s: got %v, %v, want one key", key, res, err)
 	}
 }
 
-// Writes is how often a key of the store was written since it was created.
+// Writes returns how often a key in etcd was written since it was created.
 func (s *Server) Writes(t testing.TB, key string) int64 {
 	t.Helper()
 	client := s.etc.Endpoints().Call()
 	defer func() { _ = client.Close() }() // the test is over
 	res, err := client.Get(t.Context(), key)
 	if err != nil || len(res.Kvs) != 1 {
-		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+		t.Fatalf("reading %s: got %v, %v, want one key", key, res, err)
 	}
 	return res.Kvs[0].Version
 }
 
-// Lease is how long a key of the store has left; 0 when it stays for ever.
+// Lease returns the remaining lifetime of a key in etcd, or 0 if it does not expire.
 func (s *Server) Lease(t testing.TB, key string) time.Duration {
 	t.Helper()
 	client, err := s.etc.Endpoints().Client(nil)
@@ -149,7 +149,7 @@ func (s *Server) Lease(t testing.TB, key string) time.Duration {
 	defer func() { _ = client.Close() }() // the test is over
 	res, err := client.Get(t.Context(), key)
 	if err != nil || len(res.Kvs) != 1 {
-		t.Fatalf("reading %s: %v, %v, want one key", key, res, err)
+		t.Fatalf("reading %s: got %v, %v, want one key", key, res, err)
 	}
 	if res.Kvs[0].Lease == 0 {
 		return 0
@@ -161,14 +161,14 @@ func (s *Server) Lease(t testing.TB, key string) time.Duration {
 	return time.Duration(lease.TTL) * time.Second
 }
 
-// Restart closes the server and opens another on the same data and a new URL.
+// Restart closes the server and opens another on the same data, with a new URL.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Close()
 	s.open()
 }
 
-// Close stops the server; the second time it does nothing.
+// Close stops the server; further calls do nothing.
 func (s *Server) Close() {
 	if s.web == nil {
 		return
@@ -186,13 +186,12 @@ func (s *Server) Close() {
 	}
 }
 
-// Client is for client-go, with the token of the system administrator.
+// Client returns a configuration for client-go with the token of the system administrator.
 func (s *Server) Client() *rest.Config {
 	return &rest.Config{Host: s.URL, BearerToken: AdminToken, QPS: -1}
 }
 
-// Plan is the placement of the test server: pool local with one member at
-// location local.
+// Plan returns the placement of the test server: pool local with one member at location local.
 func Plan() *pools.Plan {
 	return &pools.Plan{
 		Pools: []pools.Pool{{
@@ -207,9 +206,9 @@ func Plan() *pools.Plan {
 	}
 }
 
-// NewSet makes all kinds with real identity and access behind them, and an
-// account robot in each of the organizations acme and other. Identity takes it
-// that acme has an instance i, so that keys for it are issued. No reconciler runs, and no data plane.
+// NewSet creates all kinds with real identity and access, an account robot in each of the
+// organizations acme and other, and an instance i of acme in the directory, so that keys for it are
+// issued. No reconciler runs, and there is no data plane.
 func NewSet(t testing.TB) *kinds.Set {
 	t.Helper()
 	world := identitytest.New(t)
@@ -223,7 +222,7 @@ func NewSet(t testing.TB) *kinds.Set {
 	})
 }
 
-// nobodySignsIn is the sign-in of people where nobody was invited.
+// nobodySignsIn returns the sign-in service without invited users.
 func nobodySignsIn(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
 	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)})
 }

@@ -17,15 +17,14 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// System is a resource API with every reconciler at work over a real data plane,
-// and real identity behind it.
+// System is a resource API with every reconciler running, a real data plane and real identity.
 type System struct {
 	*Server
 	Admin     versioned.Interface // the system administrator's client
-	Service   versioned.Interface // the service's own
+	Service   versioned.Interface // the service's own client
 	Directory *identity.Directory
 	Verifier  *identity.Verifier
-	// Set and Controllers are what runs.
+	// Set and Controllers are the running ones.
 	Set         *kinds.Set
 	Controllers *kinds.Controllers
 
@@ -58,7 +57,7 @@ func StartSystem(t testing.TB) *System {
 	return s
 }
 
-// run starts a server on the data in dir, with a directory that knows nothing yet.
+// run starts a server on the data in dir, with an empty directory.
 func (s *System) run(dir string) {
 	s.t.Helper()
 	s.Directory = identity.NewDirectory()
@@ -100,11 +99,12 @@ func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change))
 	})
 }
 
-// OnStored calls f with every change of who may call, before the call is answered.
+// OnStored sets a function that is called with every change that affects authentication or
+// authorization, before the call returns.
 func (s *System) OnStored(f func(kinds.Change)) { s.stored.Store(&f) }
 
-// Replica is another server's kinds, which hear of nothing but what they are told, and
-// its verifier.
+// Replica returns the kinds of another server, which receive changes through Apply only, and its
+// verifier.
 func (s *System) Replica() (*kinds.Set, *identity.Verifier) {
 	directory := identity.NewDirectory()
 	return s.kinds(directory, nil), identity.NewVerifier(s.world.Issuer, directory, identity.VerifierOptions{})
@@ -126,7 +126,7 @@ func (s *System) Restart() {
 	s.run(s.dir)
 }
 
-// Eventually waits for something that the reconcilers do in their own time.
+// Eventually waits for an effect of the reconcilers.
 func (s *System) Eventually(what string, ok func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -136,7 +136,7 @@ func (s *System) Eventually(what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.t.Fatalf("it never happened that %s", what)
+			s.t.Fatalf("timed out waiting: %s", what)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// conditionAsRequested is True when the cluster is all that its spec asks for. It
-// is no part of Ready (docs/spec/resources.md#r13).
+// conditionAsRequested is True when everything that the spec requests is in effect. It does not
+// affect Ready (docs/spec/resources.md#r13).
 const conditionAsRequested = "AsRequested"
 
 const (
@@ -21,26 +21,26 @@ const (
 	reasonMemberLimits = "PoolMemberLimits"
 )
 
-// asRequested compares what the spec asks for with what the pool member gives. The
-// engines that there are run a cluster in the server's one process, or in that of
-// every member of a group: brokers that also store, with whatever a process has.
+// asRequested compares the spec with what the pool member provides. The available engines run a
+// cluster in the single process of the server, or in the process of every member of an ensemble.
+// Each process is broker and storage, with the resources that it has.
 func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance, run int32) v1alpha1.Condition {
 	missing := withoutEffect(&cluster.Spec, run, instance.Spec.Type == v1alpha1.InstanceServerless)
 	if len(missing) == 0 {
-		return conditions.True(conditionAsRequested, reasonAsRequested, "everything the spec asks for is in effect",
-			cluster.Generation)
+		return conditions.True(conditionAsRequested, reasonAsRequested,
+			"everything that the spec requests is in effect", cluster.Generation)
 	}
 	name, engine := "", ""
 	if _, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
 		name, engine = member.Name, member.Engine
 	}
 	return conditions.False(conditionAsRequested, reasonMemberLimits, fmt.Sprintf(
-		"pool member %s (engine %s) runs %s and with its resources; without effect: %s",
+		"pool member %s (engine %s) runs %s, with the resources of the process; these fields have no effect: %s",
 		name, engine, whatRuns(run), strings.Join(missing, ", ")), cluster.Generation)
 }
 
-// withoutEffect names the fields that ask for what the cluster is not. Sizes of a
-// serverless cluster are prescribed, not asked for.
+// withoutEffect returns the fields that have no effect. The sizes of a serverless cluster are
+// prescribed and therefore not requested.
 func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bool) []string {
 	var missing []string
 	note := func(field string, asked bool) {
@@ -75,12 +75,12 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bo
 	return missing
 }
 
-// whatRuns says what is broker and storage.
+// whatRuns describes the processes of a cluster.
 func whatRuns(run int32) string {
 	if run == 1 {
-		return "1 broker, which also stores, in the server's process"
+		return "1 broker with storage, in the server's process"
 	}
-	return fmt.Sprintf("%d brokers, which also store, one in the process of each member of the group", run)
+	return fmt.Sprintf("%d brokers with storage, one in the process of each member of the ensemble", run)
 }
 
 func replicasField(part string, replicas *int32, run int32) string {
@@ -88,12 +88,13 @@ func replicasField(part string, replicas *int32, run int32) string {
 		return part + ".replicas"
 	}
 	if run == 1 {
-		return fmt.Sprintf("%s.replicas (%d asked for, 1 runs)", part, *replicas)
+		return fmt.Sprintf("%s.replicas (%d requested, 1 running)", part, *replicas)
 	}
-	return fmt.Sprintf("%s.replicas (%d asked for, %d run)", part, *replicas, run)
+	return fmt.Sprintf("%s.replicas (%d requested, %d running)", part, *replicas, run)
 }
 
-// configWithoutEffect: switching off what is not there is no request.
+// configWithoutEffect returns the settings that have no effect. Disabling an unsupported feature is
+// not a request.
 func configWithoutEffect(config *v1alpha1.ClusterConfig) []string {
 	var missing []string
 	for _, feature := range []struct {
@@ -126,7 +127,7 @@ func configWithoutEffect(config *v1alpha1.ClusterConfig) []string {
 	return missing
 }
 
-// unknownCustom lists the keys of spec.config.custom that mean nothing, in order.
+// unknownCustom returns the unknown keys of spec.config.custom, sorted.
 func unknownCustom(config *v1alpha1.ClusterConfig) []string {
 	if config == nil {
 		return nil
@@ -140,7 +141,7 @@ func unknownCustom(config *v1alpha1.ClusterConfig) []string {
 	return unknown
 }
 
-// knownCustom is what of spec.config.custom the data plane gets.
+// knownCustom returns the entries of spec.config.custom that the data plane supports.
 func knownCustom(cluster *object) map[string]string {
 	if cluster.Spec.Config == nil {
 		return nil
@@ -152,7 +153,7 @@ func knownCustom(cluster *object) map[string]string {
 	return known
 }
 
-// Warnings implements store.Warner: a key that means nothing may be a slip.
+// Warnings implements store.Warner. It warns about unknown keys, which may be mistyped.
 func (*Kind) Warnings(_ context.Context, o, old *object) []string {
 	var had []string
 	if old != nil {
@@ -162,7 +163,7 @@ func (*Kind) Warnings(_ context.Context, o, old *object) []string {
 	for _, key := range unknownCustom(o.Spec.Config) {
 		if !slices.Contains(had, key) {
 			warnings = append(warnings,
-				fmt.Sprintf("spec.config.custom: %q is not a known key and has no effect; known are %s",
+				fmt.Sprintf("spec.config.custom: %q is not a known key and has no effect; known keys are %s",
 					key, strings.Join(slices.Sorted(maps.Keys(provision.CustomKeys)), ", ")))
 		}
 	}

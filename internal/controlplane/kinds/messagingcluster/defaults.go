@@ -17,11 +17,11 @@ const (
 	defaultMemory       = "4Gi"
 )
 
-// NodeTypeShared is the node type that embedded pool members have: everything in
-// the server's one process, with what that has.
+// NodeTypeShared is the node type of embedded pool members: everything runs in the server's process
+// and shares its resources.
 const NodeTypeShared = "shared"
 
-// Default implements store.Defaulter: it fills in what depends on nothing else.
+// Default implements store.Defaulter. It sets the defaults that depend on no other resource.
 func (*Kind) Default(o *object) {
 	if o.Spec.ReleaseChannel == "" {
 		o.Spec.ReleaseChannel = v1alpha1.ReleaseChannelRapid
@@ -47,7 +47,7 @@ func (*Kind) Default(o *object) {
 	}
 }
 
-// dropNullProtocols switches off the protocols that were given as null.
+// dropNullProtocols disables the protocols that are set to null.
 func dropNullProtocols(c *v1alpha1.ClusterConfig) {
 	maps.DeleteFunc(c.Protocols,
 		func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
@@ -69,15 +69,15 @@ func setStorageDefaults(s *v1alpha1.Storage) {
 	}
 }
 
-// PrepareCreate implements store.Preparer: it decides what the service decides,
-// the pool member, the name the cluster answers at, and the images.
+// PrepareCreate implements store.Preparer. It sets the fields that the service decides: the pool
+// member, the host name of the cluster, and the images.
 func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
 	var pool *v1alpha1.ObjectReference
 	if found {
 		pool = instance.Spec.PoolRef
-		// In the write that creates it: a foreground deletion of the instance that
-		// comes next must know of the cluster.
+		// Set the owner in the write that creates the cluster, so that a foreground deletion of the
+		// instance immediately afterwards finds the cluster.
 		owners.Add(o, instance, "MessagingInstance")
 	}
 	k.place(o, pool)
@@ -93,8 +93,8 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	}
 }
 
-// place resolves location and pool member from each other; ValidateCreate
-// refuses what cannot be resolved.
+// place resolves location and pool member from each other; ValidateCreate rejects a cluster for
+// which that fails.
 func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
 	if o.Spec.PoolMemberRef == nil {
 		if ref, ok := k.plan.AtLocation(pool, o.Spec.Location); ok {
@@ -112,7 +112,8 @@ func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
 	}
 }
 
-// PrepareUpdate implements store.Preparer: it keeps what the service set, whatever a replace left out or put in.
+// PrepareUpdate implements store.Preparer. It restores the fields that the service has set,
+// whatever a replace contains.
 func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
 	disownOffProtocols(o)
 	if o.Spec.PoolMemberRef == nil {

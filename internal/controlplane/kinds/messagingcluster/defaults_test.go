@@ -22,21 +22,21 @@ func TestDefaults(t *testing.T) {
 	o := create(t, "standard", v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-west"})
 	s := o.Spec
 	if s.ReleaseChannel != "rapid" || *s.Broker.Replicas != 2 || *s.Storage.Replicas != 3 {
-		t.Errorf("channel %s, %d brokers and %d storage nodes, want rapid, 2 and 3", s.ReleaseChannel,
+		t.Errorf("got channel %s, %d brokers and %d storage nodes, want rapid, 2 and 3", s.ReleaseChannel,
 			*s.Broker.Replicas, *s.Storage.Replicas)
 	}
 	if r := s.Broker.Resources; r.CPU.String() != "1" || r.Memory.String() != "4Gi" {
-		t.Errorf("brokers have %s and %s, want 1 and 4Gi", r.CPU.String(), r.Memory.String())
+		t.Errorf("broker resources: got %s and %s, want 1 and 4Gi", r.CPU.String(), r.Memory.String())
 	}
 	if s.Broker.Image != "b:1" || s.Storage.Image != "s:1" {
-		t.Errorf("images are %s and %s, want those of the channel", s.Broker.Image, s.Storage.Image)
+		t.Errorf("images: got %s and %s, want those of the channel", s.Broker.Image, s.Storage.Image)
 	}
 	if s.PoolMemberRef == nil || s.PoolMemberRef.Name != "west" || s.PoolMemberRef.Namespace != "cloud" {
-		t.Errorf("pool member is %v, want the one at the location", s.PoolMemberRef)
+		t.Errorf("pool member: got %v, want the one at the location", s.PoolMemberRef)
 	}
 	if len(s.ServiceEndpoints) != 1 || s.ServiceEndpoints[0].DNSName != "c.acme.streams.test" ||
 		s.ServiceEndpoints[0].Type != "service" {
-		t.Errorf("endpoints are %+v", s.ServiceEndpoints)
+		t.Errorf("endpoints: got %+v, want c.acme.streams.test of type service", s.ServiceEndpoints)
 	}
 }
 
@@ -52,13 +52,13 @@ func TestDefaultsLeaveAloneWhatIsGiven(t *testing.T) {
 	})
 	s := o.Spec
 	if *s.Broker.Replicas != 7 || *s.Storage.Replicas != 9 || s.Broker.Resources != nil {
-		t.Errorf("what was given has changed: %+v", s)
+		t.Errorf("values in the spec have changed: %+v", s)
 	}
 	if s.Location != "us-west" || s.PoolMemberRef.Namespace != "cloud" {
-		t.Errorf("location %q and member %v, want both filled in from the member", s.Location, s.PoolMemberRef)
+		t.Errorf("got location %q and member %v, want both completed from the member", s.Location, s.PoolMemberRef)
 	}
 	if s.Broker.Image != "b:0" || s.Storage.Image != "s:0" {
-		t.Errorf("images are %q and %q: the service decides them", s.Broker.Image, s.Storage.Image)
+		t.Errorf("images: got %q and %q, want those of the service", s.Broker.Image, s.Storage.Image)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestServerlessHasNoStorage(t *testing.T) {
 	t.Parallel()
 	o := create(t, "serverless", v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east"})
 	if o.Spec.Storage != nil {
-		t.Errorf("storage is %+v", o.Spec.Storage)
+		t.Errorf("storage: got %+v, want none", o.Spec.Storage)
 	}
 }
 
@@ -82,9 +82,9 @@ func TestReplaceKeepsWhatTheServiceSet(t *testing.T) {
 	kind.Default(o)
 	kind.PrepareUpdate(t.Context(), o, old)
 	if o.Spec.Location != "us-east" || o.Spec.PoolMemberRef == nil || o.Spec.Storage == nil {
-		t.Errorf("what the replace left out is gone: %+v", o.Spec)
+		t.Errorf("fields that the replace omitted are lost: %+v", o.Spec)
 	}
 	if o.Spec.Broker.Image != "b:1" || o.Spec.ServiceEndpoints[0].DNSName != "c.acme.streams.test" {
-		t.Errorf("what the service set has changed: %+v", o.Spec)
+		t.Errorf("fields that the service sets have changed: %+v", o.Spec)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"freshet/internal/controlplane/pools"
 )
 
-// hostOf is the name that a cluster answers at.
+// hostOf returns the host name of a cluster.
 func hostOf(cluster *object) string {
 	if endpoints := cluster.Spec.ServiceEndpoints; len(endpoints) > 0 {
 		return endpoints[0].DNSName
@@ -18,7 +18,7 @@ func hostOf(cluster *object) string {
 	return ""
 }
 
-// urlOf is where a cluster answers without a name of its own; "" until it runs.
+// urlOf returns the URL of a cluster without a host name of its own, or "" until the cluster runs.
 func urlOf(cluster *object) string {
 	for _, endpoint := range cluster.Status.Endpoints {
 		if endpoint.Type == v1alpha1.EndpointService {
@@ -28,15 +28,13 @@ func urlOf(cluster *object) string {
 	return ""
 }
 
-// registryAtRoot says where the registries of an instance's clusters answer:
-// under /stream for a standard instance, at the root for the others
-// (docs/spec/registry.md#address).
+// registryAtRoot reports whether the registries of an instance's clusters are at the root. Those of
+// a standard instance are under /stream (docs/spec/registry.md#address).
 func registryAtRoot(instance *v1alpha1.MessagingInstance) bool {
 	return instance.Spec.Type != v1alpha1.InstanceStandard
 }
 
-// endpointsOf are the whole URLs of a cluster's services
-// (docs/spec/resources.md#addresses).
+// endpointsOf returns the full URLs of a cluster's services (docs/spec/resources.md#addresses).
 func endpointsOf(plan *pools.Plan, cluster *object, instance *v1alpha1.MessagingInstance) []v1alpha1.ClusterEndpoint {
 	registry := "/stream"
 	if registryAtRoot(instance) {
@@ -60,10 +58,10 @@ func endpointsOf(plan *pools.Plan, cluster *object, instance *v1alpha1.Messaging
 	return list
 }
 
-// ProtocolStream is the protocol of Kafka's clients.
+// ProtocolStream is the key of the Kafka protocol in the spec.
 const ProtocolStream = "stream"
 
-// servesStream says whether a cluster has the stream protocol.
+// servesStream reports whether a cluster serves the Kafka protocol.
 func servesStream(cluster *object) bool {
 	if cluster.Spec.Config == nil {
 		return false
@@ -72,8 +70,8 @@ func servesStream(cluster *object) bool {
 	return on
 }
 
-// streamEndpoint is where clients of the stream protocol begin: with TLS at the
-// cluster's own name, else at the server's address.
+// streamEndpoint returns the bootstrap addresses of the Kafka protocol: with TLS at the cluster's
+// own host name, without TLS at the server's address.
 func streamEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
 	if !servesStream(cluster) || plan.StreamPlain == "" && plan.StreamTLSPort == "" {
 		return v1alpha1.ClusterEndpoint{}, false
@@ -88,33 +86,33 @@ func streamEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint
 	return endpoint, true
 }
 
-// What DNS takes of one label, and of a whole name.
+// Maximum lengths of a DNS label and of a whole name.
 const (
 	maxLabel = 63
 	maxHost  = 253
 )
 
-// ValidateName implements store.NameValidator: the name of a new cluster is one
-// label of its host name. Those from before this was asked keep theirs.
+// ValidateName implements store.NameValidator. The name of a new cluster must be one label of its
+// host name. Clusters that were created before this rule keep their names.
 func (*Kind) ValidateName(name string, prefix bool) []string {
 	if problems := apivalidation.NameIsDNSSubdomain(name, prefix); len(problems) > 0 {
 		return problems
 	}
 	switch {
 	case strings.Contains(name, "."):
-		return []string{"must have no dots: the name is one label of the cluster's host name"}
-	case len(name) > maxLabel && !prefix: // what follows a prefix makes it fit
-		return []string{"must be no more than 63 characters: the name is one label of the cluster's host name"}
+		return []string{"must have no dots, because the name is one label of the cluster's host name"}
+	case len(name) > maxLabel && !prefix: // the name generator shortens a prefix
+		return []string{"must be no more than 63 characters, because the name is one label of the cluster's host name"}
 	}
 	return nil
 }
 
-// validateHost refuses a name that is too long together with the organization
-// and the domain.
+// validateHost rejects a name that makes the host name too long together with the organization and
+// the domain.
 func validateHost(o *object) field.ErrorList {
 	if host := hostOf(o); len(host) > maxHost && len(o.Name) <= maxLabel {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), o.Name,
-			"must be shorter: the cluster's host name "+host+" has more than 253 characters")}
+			"must be shorter, because the cluster's host name "+host+" has more than 253 characters")}
 	}
 	return nil
 }

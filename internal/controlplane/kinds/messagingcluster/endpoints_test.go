@@ -49,7 +49,7 @@ func TestEndpoints(t *testing.T) {
 				}
 			}
 			if got := urlOf(cluster); got != tc.byPath {
-				t.Errorf("the column shows %q, want %q", got, tc.byPath)
+				t.Errorf("URL column: got %q, want %q", got, tc.byPath)
 			}
 		})
 	}

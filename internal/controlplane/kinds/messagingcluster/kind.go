@@ -1,11 +1,14 @@
-// Package messagingcluster is the kind MessagingCluster: what it is (kind.go),
-// what the service fills in (defaults.go), refuses (validate.go) and cannot give
-// (asrequested.go), and how it
-// becomes real (reconcile.go, status.go): one store and one set of surfaces per
-// cluster, a status that says what really runs, and everything taken down
-// before the cluster goes.
+// Package messagingcluster is the kind MessagingCluster: its definition (kind.go), defaults
+// (defaults.go), validation (validate.go, protocols.go), addresses (endpoints.go), the requests
+// without effect (asrequested.go), and its reconciler (reconcile.go, status.go, shards.go). The
+// reconciler provisions one store and one set of surfaces per cluster, reports the running state in
+// the status, and tears everything down before the cluster is deleted.
 //
-// What a running cluster is lies behind Plane; engines are not known here.
+// Plane hides the running cluster; this package does not depend on engines. ../messaginginstance
+// owns the instances.
+//
+// Controller.mu is the only lock. It protects the UIDs of deleted clusters and is held for map access
+// only.
 package messagingcluster
 
 import (
@@ -28,19 +31,19 @@ const Finalizer = "messagingcluster.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.MessagingCluster
 
-// Instances looks up the owning instance; false when there is none yet. The
-// store of MessagingInstances is one.
+// Instances looks up the owning instance; it returns false if it does not exist. The store of
+// MessagingInstances implements it.
 type Instances interface {
 	Lookup(ctx context.Context, namespace, name string) (*v1alpha1.MessagingInstance, bool)
 }
 
 // Kind is the kind MessagingCluster.
 type Kind struct {
-	// Instances is set once, before the kind is used: instances and clusters
-	// look at each other.
+	// Instances is set once, before the kind is used, because instances and clusters refer to each
+	// other.
 	Instances Instances
 
-	// Clusters counts those of an organization; it is set like Instances.
+	// Clusters counts the clusters of an organization; it is set like Instances.
 	Clusters Counter
 
 	plan   *pools.Plan
@@ -48,8 +51,8 @@ type Kind struct {
 	quotas *quota.Book
 }
 
-// Counter tells how many objects an organization has. The store of
-// MessagingClusters is one.
+// Counter returns the number of objects in an organization. The store of MessagingClusters
+// implements it.
 type Counter interface {
 	Count(ctx context.Context, namespace string) (int64, error)
 }
@@ -69,8 +72,8 @@ var (
 	_ store.Selectable[*object]      = (*Kind)(nil)
 )
 
-// New makes the kind: plan knows where clusters can run, plane runs them, quotas
-// say how many there may be.
+// New creates the kind. plan determines where clusters can run, plane runs them, quotas limits
+// their number.
 func New(plan *pools.Plan, plane Plane, quotas *quota.Book) *Kind {
 	return &Kind{plan: plan, plane: plane, quotas: quotas}
 }
@@ -130,8 +133,8 @@ func columns() []printers.Column {
 	return append(
 		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 		printers.Column{
-			Name: "As Requested", Description: "Whether the cluster is all that its spec asks for; the condition " +
-				"AsRequested names what it is not.",
+			Name: "As Requested", Description: "Whether everything that the spec requests is in effect; the " +
+				"condition AsRequested lists the fields that are not.",
 			Value: func(o runtime.Object) any {
 				asked, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
 				return string(asked.Status)
@@ -146,11 +149,11 @@ func columns() []printers.Column {
 			Value: func(o runtime.Object) any { return o.(*object).Spec.Location },
 		},
 		printers.Column{
-			Name: "Endpoint", Description: "The name the cluster answers at.", Wide: true,
+			Name: "Endpoint", Description: "The host name of the cluster.", Wide: true,
 			Value: func(o runtime.Object) any { return hostOf(o.(*object)) },
 		},
 		printers.Column{
-			Name: "URL", Description: "Where the cluster answers without a name of its own; status.endpoints has " +
+			Name: "URL", Description: "URL of the cluster without a host name of its own; status.endpoints has " +
 				"every service.", Wide: true,
 			Value: func(o runtime.Object) any { return urlOf(o.(*object)) },
 		},

@@ -2,7 +2,7 @@ package messagingcluster
 
 import "testing"
 
-// TestRoundLag: a lag that moves a little is written as the same number, so that the
+// TestRoundLag checks that a small change of the lag does not change the rounded lag, so that the
 // status is not written for it.
 func TestRoundLag(t *testing.T) {
 	t.Parallel()

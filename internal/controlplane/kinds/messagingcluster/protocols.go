@@ -13,15 +13,15 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Bounds of the settings of protocols, as JSON.
+// Limits of the settings of protocols, as JSON.
 const (
 	maxProtocolSettings = 16 << 10 // bytes of one protocol
-	maxProtocolDepth    = 16       // objects and lists within each other
+	maxProtocolDepth    = 16       // nesting of objects and lists
 	maxAllSettings      = 64 << 10 // bytes of all protocols
 )
 
-// validateProtocols bounds settings, and otherwise leaves them alone: what they
-// mean is for the engine that has the protocol.
+// validateProtocols checks only the size and nesting of the settings; the engine that implements a
+// protocol interprets them.
 func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSettings) field.ErrorList {
 	if n := len(protocols); n > maxEntries {
 		return field.ErrorList{field.TooMany(p, n, maxEntries)}
@@ -34,7 +34,7 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 		switch {
 		case len(raw) > 0 && raw[0] != '{':
 			errs = append(errs, field.Invalid(at, field.OmitValueType{},
-				"must be an object of settings, {} for none; null switches the protocol off"))
+				"must be an object of settings, {} for none; null disables the protocol"))
 		case len(raw) > maxProtocolSettings:
 			errs = append(errs, field.TooLong(at, "", maxProtocolSettings))
 		case depth(raw) > maxProtocolDepth:
@@ -48,9 +48,9 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 	return errs
 }
 
-// disownOffProtocols takes the protocols that an apply switched off from its
-// manager's fields: what is not there belongs to nobody, or the next manager who
-// wants it off would be in conflict.
+// disownOffProtocols removes disabled protocols from the managed fields of an apply. A field that
+// does not exist must have no manager, otherwise the next manager that disables the protocol would
+// get a conflict.
 func disownOffProtocols(o *object) {
 	for i := range o.ManagedFields {
 		entry := &o.ManagedFields[i]
@@ -59,7 +59,7 @@ func disownOffProtocols(o *object) {
 		}
 		owned := &fieldpath.Set{}
 		if owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
-			continue // it is the machinery's own
+			continue // written by the API machinery itself
 		}
 		off := fieldpath.NewSet()
 		owned.Iterate(func(path fieldpath.Path) {
@@ -78,7 +78,7 @@ func disownOffProtocols(o *object) {
 
 var protocolsPath = []string{"spec", "config", "protocols"}
 
-// protocolOf is the protocol that a field is about.
+// protocolOf returns the protocol to which a field belongs.
 func protocolOf(path fieldpath.Path) (name string, ok bool) {
 	if len(path) <= len(protocolsPath) {
 		return "", false
@@ -103,7 +103,7 @@ func isOn(o *object, protocol string) bool {
 	return on
 }
 
-// depth is how many objects and lists are open at once in JSON.
+// depth returns the nesting depth of JSON.
 func depth(raw []byte) int {
 	open, deepest, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {

@@ -24,15 +24,14 @@ import (
 
 // Plane runs clusters.
 type Plane interface {
-	// Provision opens the cluster, or brings an open one up to date, and reports
-	// each part that has come up. Calling it again with the same spec changes
-	// nothing.
+	// Provision opens the cluster or updates an open one, and reports each part that has started.
+	// It is idempotent.
 	Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error
-	// Destroy closes the cluster and removes its data; one that is not there is fine.
+	// Destroy closes the cluster and deletes its data; it succeeds if the cluster does not exist.
 	Destroy(ctx context.Context, uid string) error
 }
 
-// Controller brings clusters up on the plane, and takes them down.
+// Controller provisions clusters on the plane, and tears them down.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client    versioned.Interface
@@ -43,11 +42,11 @@ type Controller struct {
 	backoff   reconcile.Backoff
 	log       *slog.Logger
 
-	mu   sync.Mutex                        // guards gone
-	gone map[types.NamespacedName][]string // UIDs of deleted clusters whose data may be left
+	mu   sync.Mutex                        // protects the map below
+	gone map[types.NamespacedName][]string // UIDs of deleted clusters whose data may still exist
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{
@@ -80,7 +79,7 @@ func (c *Controller) wakeClustersOf(instance metav1.Object) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Duration, error) {
-	if err := c.destroyGone(ctx, cluster.Namespace, cluster.Name); err != nil { // an older one of the name
+	if err := c.destroyGone(ctx, cluster.Namespace, cluster.Name); err != nil { // an earlier cluster of the same name
 		return 0, err
 	}
 	if wait := c.backoff.Wait(cluster.UID, attemptOf(cluster)); wait > 0 {
@@ -97,13 +96,13 @@ func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Durat
 	if owners.Add(cluster, instance, "MessagingInstance") {
 		_, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Update(ctx, cluster,
 			metav1.UpdateOptions{})
-		return 0, err // the change brings the cluster back here
+		return 0, err // the update queues the cluster again
 	}
 	return c.provision(ctx, cluster, instance)
 }
 
-// attemptOf tells tries at different things apart: the spec's generations, and
-// the end.
+// attemptOf returns a key for the backoff that differs between generations of the spec and the
+// deletion.
 func attemptOf(cluster *object) int64 {
 	if reconcile.Deleting(cluster) {
 		return -1
@@ -111,7 +110,7 @@ func attemptOf(cluster *object) int64 {
 	return cluster.Generation
 }
 
-// provision brings up what the spec asks for and says so, step by step.
+// provision provisions the cluster and writes each step to the status.
 func (c *Controller) provision(ctx context.Context, cluster *object,
 	instance *v1alpha1.MessagingInstance,
 ) (time.Duration, error) {
@@ -142,22 +141,22 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 	return c.lookAgain(), c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
-// failed says what went wrong and when it will be tried again.
+// failed writes the error and the time of the next attempt to the status.
 func (c *Controller) failed(ctx context.Context, cluster *object, reason string, cause error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
 	failures, delay := c.backoff.Failed(cluster.UID, attemptOf(cluster))
-	c.log.WarnContext(ctx, "a cluster could not be brought to its spec; it is tried again",
+	c.log.WarnContext(ctx, "reconciling a cluster failed; retrying",
 		slog.String("cluster", cluster.Namespace+"/"+cluster.Name),
-		slog.String("reason", reason), slog.String("error", cause.Error()), slog.Int("failures", failures),
+		slog.String("reason", reason), slog.Any("error", cause), slog.Int("failures", failures),
 		slog.Duration("delay", delay))
 	return delay, c.notReady(ctx, cluster, reason,
-		fmt.Sprintf("%v (failed %d times, next try in %s)", cause, failures, delay))
+		fmt.Sprintf("%v (failed %d times, next attempt in %s)", cause, failures, delay))
 }
 
 var errNoMember = errors.New(
-	"its pool member is no longer in the server's configuration: put it back under pools, or delete the cluster")
+	"pool member is no longer in the server's configuration; add it to pools again, or delete the cluster")
 
 func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance) (provision.Spec, error) {
 	_, member, ok := c.plan.Member(cluster.Spec.PoolMemberRef)
@@ -173,7 +172,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 	}, nil
 }
 
-// finish tears the data plane down, and lets the cluster go after that.
+// finish tears down the data plane and then removes the finalizer.
 func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration, error) {
 	if !finalizers.Has(cluster, Finalizer) {
 		status := *cluster.Status.DeepCopy()
@@ -187,15 +186,15 @@ func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration
 		}
 	}
 	if err := c.plane.Destroy(ctx, string(cluster.UID)); err != nil {
-		return c.failed(ctx, cluster, conditions.ReasonDeleting, fmt.Errorf("the teardown failed: %w", err))
+		return c.failed(ctx, cluster, conditions.ReasonDeleting, fmt.Errorf("tearing down the data plane: %w", err))
 	}
 	c.backoff.Forget(cluster.UID)
 	return 0, finalizers.Remove(ctx, cluster, Finalizer,
 		c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
 }
 
-// noteGone notes a cluster that is gone. Mostly its data plane is too; not so when
-// somebody took the finalizer off by hand.
+// noteGone records a deleted cluster. Usually its data plane is torn down, but not if the finalizer
+// was removed by hand.
 func (c *Controller) noteGone(cluster *object) {
 	at := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	c.mu.Lock()
@@ -205,7 +204,7 @@ func (c *Controller) noteGone(cluster *object) {
 	c.WakeName(cluster.Namespace, cluster.Name)
 }
 
-// destroyGone removes what is left of clusters that are gone.
+// destroyGone destroys the data planes of deleted clusters.
 func (c *Controller) destroyGone(ctx context.Context, namespace, name string) error {
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	c.mu.Lock()
@@ -217,7 +216,7 @@ func (c *Controller) destroyGone(ctx context.Context, namespace, name string) er
 			c.mu.Lock()
 			c.gone[at] = append(c.gone[at], uids[i:]...)
 			c.mu.Unlock()
-			return fmt.Errorf("removing what is left of cluster %s: %w", at, err)
+			return fmt.Errorf("destroying the data of deleted cluster %s: %w", at, err)
 		}
 	}
 	return nil

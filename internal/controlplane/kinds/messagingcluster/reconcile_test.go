@@ -19,7 +19,7 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// plane is a data plane that fails when it is told to.
+// plane is a data plane that fails on demand.
 type plane struct {
 	mu        sync.Mutex
 	fail      error
@@ -65,7 +65,7 @@ func (p *plane) set(fail error) {
 	p.fail, p.tries = fail, 0
 }
 
-// world is a resource API with the controller at work on a plane.
+// world is a resource API with the controller running on a plane.
 type world struct {
 	*testing.T
 	plane    *plane
@@ -97,7 +97,7 @@ func start(t *testing.T, fail error) world {
 	return w
 }
 
-// until follows the cluster until it is as wanted.
+// until watches the cluster until good returns true.
 func (w world) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
@@ -115,7 +115,7 @@ func (w world) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v
 			}
 		}
 	}
-	w.Fatalf("the cluster is never %s, but %+v", what, last)
+	w.Fatalf("timed out waiting for the cluster to be %s: %+v", what, last)
 	return nil
 }
 
@@ -133,28 +133,28 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 		func(c *v1alpha1.MessagingCluster) bool { return strings.Contains(ready(c).Message, "failed 2 times") })
 	r := ready(c)
 	if r.Type != "Ready" || r.Reason != "ProvisioningFailed" || r.Status != v1alpha1.ConditionFalse ||
-		!strings.Contains(r.Message, "the disk is full") || !strings.Contains(r.Message, "next try in") {
-		t.Errorf("ready: %+v", r)
+		!strings.Contains(r.Message, "the disk is full") || !strings.Contains(r.Message, "next attempt in") {
+		t.Errorf("condition Ready: got %+v, want ProvisioningFailed with the cause and the delay", r)
 	}
 	if len(c.Status.Conditions) != 5 || c.Status.Conditions[0].Type != "MetadataReady" ||
 		c.Status.ObservedGeneration != 0 {
-		t.Errorf("status: %+v", c.Status)
+		t.Errorf("status: got %+v, want five conditions and no observed generation", c.Status)
 	}
 	w.plane.mu.Lock()
 	tries := w.plane.tries
 	w.plane.mu.Unlock()
-	// Writing the failure wakes the controller, which must not try at once.
+	// Writing the failure queues the cluster again, which must not cause an immediate attempt.
 	if tries > 3 {
-		t.Errorf("%d tries for 2 failures", tries)
+		t.Errorf("got %d attempts for 2 failures, want at most 3", tries)
 	}
 	w.plane.set(nil)
 	c = w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
 	if c.Status.ObservedGeneration != c.Generation || ready(c).Reason != "AllConditionStatusTrue" {
-		t.Errorf("recovered: %+v", c.Status)
+		t.Errorf("recovered cluster: got status %+v, want it ready", c.Status)
 	}
 	if e := c.Status.Endpoints; len(e) == 0 || e[0].URL != "http://east.acme.freshet.localhost:8080" ||
 		e[0].PathURL != "http://127.0.0.1:8080/clusters/acme/east" {
-		t.Errorf("got endpoints %+v, want those of the server's base URL", e)
+		t.Errorf("endpoints: got %+v, want those of the server's base URL", e)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestANewSpecIsTriedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
-	if took := time.Since(began); took > 3500*time.Millisecond { // five failures would wait four seconds
-		t.Errorf("it took %s", took)
+	if took := time.Since(began); took > 3500*time.Millisecond { // after five failures the delay is four seconds
+		t.Errorf("ready after %s, want less than 3.5s", took)
 	}
 }
 
@@ -184,16 +184,16 @@ func TestTeardownThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.until("stuck", func(c *v1alpha1.MessagingCluster) bool {
-		// A look at it before the deletion is seen may fail as well, for another reason.
+		// An attempt before the deletion is seen may fail as well, with another reason.
 		return ready(c).Reason == "Deleting" && strings.Contains(ready(c).Message, "the disk is stuck")
 	})
 	if c.DeletionTimestamp == nil || len(c.Finalizers) != 1 {
-		t.Errorf("stuck: %+v", c)
+		t.Errorf("cluster whose teardown fails: got %+v, want a deletion timestamp and the finalizer", c)
 	}
 	w.plane.set(nil)
 	w.untilGone()
 	if len(w.plane.destroyed) == 0 || w.plane.destroyed[0] != string(c.UID) || len(w.plane.running) != 0 {
-		t.Errorf("the plane: %+v", w.plane)
+		t.Errorf("plane: got %+v, want the cluster destroyed", w.plane)
 	}
 }
 
@@ -210,7 +210,7 @@ func (w world) untilGone() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			w.Fatal("the cluster does not go")
+			w.Fatal("timed out waiting for the deletion of the cluster")
 		}
 	}
 }
@@ -219,8 +219,7 @@ func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	c := w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
-	// Somebody deletes the cluster and takes our finalizer off in the same
-	// moment, while the teardown does not work.
+	// A user deletes the cluster and removes our finalizer immediately, while the teardown fails.
 	w.plane.set(errors.New("not now"))
 	if err := w.clusters.Delete(t.Context(), "east", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -245,7 +244,7 @@ func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatal("the data plane of a cluster that is gone still runs")
+			t.Fatal("data plane of a deleted cluster still runs")
 		}
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// conditionShards is there in a group of members: True when every shard of the
-// cluster has an owner and all its copies are there. Its message says who owns what
-// and who is behind.
+// conditionShards exists in an ensemble: True when every shard of the cluster has an owner and all
+// its copies exist. Its message lists the owners and the copies that lag.
 const conditionShards = "ShardsReady"
 
 const (
@@ -25,21 +24,20 @@ const (
 	shardsInterval = 10 * time.Second // owners and copies change without an event
 )
 
-// sharded is a plane in a group of members.
+// sharded is a plane in an ensemble.
 type sharded interface {
 	Shards(uid string) []provision.Shard
 	Grouped() bool
 	Membership() (all, live int)
-	// Synced says whether a log that others run syncs every write.
+	// Synced reports whether an external log syncs every write.
 	Synced() (external, synced, known bool, reason, message string)
 }
 
-// conditionSynced is there in a group whose log others run: whether what was
-// acknowledged survives that a majority of them loses power at once. It is no part of
-// Ready.
+// conditionSynced exists in an ensemble with an external log: whether acknowledged writes survive a
+// simultaneous power loss of a majority of the log's servers. It does not affect Ready.
 const conditionSynced = "WritesSynced"
 
-// syncedCondition says whether writes are synced; false when there is nothing to say.
+// syncedCondition returns the condition WritesSynced; false if it does not apply.
 func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool) {
 	plane, ok := c.plane.(sharded)
 	if !ok || !plane.Grouped() {
@@ -59,7 +57,7 @@ func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool)
 	return is, true
 }
 
-// shardsOf describes the shards of a cluster; nil where there are none.
+// shardsOf returns the shards of a cluster; nil without shards.
 func (c *Controller) shardsOf(cluster *object) []provision.Shard {
 	if plane, ok := c.plane.(sharded); ok {
 		return plane.Shards(string(cluster.UID))
@@ -67,8 +65,8 @@ func (c *Controller) shardsOf(cluster *object) []provision.Shard {
 	return nil
 }
 
-// lookAgain is when a cluster's status is to be written anew though nothing of it was
-// changed; 0 for never.
+// lookAgain returns the interval at which a cluster's status is refreshed without a change; 0 for
+// never.
 func (c *Controller) lookAgain() time.Duration {
 	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
 		return shardsInterval
@@ -76,8 +74,8 @@ func (c *Controller) lookAgain() time.Duration {
 	return 0
 }
 
-// membership counts the members of the group, and those that are live; one and one on
-// a server that is alone.
+// membership returns the number of members of the ensemble, and of those that are live; one and one
+// for a single server.
 func (c *Controller) membership() (all, live int) {
 	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
 		return plane.Membership()
@@ -85,7 +83,7 @@ func (c *Controller) membership() (all, live int) {
 	return 1, 1
 }
 
-// copiesOf is how many members are to have a copy of each shard.
+// copiesOf returns the requested number of copies of each shard.
 func copiesOf(cluster *object) int {
 	if s := cluster.Spec.Storage; s != nil && s.Replicas != nil {
 		return int(*s.Replicas)
@@ -93,8 +91,8 @@ func copiesOf(cluster *object) int {
 	return defaultStorageNodes
 }
 
-// runs counts the members that serve, which all do, and the copies of the shard that
-// has the fewest; one of each without shards.
+// runs returns the number of members that serve, which is all of them, and the copies of the shard
+// that has the fewest; one of each without shards.
 func runs(shards []provision.Shard, members, live int) (broker, storage *v1alpha1.ComponentStatus) {
 	if len(shards) == 0 {
 		return componentStatus(1, 1), componentStatus(1, 1)
@@ -113,14 +111,18 @@ func runs(shards []provision.Shard, members, live int) (broker, storage *v1alpha
 }
 
 func componentStatus(all, ready int) *v1alpha1.ComponentStatus {
-	return &v1alpha1.ComponentStatus{Replicas: int32(all), ReadyReplicas: int32(ready), UpdatedReplicas: int32(ready)} //nolint:gosec // a handful
+	//nolint:gosec // a handful
+	return &v1alpha1.ComponentStatus{Replicas: int32(all), ReadyReplicas: int32(ready), UpdatedReplicas: int32(ready)}
 }
 
-// shardStatus is what the status says of the shards. There are 64 at most.
+// shardStatus converts the shards for the status. There are 64 at most.
 func shardStatus(shards []provision.Shard) []v1alpha1.ShardStatus {
 	var all []v1alpha1.ShardStatus
 	for i := range shards {
-		s := v1alpha1.ShardStatus{Number: int32(shards[i].Number), Owner: shards[i].Owner, Epoch: int64(shards[i].Epoch)} //nolint:gosec // counted up from 0
+		//nolint:gosec // counted up from 0
+		s := v1alpha1.ShardStatus{
+			Number: int32(shards[i].Number), Owner: shards[i].Owner, Epoch: int64(shards[i].Epoch),
+		}
 		for _, c := range shards[i].Copies {
 			s.Copies = append(s.Copies,
 				v1alpha1.ShardCopy{Member: c.Member, Live: c.Live, Lag: roundLag(c.Lag), Problem: c.Problem})
@@ -130,10 +132,10 @@ func shardStatus(shards []provision.Shard) []v1alpha1.ShardStatus {
 	return all
 }
 
-// lagWorthTelling is what is normal under load.
+// lagWorthTelling is the lag from which it is reported; a smaller lag is normal under load.
 const lagWorthTelling = 1000
 
-// roundLag keeps a lag that moves a little from being written again and again.
+// roundLag rounds the lag down, so that small changes do not cause status writes.
 func roundLag(lag uint64) int64 {
 	if lag < lagWorthTelling {
 		return 0
@@ -141,11 +143,10 @@ func roundLag(lag uint64) int64 {
 	return lagWorthTelling << (bits.Len64(lag/lagWorthTelling) - 1)
 }
 
-// reasonLogLost says that copies and log do not belong together (engine.ErrLogLost).
+// reasonLogLost: the copies do not match the log (engine.ErrLogLost).
 const reasonLogLost = "LogLost"
 
-// logLost says which shards have copies that do not belong to their log, and what to
-// do; "" when there are none.
+// logLost lists the copies that do not match their log, and what to do; "" if there are none.
 func (c *Controller) logLost(cluster *object) string {
 	var lost, commands []string
 	shards := c.shardsOf(cluster)
@@ -158,17 +159,17 @@ func (c *Controller) logLost(cluster *object) string {
 		}
 		if len(shards[i].Lost()) > 0 {
 			commands = append(commands,
-				fmt.Sprintf("freshet cluster accept-loss %s/%s %d", cluster.Namespace, cluster.Name, shards[i].Number))
+				fmt.Sprintf("freshet ensemble accept-loss %s/%s %d", cluster.Namespace, cluster.Name, shards[i].Number))
 		}
 	}
 	if len(lost) == 0 {
 		return ""
 	}
-	return strings.Join(lost, "; ") + ". Restore a backup, or see what would be lost and accept that: " +
+	return strings.Join(lost, "; ") + ". Restore a backup, or review the loss and accept it with: " +
 		strings.Join(commands, "; ")
 }
 
-// withShards is a cluster with a status that says how its shards are.
+// withShards returns a copy of the cluster with the current state of its shards in the status.
 func (c *Controller) withShards(cluster *object) *object {
 	shards := c.shardsOf(cluster)
 	if len(shards) == 0 {
@@ -177,7 +178,7 @@ func (c *Controller) withShards(cluster *object) *object {
 	known := cluster.DeepCopy()
 	members, live := c.membership()
 	known.Status.Shards = shardStatus(shards)
-	if known.Status.Storage != nil { // it has run
+	if known.Status.Storage != nil { // the cluster has run before
 		known.Status.Broker, known.Status.Storage = runs(shards, members, live)
 	}
 	is := shardsCondition(cluster, shards, min(copiesOf(cluster), members))
@@ -191,7 +192,7 @@ func (c *Controller) withShards(cluster *object) *object {
 	return known
 }
 
-// shardsCondition says how the shards are.
+// shardsCondition returns the condition ShardsReady.
 func shardsCondition(cluster *object, shards []provision.Shard, want int) v1alpha1.Condition {
 	owned := map[string][]string{}
 	var failed, missing, few []string
@@ -219,19 +220,19 @@ func shardsCondition(cluster *object, shards []provision.Shard, want int) v1alph
 	case len(failed) > 0:
 		return conditions.False(conditionShards, reasonDamaged, strings.Join(failed, "; "), cluster.Generation)
 	case len(without) > 0:
-		return conditions.False(conditionShards, reasonNoOwner, "nobody owns shards "+strings.Join(without, ", ")+"; "+
-			message, cluster.Generation)
+		return conditions.False(conditionShards, reasonNoOwner, "these shards have no owner: "+
+			strings.Join(without, ", ")+"; "+message, cluster.Generation)
 	case len(missing) > 0:
-		return conditions.False(conditionShards, reasonCopies, "these copies are of members that are not there: "+
+		return conditions.False(conditionShards, reasonCopies, "these copies are on members that are not live: "+
 			strings.Join(missing, ", ")+"; "+message, cluster.Generation)
 	case len(few) > 0:
-		return conditions.False(conditionShards, reasonCopies, "copies are being made: "+strings.Join(few, ", ")+"; "+
-			message, cluster.Generation)
+		return conditions.False(conditionShards, reasonCopies, "copies are being created: "+
+			strings.Join(few, ", ")+"; "+message, cluster.Generation)
 	}
 	return conditions.True(conditionShards, reasonShards, message, cluster.Generation)
 }
 
-// shardsMessage says who owns what, and who is behind.
+// shardsMessage lists the owners of the shards and the copies that lag.
 func shardsMessage(shards []provision.Shard, owned map[string][]string) string {
 	var owners, behind []string
 	for member, numbers := range owned {
@@ -252,7 +253,7 @@ func shardsMessage(shards []provision.Shard, owned map[string][]string) string {
 	}
 	text := fmt.Sprintf("%d shards with %d copies: %s", len(shards), copies, strings.Join(owners, "; "))
 	if len(behind) > 0 {
-		text += "; behind the log: " + strings.Join(behind, ", ")
+		text += "; copies behind the log: " + strings.Join(behind, ", ")
 	}
 	return text
 }

@@ -15,11 +15,11 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// groupPlane is a plane in a group of five members.
+// groupPlane is a plane in an ensemble of five members.
 type groupPlane struct {
 	plane
 	shards atomic.Pointer[[]provision.Shard]
-	known  atomic.Bool // whether writes are synced
+	known  atomic.Bool // whether Synced reports a known state
 }
 
 func (p *groupPlane) Shards(string) []provision.Shard { return *p.shards.Load() }
@@ -60,7 +60,7 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 	return w, p
 }
 
-// wake has the controller look again.
+// wake makes the controller reconcile the cluster again.
 func (w world) wake() {
 	w.Helper()
 	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json",
@@ -91,27 +91,27 @@ func TestStatusOfShards(t *testing.T) {
 	}
 	is := c.Status.Shards[1]
 	if is.Number != 1 || is.Owner != "b" || is.Epoch != 9 || len(is.Copies) != 3 {
-		t.Errorf("got shard %+v, want the second", is)
+		t.Errorf("second shard: got %+v", is)
 	}
 	if got := [3]int64{is.Copies[0].Lag, is.Copies[1].Lag, is.Copies[2].Lag}; got != [3]int64{0, 0, 4000} ||
 		is.Copies[2].Live {
-		t.Errorf("got copies %+v, want the last one away and about 4000 behind", is.Copies)
+		t.Errorf("copies: got %+v, want the last one not live and 4000 behind", is.Copies)
 	}
 	if got := *c.Status.Storage; got.Replicas != 3 || got.ReadyReplicas != 2 {
-		t.Errorf("got storage %+v, want the copies of the shard that has the fewest", got)
+		t.Errorf("storage: got %+v, want the copies of the shard that has the fewest", got)
 	}
 	if got := *c.Status.Broker; got.Replicas != 5 || got.ReadyReplicas != 4 {
-		t.Errorf("got broker %+v, want all members", got)
+		t.Errorf("broker: got %+v, want all members", got)
 	}
 	if got := find(c, "ShardsReady"); got.Status != v1alpha1.ConditionFalse || got.Reason != "CopiesMissing" {
-		t.Errorf("got condition %+v, want that copies are missing", got)
+		t.Errorf("ShardsReady: got %+v, want CopiesMissing", got)
 	}
 	if got := p.running[string(c.UID)].Copies; got != 4 {
-		t.Errorf("got %d copies asked of the plane, want 4", got)
+		t.Errorf("copies requested from the plane: got %d, want 4", got)
 	}
 
 	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionUnknown {
-		t.Errorf("got condition %+v, want that nobody knows whether writes are synced", got)
+		t.Errorf("WritesSynced: got %+v, want Unknown", got)
 	}
 	p.known.Store(true)
 	all := []provision.Copy{
@@ -130,10 +130,10 @@ func TestStatusOfShards(t *testing.T) {
 	})
 	if got := find(c, "WritesSynced"); got.Status != v1alpha1.ConditionFalse || got.Reason != "SyncNotAlways" ||
 		got.Message == "" || ready(c).Status != v1alpha1.ConditionTrue {
-		t.Errorf("got condition %+v, want that writes are not synced, and a cluster that is ready", got)
+		t.Errorf("WritesSynced: got %+v, want False, and the cluster ready", got)
 	}
 	if *c.Status.Storage != (v1alpha1.ComponentStatus{Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}) {
-		t.Errorf("got status %+v, want four copies", c.Status.Storage)
+		t.Errorf("storage: got %+v, want four copies", c.Status.Storage)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestALostLogIsSaid(t *testing.T) {
 	w, p := startGroup(t, errors.New("no owner"), []provision.Shard{
 		{Number: 3, Copies: []provision.Copy{{
 			Member: "a", Live: true, Lost: true,
-			Problem: "the store has the log up to message 9, and the log ends at 5",
+			Problem: "store has the log up to message 9, but the log ends at 5",
 		}}},
 	})
 	c := w.until("lost", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Reason == "LogLost" })
@@ -150,12 +150,12 @@ func TestALostLogIsSaid(t *testing.T) {
 		got := find(c, condition)
 		if got.Status != v1alpha1.ConditionFalse || got.Reason != "LogLost" ||
 			!strings.Contains(got.Message, "the log ends at 5") ||
-			!strings.Contains(got.Message, "freshet cluster accept-loss acme/east 3") {
-			t.Errorf("got %+v, want the reason LogLost, the numbers and the command", got)
+			!strings.Contains(got.Message, "freshet ensemble accept-loss acme/east 3") {
+			t.Errorf("condition: got %+v, want the reason LogLost, the positions and the command", got)
 		}
 	}
 	if got := c.Status.Shards; len(got) != 1 || got[0].Copies[0].Problem == "" {
-		t.Errorf("got shards %+v, want the problem of the copy", got)
+		t.Errorf("shards: got %+v, want the problem of the copy", got)
 	}
 	p.shards.Store(&[]provision.Shard{{
 		Number: 3, Owner: "a", Epoch: 1,

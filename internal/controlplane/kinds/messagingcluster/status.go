@@ -11,8 +11,8 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// components are the parts of a cluster, each with a condition of its own, and
-// what of the data plane has to run for it.
+// components are the components of a cluster, each with its condition and the part of the data
+// plane that must run for it.
 var components = []struct {
 	condition string
 	part      provision.Part
@@ -36,9 +36,8 @@ const (
 	messageDown = "being set up"
 )
 
-// conditionsOf writes one condition per component, AsRequested once that is known,
-// and Ready last. What up does
-// not know of a component stays as it is.
+// conditionsOf returns one condition per component, the conditions of shards and AsRequested if
+// they exist, and Ready last. The condition of a component that is not in up stays unchanged.
 func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
 	old := cluster.Status.Conditions
 	wanted := make([]v1alpha1.Condition, 0, len(components)+1)
@@ -60,12 +59,12 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 	return conditions.Replace(old, append(wanted, ready)...)
 }
 
-// announce says what is about to happen: a first provisioning or an update.
+// announce writes the reason Provisioning or Updating to the status.
 func (c *Controller) announce(ctx context.Context, cluster *object) error {
 	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok &&
 		ready.Reason == reasonFailed &&
 		ready.ObservedGeneration == cluster.Generation {
-		return nil // a retry: keep showing why the last try failed
+		return nil // a retry: keep the error of the last attempt
 	}
 	if cluster.Status.ObservedGeneration > 0 {
 		return c.notReady(ctx, cluster, reasonUpdating, "the new spec is being applied")
@@ -81,7 +80,7 @@ func (c *Controller) notReady(ctx context.Context, cluster *object, reason, mess
 	return c.write(ctx, cluster, status)
 }
 
-// progress shows a part that has come up while the others are still on the way.
+// progress writes that one part has started, while others are still starting.
 func (c *Controller) progress(ctx context.Context, cluster *object, part provision.Part) error {
 	ready, _ := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	status := *cluster.Status.DeepCopy()
@@ -89,8 +88,8 @@ func (c *Controller) progress(ctx context.Context, cluster *object, part provisi
 	return c.write(ctx, cluster, status)
 }
 
-// describe tells what really runs: one process, or each member of a group, is broker
-// and storage at once, whatever number of replicas the spec records.
+// describe returns the status of what runs: the process of the server, or of each member of an
+// ensemble, is broker and storage, whatever number of replicas the spec requests.
 func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInstance) v1alpha1.MessagingClusterStatus {
 	known := c.withShards(cluster).DeepCopy()
 	status := *known.Status.DeepCopy()
@@ -113,7 +112,7 @@ var allUp = map[provision.Part]bool{
 	provision.Metadata: true, provision.Storage: true, provision.Broker: true, provision.Proxy: true,
 }
 
-// write stores a changed status and keeps the object current for the next write.
+// write stores a changed status and updates the object for the next write.
 func (c *Controller) write(ctx context.Context, cluster *object, status v1alpha1.MessagingClusterStatus) error {
 	if apiequality.Semantic.DeepEqual(cluster.Status, status) {
 		return nil

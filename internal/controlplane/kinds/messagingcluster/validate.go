@@ -166,8 +166,8 @@ func validateWindow(p *field.Path, w *v1alpha1.MaintenanceWindow) field.ErrorLis
 	return errs
 }
 
-// ValidateCreate implements store.CreateValidator: it refuses a cluster that no
-// pool member can take.
+// ValidateCreate implements store.CreateValidator. It rejects a cluster that no pool member can
+// run.
 func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	var pool *v1alpha1.ObjectReference
@@ -184,7 +184,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	}
 	switch {
 	case o.Spec.Location == "" && o.Spec.PoolMemberRef == nil:
-		errs = append(errs, field.Required(spec.Child("location"), "give a location or a poolMemberRef"))
+		errs = append(errs, field.Required(spec.Child("location"), "set location or poolMemberRef"))
 	case o.Spec.PoolMemberRef == nil:
 		errs = append(errs, field.NotSupported(spec.Child("location"), o.Spec.Location, k.plan.Locations(pool)))
 	default:
@@ -218,19 +218,20 @@ func (k *Kind) validateMember(spec *field.Path, o *object, pool *v1alpha1.Object
 	return errs
 }
 
-// validateServerless: a serverless cluster has two brokers, half a unit each,
-// no storage of its own and the rapid channel.
+// validateServerless checks that a serverless cluster has two brokers of half a unit each, no
+// storage of its own, and the rapid channel.
 func validateServerless(spec *field.Path, o *object) field.ErrorList {
 	var errs field.ErrorList
 	if o.Spec.Storage != nil {
-		errs = append(errs, field.Forbidden(spec.Child("storage"), "a serverless cluster has no storage of its own"))
+		errs = append(errs, field.Forbidden(spec.Child("storage"),
+			"must not be set: a serverless cluster has no storage of its own"))
 	}
 	if o.Spec.ReleaseChannel != v1alpha1.ReleaseChannelRapid {
 		errs = append(errs, field.Invalid(spec.Child("releaseChannel"), o.Spec.ReleaseChannel,
-			"a serverless cluster is on the rapid channel"))
+			"must be rapid for a serverless cluster"))
 	}
 	if r := o.Spec.Broker.Replicas; r != nil && *r != defaultBrokers {
-		errs = append(errs, field.Invalid(spec.Child("broker", "replicas"), *r, "a serverless cluster has 2 brokers"))
+		errs = append(errs, field.Invalid(spec.Child("broker", "replicas"), *r, "must be 2 for a serverless cluster"))
 	}
 	if r := o.Spec.Broker.Resources; r != nil {
 		path := spec.Child("broker", "resources")
@@ -251,19 +252,20 @@ func (k *Kind) ValidateUpdate(ctx context.Context, o, old *object) field.ErrorLi
 		old.Spec.ReleaseChannel)...)
 	if lakehouse(old) && !lakehouse(o) {
 		errs = append(errs, field.Forbidden(spec.Child("config", "lakehouseStorage"),
-			"cannot be switched off once it is on"))
+			"cannot be disabled once it is enabled"))
 	}
 	errs = append(errs, validateSameShards(spec.Child("config", "custom").Key(provision.CustomShards), o, old)...)
 	instance, found := k.Instances.Lookup(ctx, o.Namespace, o.Spec.InstanceName)
-	// A cluster that was made before its instance may be what a serverless one
-	// must not be; it still has to be changed and deleted.
+	// A cluster that was created before its serverless instance may violate these rules; it must
+	// still be possible to change and delete it.
 	if found && instance.Spec.Type == v1alpha1.InstanceServerless && len(validateServerless(spec, old)) == 0 {
 		errs = append(errs, validateServerless(spec, o)...)
 	}
 	return errs
 }
 
-// validateSameShards: topics are where the number of shards says.
+// validateSameShards rejects a change of the number of shards, because it determines where topics
+// are stored.
 func validateSameShards(p *field.Path, o, old *object) field.ErrorList {
 	is, set := custom(o, provision.CustomShards)
 	was, had := custom(old, provision.CustomShards)
@@ -271,7 +273,7 @@ func validateSameShards(p *field.Path, o, old *object) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(p, is,
-		"the number of shards is fixed when a cluster is created; make a new cluster for another")}
+		"cannot be changed after a cluster is created; create a new cluster for another number of shards")}
 }
 
 func custom(o *object, key string) (value string, ok bool) {
@@ -282,8 +284,7 @@ func custom(o *object, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// ValidateDelete implements store.DeleteValidator: it honours the protection
-// annotation.
+// ValidateDelete implements store.DeleteValidator. It honours the protection annotation.
 func (*Kind) ValidateDelete(_ context.Context, o *object, _ *metav1.DeleteOptions) error {
 	if store.Protected(o) {
 		return store.ProtectedError(v1alpha1.Resource("messagingclusters"), o.Name)

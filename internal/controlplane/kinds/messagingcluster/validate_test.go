@@ -16,7 +16,7 @@ import (
 	"freshet/internal/controlplane/validation/validationtest"
 )
 
-// fresh is a cluster as it stands after its creation.
+// fresh returns a new cluster with all defaults.
 func fresh() *object {
 	o := &object{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"},
@@ -28,7 +28,7 @@ func fresh() *object {
 	return o
 }
 
-// instances has one instance i in acme, of a type; none when the type is empty.
+// instances contains one instance i of acme with this type; none if the type is empty.
 type instances string
 
 // Lookup implements Instances.
@@ -41,8 +41,8 @@ func (i instances) Lookup(_ context.Context, namespace, name string) (*v1alpha1.
 	}}, true
 }
 
-// world has two pools and one instance of the given type in the first; none
-// when the type is empty.
+// world returns the kind with two pools and one instance of this type in the first; no instance if
+// the type is empty.
 func world(instanceType string) *Kind {
 	kind := New(&pools.Plan{
 		Domain: "streams.test",
@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 		change func(*spec)
 		want   []string
 	}{
-		"as it is made":       {func(*spec) {}, nil},
+		"as created":          {func(*spec) {}, nil},
 		"no instance":         {func(s *spec) { s.InstanceName = "" }, []string{"spec.instanceName: Required value"}},
 		"impossible instance": {func(s *spec) { s.InstanceName = "I" }, []string{"spec.instanceName: Invalid value"}},
 		"long display name": {
@@ -157,8 +157,11 @@ func TestValidate(t *testing.T) {
 		"too little CPU":              {broker("399m", "4Gi"), []string{"spec.broker.resources.cpu: Invalid value"}},
 		"too much CPU":                {broker("16001m", "4Gi"), []string{"spec.broker.resources.cpu: Invalid value"}},
 		"too little memory":           {broker("1", "1.5Gi"), []string{"spec.broker.resources.memory: Invalid value"}},
-		"too much memory":             {broker("1", "68719476737"), []string{"spec.broker.resources.memory: Invalid value"}},
-		"only one of both":            {broker("1", "0"), []string{"spec.broker.resources.memory: Invalid value"}},
+		"too much memory": {
+			broker("1", "68719476737"),
+			[]string{"spec.broker.resources.memory: Invalid value"},
+		},
+		"only one of both": {broker("1", "0"), []string{"spec.broker.resources.memory: Invalid value"}},
 		"no sizes": {
 			func(s *spec) { s.Broker.Resources = &v1alpha1.BrokerResources{} },
 			[]string{"spec.broker.resources.cpu: Required value", "spec.broker.resources.memory: Required value"},
@@ -184,7 +187,10 @@ func TestValidate(t *testing.T) {
 		},
 		"scaling":                  {scaling(1, 15), nil},
 		"scaling from the default": {scaling(0, 3), nil},
-		"scaling upside down":      {scaling(3, 2), []string{"spec.broker.autoScalingPolicy.maxReplicas: Invalid value"}},
+		"scaling upside down": {
+			scaling(3, 2),
+			[]string{"spec.broker.autoScalingPolicy.maxReplicas: Invalid value"},
+		},
 		"scaling without an end": {
 			scaling(1, 0),
 			[]string{"spec.broker.autoScalingPolicy.maxReplicas: Required value"},
@@ -264,8 +270,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestNamesThatMakeAHost: a name that makes no host name is refused when a
-// cluster is made; those from before can still be changed.
+// TestNamesThatMakeAHost checks that a cluster cannot be created if its name makes no valid host
+// name, and that existing clusters can still be changed.
 func TestNamesThatMakeAHost(t *testing.T) {
 	t.Parallel()
 	const invalid = "metadata.name: Invalid value"
@@ -300,7 +306,7 @@ func TestNamesThatMakeAHost(t *testing.T) {
 			}
 			validationtest.Expect(t, errs, tc.want...)
 			if tc.says != "" && !strings.Contains(errs.ToAggregate().Error(), tc.says) {
-				t.Errorf("the message is %q, want one that says %q", errs.ToAggregate(), tc.says)
+				t.Errorf("message: got %q, want one with %q", errs.ToAggregate(), tc.says)
 			}
 			changed := o.DeepCopy()
 			changed.Spec.DisplayName = "another"
@@ -381,7 +387,7 @@ func TestServerlessStaysServerless(t *testing.T) {
 	validationtest.Expect(t, world("serverless").ValidateUpdate(t.Context(), o, old),
 		"spec.broker.replicas: Invalid value", "spec.broker.resources.memory: Invalid value", "spec.storage: Forbidden")
 
-	// One that was made before its instance keeps what it has, and can go.
+	// A cluster that was created before its instance can keep its spec.
 	early := fresh()
 	validationtest.Expect(t, world("serverless").ValidateUpdate(t.Context(), early.DeepCopy(), early))
 }
@@ -396,15 +402,18 @@ func TestValidatePlace(t *testing.T) {
 		member             *v1alpha1.ObjectReference
 		want               []string
 	}{
-		"by location":                {"standard", "us-west", nil, nil},
-		"by member":                  {"standard", "", member("west"), nil},
-		"by both":                    {"standard", "us-west", member("west"), nil},
-		"before its instance":        {"", "cellar", nil, nil},
-		"by nothing":                 {"standard", "", nil, []string{"spec.location: Required value"}},
-		"nowhere":                    {"standard", "moon", nil, []string{"spec.location: Unsupported value"}},
-		"in a pool of others":        {"standard", "cellar", nil, []string{"spec.location: Unsupported value"}},
-		"on a member of others":      {"standard", "", member("cellar"), []string{"spec.poolMemberRef: Invalid value"}},
-		"on no member":               {"standard", "us-west", member("gone"), []string{"spec.poolMemberRef: Not found"}},
+		"by location":           {"standard", "us-west", nil, nil},
+		"by member":             {"standard", "", member("west"), nil},
+		"by both":               {"standard", "us-west", member("west"), nil},
+		"before its instance":   {"", "cellar", nil, nil},
+		"by nothing":            {"standard", "", nil, []string{"spec.location: Required value"}},
+		"nowhere":               {"standard", "moon", nil, []string{"spec.location: Unsupported value"}},
+		"in a pool of others":   {"standard", "cellar", nil, []string{"spec.location: Unsupported value"}},
+		"on a member of others": {"standard", "", member("cellar"), []string{"spec.poolMemberRef: Invalid value"}},
+		"on no member": {
+			"standard", "us-west", member("gone"),
+			[]string{"spec.poolMemberRef: Not found"},
+		},
 		"member at another place":    {"standard", "us-east", member("west"), []string{"spec.location: Invalid value"}},
 		"serverless without storage": {"serverless", "us-east", nil, nil},
 	}
@@ -414,7 +423,9 @@ func TestValidatePlace(t *testing.T) {
 			c := world(tc.instance)
 			o := &object{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"},
-				Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: tc.location, PoolMemberRef: tc.member},
+				Spec: v1alpha1.MessagingClusterSpec{
+					InstanceName: "i", Location: tc.location, PoolMemberRef: tc.member,
+				},
 			}
 			c.Default(o)
 			c.PrepareCreate(t.Context(), o)

@@ -9,10 +9,9 @@ import (
 	"freshet/internal/identity"
 )
 
-// Put implements store.Observer: tokens can be had for an instance as soon as it
-// is created, and what its spec.auth says about API keys holds as soon as it is
-// written. The informer calls it again, for what other replicas or an earlier
-// process wrote.
+// Put implements store.Observer. Clients can get tokens for an instance as soon as it is created,
+// and spec.auth applies to API keys as soon as it is written. The informer calls Put again for
+// writes of other replicas or of an earlier process.
 func (k *Kind) Put(o *object) {
 	if o.DeletionTimestamp != nil && reconcile.Deleting(o) {
 		k.Remove(o)
@@ -31,8 +30,8 @@ func (k *Kind) Put(o *object) {
 	}
 }
 
-// Remove implements store.Observer: the keys of an instance are dead as soon as
-// its deletion is requested.
+// Remove implements store.Observer. The keys of an instance are rejected as soon as its deletion is
+// requested.
 func (k *Kind) Remove(o *object) {
 	k.lifetimes.mu.Lock()
 	defer k.lifetimes.mu.Unlock()
@@ -41,8 +40,8 @@ func (k *Kind) Remove(o *object) {
 	}
 }
 
-// TokenLifetime says how long tokens for an instance are good; false when there
-// is no such instance.
+// TokenLifetime returns the lifetime of tokens for an instance; false if the instance does not
+// exist.
 func (k *Kind) TokenLifetime(organization, instance string) (time.Duration, bool) {
 	k.lifetimes.mu.RLock()
 	defer k.lifetimes.mu.RUnlock()
@@ -51,12 +50,12 @@ func (k *Kind) TokenLifetime(organization, instance string) (time.Duration, bool
 
 type place struct{ organization, name string }
 
-// lifetimes holds how long tokens for each instance are good. The lock guards
-// known; the directory has its own, which is taken under this one.
+// lifetimes contains the token lifetime of each instance. mu protects the map; the directory's own
+// lock is taken while mu is held.
 type lifetimes struct {
 	mu    sync.RWMutex
 	known *revision.Map[place, time.Duration]
 }
 
-// tombstones is how many deleted instances are remembered, against late events.
+// tombstones is the number of deleted instances that are remembered, to ignore late events.
 const tombstones = 1 << 14

@@ -15,7 +15,9 @@ import (
 func prod(revision int, lifetime int32) *v1alpha1.MessagingInstance {
 	return &v1alpha1.MessagingInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "prod", ResourceVersion: strconv.Itoa(revision)},
-		Spec:       v1alpha1.MessagingInstanceSpec{Auth: &v1alpha1.InstanceAuth{OAuth2: &v1alpha1.InstanceAuthOAuth2{TokenLifetimeSeconds: lifetime}}},
+		Spec: v1alpha1.MessagingInstanceSpec{Auth: &v1alpha1.InstanceAuth{
+			OAuth2: &v1alpha1.InstanceAuthOAuth2{TokenLifetimeSeconds: lifetime},
+		}},
 	}
 }
 
@@ -33,7 +35,7 @@ func TestFeedTakesWhatIsNewer(t *testing.T) {
 	check := func(what string, want time.Duration, known bool) {
 		t.Helper()
 		if got, ok := feed.TokenLifetime("acme", "prod"); ok != known || got != want {
-			t.Errorf("%s: %s %v, want %s %v", what, got, ok, want, known)
+			t.Errorf("%s: got %s %v, want %s %v", what, got, ok, want, known)
 		}
 	}
 	check("unknown", 0, false)
@@ -46,18 +48,18 @@ func TestFeedTakesWhatIsNewer(t *testing.T) {
 	feed.Put(deleting(prod(8, 120)))
 	check("deletion requested", 0, false)
 	if got := directory.KeysOf("acme", "prod"); got != 0 {
-		t.Errorf("%d keys after the deletion of their instance, want 0", got)
+		t.Errorf("keys after the deletion of their instance: got %d, want 0", got)
 	}
 	feed.Put(prod(7, 120)) // late
-	check("late news of a living instance", 0, false)
+	check("late event of an existing instance", 0, false)
 	feed.Put(prod(10, 0))
-	check("another one of the name", 0, true)
+	check("another instance of the same name", 0, true)
 	key("b")
-	feed.Remove(prod(9, 120)) // the late end of the first one
-	check("late news of the end", 0, true)
+	feed.Remove(prod(9, 120)) // the late deletion of the first instance
+	check("late event of a deletion", 0, true)
 	if got := directory.KeysOf("acme", "prod"); got != 1 {
-		t.Errorf("%d keys of the next instance after the late end of the first, want 1", got)
+		t.Errorf("keys of the next instance after the late deletion of the first: got %d, want 1", got)
 	}
 	feed.Remove(prod(11, 0))
-	check("gone", 0, false)
+	check("deleted", 0, false)
 }

@@ -1,9 +1,12 @@
-// Package messaginginstance is the kind MessagingInstance: what it is (kind.go),
-// what it fills in and refuses (validate.go), how clients authenticate and when
-// it is ready (reconcile.go), and how identity hears of it (feed.go).
+// Package messaginginstance is the kind MessagingInstance: its definition (kind.go), defaults and
+// validation (validate.go), its reconciler with the authentication of clients and readiness
+// (reconcile.go), and the synchronization with the identity directory (feed.go).
 //
-// An instance runs nothing itself; its clusters do, next door in
-// ../messagingcluster. Its end waits for them and takes its keys along.
+// An instance runs nothing itself; its clusters do (../messagingcluster). Its deletion waits for
+// its clusters and deletes its keys.
+//
+// tokenLifetimes.mu is the only lock. It protects the token lifetimes, and the lock of
+// identity.Directory is taken while it is held, so that both change in the same order.
 package messaginginstance
 
 import (
@@ -24,34 +27,34 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// Finalizer holds an instance until its clusters are gone.
+// Finalizer holds an instance until its clusters and keys are deleted.
 const Finalizer = "messaginginstance.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.MessagingInstance
 
-// Clusters names the clusters of a namespace whose field has a value, to refuse
-// the deletion of their instance; protected are those of them that may not be
-// deleted. The store of MessagingClusters is one.
+// Clusters returns the names of the clusters in a namespace whose field has a value, and of those
+// that are protected from deletion. ValidateDelete uses it to reject the deletion of their
+// instance. The store of MessagingClusters implements it.
 type Clusters interface {
 	NamesWhere(ctx context.Context, namespace, field, value string) (names, protected []string, err error)
 }
 
-// Counter tells how many objects an organization has. The store of
-// MessagingInstances is one.
+// Counter returns the number of objects in an organization. The store of MessagingInstances
+// implements it.
 type Counter interface {
 	Count(ctx context.Context, namespace string) (int64, error)
 }
 
 // Kind is the kind MessagingInstance.
 type Kind struct {
-	// Clusters is set once, before the kind is used: instances and clusters look
-	// at each other.
+	// Clusters is set once, before the kind is used, because instances and clusters refer to each
+	// other.
 	Clusters Clusters
-	// Instances counts those of an organization; it is set like Clusters.
+	// Instances counts the instances of an organization; it is set like Clusters.
 	Instances Counter
 
 	plan      *pools.Plan
-	issuerURL string // where tokens come from
+	issuerURL string // URL of the token issuer
 	directory *identity.Directory
 	quotas    *quota.Book
 	lifetimes lifetimes
@@ -70,9 +73,8 @@ var (
 	_ store.Limiter[*object]         = (*Kind)(nil)
 )
 
-// New makes the kind: plan knows the pools, issuerURL is where clients get
-// tokens, the directory is told which keys die with an instance, quotas say how
-// many there may be.
+// New creates the kind. plan contains the pools, issuerURL is where clients get tokens, directory
+// rejects the keys of a deleted instance, quotas limits the number of instances.
 func New(plan *pools.Plan, issuerURL string, directory *identity.Directory, quotas *quota.Book) *Kind {
 	return &Kind{
 		plan: plan, issuerURL: issuerURL, directory: directory, quotas: quotas,
@@ -109,7 +111,8 @@ func (*Kind) Info() store.Info {
 
 // MarkDeleting implements store.DeletionMarker.
 func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "its clusters and keys go first", o.Generation+1)
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions,
+		"its clusters and keys are being deleted first", o.Generation+1)
 }
 
 // New implements store.Kind.

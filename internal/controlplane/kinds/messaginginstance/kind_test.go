@@ -14,7 +14,7 @@ import (
 	"freshet/internal/controlplane/validation/validationtest"
 )
 
-// kind is one without a plan.
+// kind has no plan.
 var kind = New(nil, "", nil, nil)
 
 func TestDefaults(t *testing.T) {
@@ -22,10 +22,10 @@ func TestDefaults(t *testing.T) {
 	o := &object{}
 	kind.Default(o)
 	if o.Spec.AvailabilityMode != "zonal" || o.Spec.Type != "standard" {
-		t.Errorf("defaults are %s and %s, want zonal and standard", o.Spec.AvailabilityMode, o.Spec.Type)
+		t.Errorf("defaults: got %s and %s, want zonal and standard", o.Spec.AvailabilityMode, o.Spec.Type)
 	}
 	if o.Spec.Auth == nil || o.Spec.Auth.APIKey == nil || o.Spec.Auth.OAuth2 != nil {
-		t.Errorf("auth is %+v, want API keys alone", o.Spec.Auth)
+		t.Errorf("auth: got %+v, want API keys only", o.Spec.Auth)
 	}
 	o = &object{Spec: v1alpha1.MessagingInstanceSpec{
 		AvailabilityMode: "regional", Type: "dedicated",
@@ -33,15 +33,15 @@ func TestDefaults(t *testing.T) {
 	}}
 	kind.Default(o)
 	if o.Spec.AvailabilityMode != "regional" || o.Spec.Type != "dedicated" || o.Spec.Auth.APIKey != nil {
-		t.Errorf("what was given has changed: %+v", o.Spec)
+		t.Errorf("values in the spec have changed: %+v", o.Spec)
 	}
 	if got := o.Spec.Auth.OAuth2.TokenLifetimeSeconds; got != 86400 {
-		t.Errorf("tokens live %d seconds, want 86400", got)
+		t.Errorf("token lifetime: got %d seconds, want 86400", got)
 	}
 }
 
-// TestPools: a reference is completed at birth, and stays so when a replace
-// comes with less.
+// TestPools checks that a pool reference is completed at creation, and stays complete when a
+// replace contains less.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	plan := &pools.Plan{Pools: []pools.Pool{{Namespace: "cloud", Name: "shared"}, {Namespace: "cloud", Name: "spare"}}}
@@ -58,7 +58,7 @@ func TestPools(t *testing.T) {
 		o := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: tc.given.DeepCopy()}}
 		New(plan, "", nil, nil).PrepareCreate(t.Context(), o)
 		if *o.Spec.PoolRef != *tc.want {
-			t.Errorf("%s: pool %v, want %v", name, o.Spec.PoolRef, tc.want)
+			t.Errorf("%s: got pool %v, want %v", name, o.Spec.PoolRef, tc.want)
 		}
 		again := &object{Spec: v1alpha1.MessagingInstanceSpec{PoolRef: tc.given.DeepCopy()}}
 		kind.PrepareUpdate(t.Context(), again, o)
@@ -82,8 +82,8 @@ func TestValidate(t *testing.T) {
 		change func(*spec)
 		want   []string
 	}{
-		"as it is made": {func(*spec) {}, nil},
-		"regional":      {func(s *spec) { s.AvailabilityMode = "regional" }, nil},
+		"as created": {func(*spec) {}, nil},
+		"regional":   {func(s *spec) { s.AvailabilityMode = "regional" }, nil},
 		"unknown mode": {
 			func(s *spec) { s.AvailabilityMode = "lunar" },
 			[]string{"spec.availabilityMode: Unsupported value"},
@@ -133,7 +133,7 @@ func TestValidateUpdate(t *testing.T) {
 		"spec.availabilityMode: Invalid value", "spec.type: Invalid value", "spec.poolRef: Invalid value")
 }
 
-// clusters is a store of clusters that answers as it is told.
+// clusters is a store of clusters with fixed results.
 type clusters struct {
 	names, protected []string
 	err              error
@@ -183,9 +183,9 @@ func TestValidateDelete(t *testing.T) {
 				&metav1.DeleteOptions{PropagationPolicy: tc.policy})
 			switch {
 			case tc.want == "" && err != nil:
-				t.Errorf("refused: %v", err)
+				t.Errorf("got error %v, want none", err)
 			case tc.want != "" && (!apierrors.IsConflict(err) || !strings.Contains(err.Error(), tc.want)):
-				t.Errorf("answer is %v, want a conflict that names %s", err, tc.want)
+				t.Errorf("got %v, want a conflict with %s", err, tc.want)
 			}
 		})
 	}
@@ -193,9 +193,9 @@ func TestValidateDelete(t *testing.T) {
 
 func TestDeletionIsRefusedWhenClustersCannotBeRead(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("etcd is away")
+	broken := errors.New("etcd is unavailable")
 	err := (&Kind{Clusters: clusters{err: broken}}).ValidateDelete(t.Context(), &object{}, &metav1.DeleteOptions{})
 	if !errors.Is(err, broken) {
-		t.Errorf("answer is %v, want %v", err, broken)
+		t.Errorf("got %v, want %v", err, broken)
 	}
 }

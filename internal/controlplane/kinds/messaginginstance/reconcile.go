@@ -19,7 +19,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// Controller makes instances ready, and takes their keys along when they go.
+// Controller makes instances ready, and deletes their keys with them.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client    versioned.Interface
@@ -29,7 +29,7 @@ type Controller struct {
 	issuerURL string
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, plan: k.plan, issuerURL: k.issuerURL}
@@ -49,7 +49,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		c.reconcile); err != nil {
 		return nil, err
 	}
-	// An instance waits for its clusters and keys to go before it goes itself.
+	// The deletion of an instance waits for the deletion of its clusters and keys.
 	wake := func(obj metav1.Object) {
 		switch o := obj.(type) {
 		case *v1alpha1.MessagingCluster:
@@ -75,10 +75,10 @@ func (c *Controller) reconcile(ctx context.Context, instance *object) (time.Dura
 	return 0, c.write(ctx, instance, status)
 }
 
-// parts of an instance, each with a condition of its own.
+// parts are the components of an instance, each with its own condition.
 var parts = []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"}
 
-// describe says how to use the instance and what of it is ready.
+// describe writes the authentication and the conditions of an instance to status.
 func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstanceStatus) {
 	generation := instance.Generation
 	status.ObservedGeneration = generation
@@ -87,7 +87,7 @@ func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstan
 		if instance.Spec.PoolRef != nil {
 			name = instance.Spec.PoolRef.Name
 		}
-		message := "pool " + name + " is not in the server's configuration"
+		message := "pool " + name + " is not in the server's configuration; add it to pools, or delete the instance"
 		status.Conditions = conditionsOf(status.Conditions, "PoolNotFound", message,
 			conditions.False(v1alpha1.ConditionReady, "PoolNotFound", message, generation))
 		return
@@ -107,7 +107,7 @@ func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstan
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation))
 }
 
-// conditionsOf writes the parts as ready is, and ready last.
+// conditionsOf returns the conditions of the parts with the status of ready, and ready last.
 func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alpha1.Condition) []v1alpha1.Condition {
 	wanted := make([]v1alpha1.Condition, 0, len(parts)+1)
 	for _, part := range parts {
@@ -118,8 +118,8 @@ func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alph
 	return conditions.Replace(old, append(wanted, ready)...)
 }
 
-// finish lets the instance go when its last cluster and its last key are gone.
-// The keys have been dead since the delete call.
+// finish removes the finalizer when the last cluster and the last key of the instance are deleted.
+// The keys are rejected since the delete call.
 func (c *Controller) finish(ctx context.Context, instance *object) error {
 	if !finalizers.Has(instance, Finalizer) {
 		status := *instance.Status.DeepCopy()
@@ -135,9 +135,9 @@ func (c *Controller) finish(ctx context.Context, instance *object) error {
 			return err
 		}
 	}
-	message := "nothing of it is left"
+	message := "all clusters and keys are deleted"
 	if waiting != "" {
-		message = "waiting for " + waiting + " to go"
+		message = "waiting for the deletion of " + waiting
 	}
 	status := *instance.Status.DeepCopy()
 	status.Conditions = conditions.Set(status.Conditions,
@@ -149,14 +149,15 @@ func (c *Controller) finish(ctx context.Context, instance *object) error {
 		c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).Patch)
 }
 
-// deleteClusters asks the instance's clusters to go, and says which one is still
-// there. A deletion that they would have prevented was refused, so these are to go
-// with the instance, or were created while its deletion was being accepted.
+// deleteClusters deletes the instance's clusters, and returns one that still exists. A delete call
+// without foreground propagation is rejected while clusters exist, so these are to be deleted with
+// the instance, or were created while its deletion was being accepted.
 func (c *Controller) deleteClusters(ctx context.Context, instance *object) (waiting string, err error) {
 	for _, cluster := range c.clusters(instance.Namespace, instance.Name) {
 		waiting = "cluster " + cluster.Name
 		if store.Protected(cluster) {
-			return waiting + ", which is protected,", nil
+			return fmt.Sprintf("%s, which is protected: set its annotation %s to \"false\"", waiting,
+				v1alpha1.AnnotationDestroyProtected), nil
 		}
 		if cluster.DeletionTimestamp != nil {
 			continue
@@ -172,8 +173,8 @@ func (c *Controller) deleteClusters(ctx context.Context, instance *object) (wait
 	return waiting, nil
 }
 
-// deleteKeys takes along the keys that are good for this instance only, and
-// says which one is still there.
+// deleteKeys deletes the keys that are valid for this instance only, and returns one that still
+// exists.
 func (c *Controller) deleteKeys(ctx context.Context, instance *object) (waiting string, err error) {
 	for _, key := range c.keys(instance.Namespace, instance.Name) {
 		waiting = "API key " + key.Name
@@ -190,7 +191,7 @@ func (c *Controller) deleteKeys(ctx context.Context, instance *object) (waiting 
 	return waiting, nil
 }
 
-// write stores a changed status and keeps the object current for the next write.
+// write stores a changed status and updates the object for the next write.
 func (c *Controller) write(ctx context.Context, instance *object, status v1alpha1.MessagingInstanceStatus) error {
 	if apiequality.Semantic.DeepEqual(instance.Status, status) {
 		return nil

@@ -35,7 +35,7 @@ func (*Kind) Default(o *object) {
 	}
 }
 
-// PrepareCreate implements store.Preparer: it completes the reference to the pool.
+// PrepareCreate implements store.Preparer. It completes the reference to the pool.
 func (k *Kind) PrepareCreate(_ context.Context, o *object) {
 	switch ref := o.Spec.PoolRef; {
 	case ref == nil:
@@ -47,8 +47,8 @@ func (k *Kind) PrepareCreate(_ context.Context, o *object) {
 	}
 }
 
-// PrepareUpdate implements store.Preparer: it puts back what creation added and a
-// replace left out.
+// PrepareUpdate implements store.Preparer. It restores the parts of the pool reference that
+// creation added and a replace omitted.
 func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
 	ref, before := o.Spec.PoolRef, old.Spec.PoolRef
 	if ref == nil || (before != nil && ref.Namespace == "" && ref.Name == before.Name) {
@@ -66,7 +66,7 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 		v1alpha1.InstanceBYOC, v1alpha1.InstanceBYOCPro, v1alpha1.InstanceFree)...)
 	if o.Spec.Type == v1alpha1.InstanceFree && o.Spec.AvailabilityMode != v1alpha1.AvailabilityZonal {
 		errs = append(errs, field.Invalid(spec.Child("availabilityMode"), o.Spec.AvailabilityMode,
-			"a free instance must be zonal"))
+			"must be zonal for a free instance"))
 	}
 	if o.Spec.PoolRef != nil {
 		errs = append(errs, validation.Reference(spec.Child("poolRef"), *o.Spec.PoolRef)...)
@@ -86,9 +86,9 @@ func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	return append(errs, validation.Immutable(spec.Child("type"), o.Spec.Type, old.Spec.Type)...)
 }
 
-// ValidateDelete implements store.DeleteValidator: an instance is not pulled from
-// under its clusters, unless they are to go first (docs/spec/resources.md#r8),
-// and the protection annotation is honoured.
+// ValidateDelete implements store.DeleteValidator. It rejects the deletion of an instance with
+// clusters unless these are deleted first (docs/spec/resources.md#r8), and honours the protection
+// annotation.
 func (k *Kind) ValidateDelete(ctx context.Context, o *object, options *metav1.DeleteOptions) error {
 	resource := v1alpha1.Resource("messaginginstances")
 	if store.Protected(o) {
@@ -100,13 +100,13 @@ func (k *Kind) ValidateDelete(ctx context.Context, o *object, options *metav1.De
 	}
 	if len(protected) > 0 {
 		return apierrors.NewConflict(resource, o.Name, fmt.Errorf(
-			"the instance has clusters that are protected: %s; set their annotation %s to \"false\" first",
+			"instance has clusters that are protected: %s; set their annotation %s to \"false\" first",
 			strings.Join(protected, ", "), v1alpha1.AnnotationDestroyProtected))
 	}
 	if p := options.PropagationPolicy; len(names) == 0 || (p != nil && *p == metav1.DeletePropagationForeground) {
 		return nil
 	}
 	return apierrors.NewConflict(resource, o.Name, fmt.Errorf(
-		"the instance still has clusters: %s; delete them first, or delete the instance with propagationPolicy=Foreground",
-		strings.Join(names, ", ")))
+		"instance still has clusters: %s; delete them first, or delete the instance with "+
+			"propagationPolicy=Foreground", strings.Join(names, ", ")))
 }

@@ -1,6 +1,6 @@
-// Package pool is the kind Pool: the pools of the server's configuration, for
-// everybody to read (kind.go), written at start-up (publish.go). Users cannot
-// write them; their members live next door, in ../poolmember.
+// Package pool is the kind Pool: the pools of the server's configuration. Every caller can read
+// them (kind.go), and the service writes them at startup (publish.go). Users cannot write them.
+// ../poolmember owns their members.
 package pool
 
 import (
@@ -17,7 +17,7 @@ type object = v1alpha1.Pool
 // Kind is the kind Pool.
 type Kind struct{ plan *pools.Plan }
 
-// New makes the kind; plan knows the pools.
+// New creates the kind; plan contains the pools.
 func New(plan *pools.Plan) *Kind { return &Kind{plan} }
 
 // Info implements store.Kind.

@@ -1,6 +1,6 @@
-// Package poolmember is the kind PoolMember: the members of the pools in the
-// server's configuration, for everybody to read (kind.go), written at start-up
-// (publish.go). Users cannot write them; pools live next door, in ../pool.
+// Package poolmember is the kind PoolMember: the members of the pools in the server's
+// configuration. Every caller can read them (kind.go), and the service writes them at startup
+// (publish.go). Users cannot write them. ../pool owns the pools.
 package poolmember
 
 import (
@@ -20,7 +20,7 @@ type Kind struct{ plan *pools.Plan }
 
 var _ store.Selectable[*object] = (*Kind)(nil)
 
-// New makes the kind; plan knows the pools.
+// New creates the kind; plan contains the pools.
 func New(plan *pools.Plan) *Kind { return &Kind{plan} }
 
 // Info implements store.Kind.
@@ -32,11 +32,11 @@ func (*Kind) Info() store.Info {
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
-				Name: "Pool", Description: "The pool the member belongs to.",
+				Name: "Pool", Description: "The pool of the member.",
 				Value: func(o runtime.Object) any { return o.(*object).Spec.PoolName },
 			},
 			printers.Column{
-				Name: "Location", Description: "Where it is.",
+				Name: "Location", Description: "Location of the member.",
 				Value: func(o runtime.Object) any { return o.(*object).Spec.Location },
 			},
 		),

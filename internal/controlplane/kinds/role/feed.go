@@ -5,7 +5,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Put implements store.Observer: it tells the policy what a role is now.
+// Put implements store.Observer. It updates the role in the policy.
 func (k *Kind) Put(o *object) {
 	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
 		k.Remove(o)
@@ -14,12 +14,12 @@ func (k *Kind) Put(o *object) {
 	k.policy.SetRole(convert(o))
 }
 
-// Remove implements store.Observer: it ends a role that is gone.
+// Remove implements store.Observer. It removes a deleted role from the policy.
 func (k *Kind) Remove(o *object) {
 	k.policy.DeleteRole(o.Namespace, o.Name, reconcile.Revision(o))
 }
 
-// convert brings a resource into the form that access takes.
+// convert converts a resource for package access.
 func convert(o *object) access.CustomRole {
 	role := access.CustomRole{
 		Organization: o.Namespace, Name: o.Name, Description: o.Spec.Description, Revision: reconcile.Revision(o),

@@ -1,9 +1,8 @@
-// Package role is the kind Role: the roles that an organization makes itself. What
-// one is (kind.go), what it may say and who may write it (validate.go), and how it
-// comes into force (feed.go): access.Policy is told in the store's write path,
-// before a call answers, and again from the informer; reconcile.go then says so in
-// status. Predefined roles are next door, in ../clusterrole; who gets a role is
-// said in ../rolebinding. What a role means is decided in access.
+// Package role is the kind Role: the custom roles of an organization. It contains the definition
+// (kind.go), validation and admission (validate.go), and the synchronization with access.Policy
+// (feed.go): the store's write path updates the policy before a call returns, and the informer
+// updates it again; reconcile.go then writes the status. ../clusterrole owns predefined roles,
+// ../rolebinding assigns roles, and package access evaluates them.
 package role
 
 import (
@@ -18,8 +17,8 @@ import (
 
 type object = v1alpha1.Role
 
-// Kind is the kind Role. It has no finalizer: a role is out of force the moment
-// the delete call returns, and its bindings with it.
+// Kind is the kind Role. It has no finalizer: a role and its bindings have no effect any more when
+// the delete call returns.
 type Kind struct{ policy *access.Policy }
 
 var (
@@ -30,7 +29,7 @@ var (
 	_ store.Observer[*object]       = (*Kind)(nil)
 )
 
-// New makes the kind; roles come into force in the policy.
+// New creates the kind; policy enforces the roles.
 func New(policy *access.Policy) *Kind { return &Kind{policy} }
 
 // Info implements store.Kind.
@@ -38,15 +37,15 @@ func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "Role", Plural: "roles", Singular: "role",
 		ShortNames: []string{"ro"},
-		Strict:     true, // an unknown field may be a restriction that was meant
+		Strict:     true, // an unknown field may be an intended restriction
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
-				Name: "Permissions", Type: "integer", Description: "How many permissions the role gives.",
+				Name: "Permissions", Type: "integer", Description: "Number of permissions of the role.",
 				Value: func(o runtime.Object) any { return int64(len(o.(*object).Spec.Permissions)) },
 			},
 			printers.Column{
-				Name: "Description", Description: "What the role is for.",
+				Name: "Description", Description: "Purpose of the role.",
 				Value: func(o runtime.Object) any { return o.(*object).Spec.Description },
 			},
 		),

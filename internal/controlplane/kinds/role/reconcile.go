@@ -13,13 +13,13 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// Controller says in status that a role is in force.
+// Controller writes the condition Ready of roles.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client versioned.Interface
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	c := &Controller{client: env.Client}
 	informer := env.Informers.Cloud().V1alpha1().Roles().Informer()

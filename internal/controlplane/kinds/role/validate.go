@@ -15,18 +15,18 @@ import (
 
 const (
 	maxDescription = 1024
-	// maxPermissions is more than there are.
+	// maxPermissions is larger than the number of permissions.
 	maxPermissions = 1000
 )
 
-// MaxRoles is how many roles an organization may have.
+// MaxRoles is the maximum number of roles of an organization.
 const MaxRoles = 1000
 
-// ValidateName implements store.NameValidator: names are DNS subdomains, and none
-// is that of a predefined role.
+// ValidateName implements store.NameValidator. A name is a DNS subdomain and not that of a
+// predefined role.
 func (*Kind) ValidateName(name string, prefix bool) []string {
 	if access.Reserved(name) && !prefix {
-		return []string{"is the name of a predefined role: choose another one"}
+		return []string{"is the name of a predefined role; choose another one"}
 	}
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
@@ -42,23 +42,23 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	for i, permission := range o.Spec.Permissions {
 		if !access.Permission(permission).Known() {
 			errs = append(errs, field.Invalid(path.Index(i), permission,
-				"is not a permission: they are SERVICE.RESOURCE.VERB, such as messaging.topics.produce, and all in "+
-					"ClusterRole org-admin"))
+				"is not a permission; permissions have the form SERVICE.RESOURCE.VERB, such as "+
+					"messaging.topics.produce, and ClusterRole org-admin contains all of them"))
 		}
 	}
 	return append(errs, validation.Unique(path, o.Spec.Permissions)...)
 }
 
-// Admit implements store.Admitter: nobody puts into a role what they do not have,
-// nor makes one more than the organization may have.
+// Admit implements store.Admitter. It rejects a role with permissions that the caller does not
+// have, and roles beyond MaxRoles.
 func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 	who := caller.Principal(ctx)
 	if who == nil || (old != nil && slices.Equal(o.Spec.Permissions, old.Spec.Permissions)) {
-		return nil // a change of words grants nothing
+		return nil // a change of the description grants nothing
 	}
 	if n := k.policy.CountRoles(o.Namespace); old == nil && n >= MaxRoles {
-		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; delete some first",
-			o.Namespace, n, MaxRoles)
+		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; "+
+			"delete roles that are not needed", o.Namespace, n, MaxRoles)
 	}
 	return k.policy.MayDefine(who, convert(o))
 }

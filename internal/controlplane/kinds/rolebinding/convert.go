@@ -6,7 +6,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// convert brings a resource into the form that access compiles.
+// convert converts a resource for package access.
 func convert(o *object) access.Binding {
 	b := access.Binding{
 		Organization: o.Namespace,

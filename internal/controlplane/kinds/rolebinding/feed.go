@@ -2,17 +2,18 @@ package rolebinding
 
 import "freshet/internal/controlplane/reconcile"
 
-// Put implements store.Observer: it tells the policy what a binding is now.
+// Put implements store.Observer. It updates the binding in the policy.
 func (k *Kind) Put(o *object) {
 	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
 		k.Remove(o)
 		return
 	}
-	// A binding that does not compile grants nothing; the controller says so.
+	// A binding that does not compile grants nothing; the controller writes the error to the
+	// status.
 	_ = k.policy.SetBinding(convert(o))
 }
 
-// Remove implements store.Observer: it ends a binding that is gone.
+// Remove implements store.Observer. It removes a deleted binding from the policy.
 func (k *Kind) Remove(o *object) {
 	k.policy.DeleteBinding(o.Namespace, o.Name, reconcile.Revision(o))
 }

@@ -48,18 +48,18 @@ func TestLateNewsChangesNothing(t *testing.T) {
 	}
 	feed.Put(binding("b", 5, "org-readonly", "robot"))
 	if !may() {
-		t.Fatal("a binding is not in force")
+		t.Fatal("new binding has no effect")
 	}
 	feed.Put(binding("b", 7, "org-readonly"))
 	feed.Put(binding("b", 6, "org-readonly", "robot"))
 	if may() {
-		t.Error("an older event brought a subject back")
+		t.Error("older event restored a subject")
 	}
 	feed.Put(binding("b", 8, "org-readonly", "robot"))
 	feed.Remove(binding("b", 9, "org-readonly", "robot"))
 	feed.Put(binding("b", 8, "org-readonly", "robot"))
 	if may() {
-		t.Error("an older event brought a binding back")
+		t.Error("older event restored a binding")
 	}
 	gone := binding("b", 12, "org-readonly", "robot")
 	now := metav1.Now()
@@ -67,7 +67,7 @@ func TestLateNewsChangesNothing(t *testing.T) {
 	feed.Put(binding("b", 11, "org-readonly", "robot"))
 	feed.Put(gone)
 	if may() {
-		t.Error("a binding that somebody's finalizer holds is in force")
+		t.Error("binding that is being deleted is still in effect")
 	}
 }
 
@@ -82,17 +82,17 @@ func TestQuota(t *testing.T) {
 	}
 	err := may(boss, binding("one-more", 0, "org-readonly"), nil)
 	if err == nil || !strings.Contains(err.Error(), "exceeded quota") {
-		t.Errorf("binding %d: %v", rolebinding.MaxBindings+1, err)
+		t.Errorf("binding %d: got %v, want exceeded quota", rolebinding.MaxBindings+1, err)
 	}
 	if err := may(boss, binding("0", 1, "org-readonly"), binding("0", 1, "org-readonly", "robot")); err != nil {
-		t.Errorf("a change of one that is there: %v", err)
+		t.Errorf("changing an existing binding: %v", err)
 	}
 	if err := may(t.Context(), binding("ours", 0, "org-readonly"), nil); err != nil {
-		t.Errorf("the service itself: %v", err)
+		t.Errorf("binding created by the service: %v", err)
 	}
 	feed.Remove(binding("0", 100_000, "org-readonly"))
 	if err := may(boss, binding("one-more", 0, "org-readonly"), nil); err != nil {
-		t.Errorf("after one went: %v", err)
+		t.Errorf("after a deletion: %v", err)
 	}
 }
 

@@ -1,8 +1,7 @@
-// Package rolebinding is the kind RoleBinding: what it is (kind.go), what it may
-// say and who may grant it (validate.go), and how it comes into force (feed.go,
-// convert.go): access.Policy is told in the store's write path, before a call
-// answers, and again from the informer; reconcile.go then says so in status.
-// What a binding means is decided in access.
+// Package rolebinding is the kind RoleBinding: its definition (kind.go), validation and admission
+// (validate.go), and the synchronization with access.Policy (feed.go, convert.go): the store's
+// write path updates the policy before a call returns, and the informer updates it again;
+// reconcile.go then writes the status. Package access evaluates bindings.
 package rolebinding
 
 import (
@@ -18,8 +17,8 @@ import (
 
 type object = v1alpha1.RoleBinding
 
-// Kind is the kind RoleBinding. It has no finalizer: a binding is out of force
-// the moment the delete call returns.
+// Kind is the kind RoleBinding. It has no finalizer: a binding has no effect any more when the
+// delete call returns.
 type Kind struct{ policy *access.Policy }
 
 var (
@@ -32,7 +31,7 @@ var (
 	_ store.Observer[*object]        = (*Kind)(nil)
 )
 
-// New makes the kind; bindings come into force in the policy.
+// New creates the kind; policy enforces the bindings.
 func New(policy *access.Policy) *Kind { return &Kind{policy} }
 
 // Info implements store.Kind.
@@ -40,15 +39,15 @@ func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "RoleBinding", Plural: "rolebindings", Singular: "rolebinding",
 		ShortNames: []string{"rb"},
-		Strict:     true, // an unknown field may be a restriction that was meant
+		Strict:     true, // an unknown field may be an intended restriction
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
-				Name: "Role", Description: "The role that is given.",
+				Name: "Role", Description: "The assigned role.",
 				Value: func(o runtime.Object) any { return o.(*object).Spec.RoleRef.Name },
 			},
 			printers.Column{
-				Name: "Subjects", Type: "integer", Description: "How many get it.",
+				Name: "Subjects", Type: "integer", Description: "Number of subjects that have the role.",
 				Value: func(o runtime.Object) any { return int64(len(o.(*object).Spec.Subjects)) },
 			},
 		),

@@ -20,9 +20,12 @@ func TestValidate(t *testing.T) {
 		want   []string
 	}{
 		"whole organization": {func(*spec) {}, nil},
-		"nobody":             {func(s *spec) { s.Subjects = nil }, nil},
-		"user":               {subject(func(s *v1alpha1.Subject) { s.Kind, s.APIGroup = "User", "cloud.vendor.io" }), nil},
-		"identity pool":      {subject(func(s *v1alpha1.Subject) { s.Kind = "IdentityPool" }), nil},
+		"no subjects":        {func(s *spec) { s.Subjects = nil }, nil},
+		"user": {
+			subject(func(s *v1alpha1.Subject) { s.Kind, s.APIGroup = "User", "cloud.vendor.io" }),
+			nil,
+		},
+		"identity pool": {subject(func(s *v1alpha1.Subject) { s.Kind = "IdentityPool" }), nil},
 		"group": {
 			subject(func(s *v1alpha1.Subject) { s.Kind = "Group" }),
 			[]string{"spec.subjects[0].kind: Unsupported value"},

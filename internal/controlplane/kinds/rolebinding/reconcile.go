@@ -15,17 +15,17 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Controller says in status whether a binding is in force.
+// Controller writes to the status whether a binding is in effect.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client versioned.Interface
 	roles  listers.RoleLister
 }
 
-// reasonRoleNotFound is why a binding to a role that was deleted is not Ready.
+// reasonRoleNotFound is the reason of Ready for a binding to a deleted role.
 const reasonRoleNotFound = "RoleNotFound"
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, roles: cloud.Roles().Lister()}
@@ -70,7 +70,7 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 	} else if !c.roleIsThere(o) {
 		ready = conditions.False(v1alpha1.ConditionReady, reasonRoleNotFound,
 			"Role "+o.Spec.RoleRef.Name+
-				" does not exist: the binding grants nothing; create the role or delete the binding", o.Generation)
+				" does not exist, so the binding grants nothing; create the role or delete the binding", o.Generation)
 	}
 	status := *o.Status.DeepCopy()
 	status.Conditions = conditions.Set(status.Conditions, ready)

@@ -14,26 +14,25 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Bounds of a binding.
+// Limits of a binding.
 const (
 	maxSubjects = 1000
 	maxNames    = 1000
 )
 
-// MaxBindings is how many bindings an organization may have.
+// MaxBindings is the maximum number of bindings of an organization.
 const MaxBindings = 10_000
 
-// Admit implements store.Admitter: nobody gives away more than they have, nor
-// one binding more than the organization may have. The service itself grants
-// what it likes.
+// Admit implements store.Admitter. It rejects a binding that grants more than the caller has, and
+// bindings beyond MaxBindings. The service itself may grant everything.
 func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 	who := caller.Principal(ctx)
 	if who == nil || (old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec)) {
-		return nil // a change of labels and the like grants nothing
+		return nil // a change of metadata only grants nothing
 	}
 	if n := k.policy.Count(o.Namespace); old == nil && n >= MaxBindings {
-		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d; delete some first",
-			o.Namespace, n, MaxBindings)
+		return fmt.Errorf("exceeded quota: organization %s has %d role bindings, limited to %d; "+
+			"delete bindings that are not needed", o.Namespace, n, MaxBindings)
 	}
 	binding := convert(o)
 	if err := k.policy.MayAdd(&binding); err != nil {
@@ -45,9 +44,9 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 // ValidateCreate implements store.CreateValidator.
 func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList { return k.roleIsThere(o) }
 
-// ValidateUpdate implements store.UpdateValidator. A binding whose role was deleted
-// stays as it is: what a change of it would grant cannot be held against what the
-// caller has, and comes into force should the role come back.
+// ValidateUpdate implements store.UpdateValidator. The spec of a binding whose role was deleted
+// cannot change: the permissions that the change grants cannot be compared with those of the
+// caller, but would take effect if the role were created again.
 func (k *Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	errs := validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
 	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
@@ -56,11 +55,11 @@ func (k *Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList
 	return errs
 }
 
-// roleIsThere finds the role of a binding that is otherwise valid.
+// roleIsThere checks that the role of an otherwise valid binding exists.
 func (k *Kind) roleIsThere(o *object) field.ErrorList {
 	b := convert(o)
 	if b.Role == "" || !isRole(b.RoleKind, b.Role) {
-		return nil // Validate says so
+		return nil // Validate reports it
 	}
 	if err := k.policy.CheckRole(&b); err != nil {
 		return field.ErrorList{field.NotFound(field.NewPath("spec", "roleRef", "name"), b.Role)}
@@ -75,7 +74,7 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	ref := spec.Child("roleRef")
 	errs = append(errs, validation.OneOf(ref.Child("apiGroup"), o.Spec.RoleRef.APIGroup, v1alpha1.GroupName)...)
 	errs = append(errs, validation.Required(ref.Child("kind"), o.Spec.RoleRef.Kind)...)
-	// Kind Role is for the organization's own, and for names of an older generation of tools.
+	// Kind Role is for the organization's own roles, and for role names that older tools use.
 	errs = append(errs, validation.OneOf(ref.Child("kind"), o.Spec.RoleRef.Kind, "ClusterRole", "Role")...)
 	if name := o.Spec.RoleRef.Name; name == "" {
 		errs = append(errs, field.Required(ref.Child("name"), ""))
@@ -136,14 +135,13 @@ func validateScope(spec *field.Path, o *object) field.ErrorList {
 	return errs
 }
 
-// isRole reports whether a name is that of a predefined role, or can be that of one
-// of the organization's own.
+// isRole reports whether a name is that of a predefined role, or can be that of a custom role.
 func isRole(kind, name string) bool {
 	_, predefined := access.FindRole(kind, name)
 	return predefined || (kind == "Role" && !access.Reserved(name))
 }
 
-// validateMeaning holds a binding against what access makes of it.
+// validateMeaning returns the errors that package access finds in a binding.
 func validateMeaning(o *object) *field.Error {
 	b := convert(o)
 	err := b.Validate()

@@ -14,7 +14,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Authorizer decides who may do what through an account; access.Policy is one.
+// Authorizer decides what callers may do with an account; access.Policy implements it.
 type Authorizer interface {
 	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
@@ -23,10 +23,10 @@ type Authorizer interface {
 }
 
 var errSystemAccount = errors.New(
-	"it is the system administrator's account, which only the system administrator may create and delete")
+	"account is that of the system administrator; only the system administrator may create and delete it")
 
-// Admit implements store.Admitter: nobody becomes more than they are by way of
-// an account. Only administrators make administrators.
+// Admit implements store.Admitter. It prevents privilege escalation: only administrators may create
+// administrators.
 func (k *Kind) Admit(ctx context.Context, sa, old *object) error {
 	who := caller.Principal(ctx)
 	switch {
@@ -40,8 +40,8 @@ func (k *Kind) Admit(ctx context.Context, sa, old *object) error {
 	return k.Authorizer.MayCreateAdmin(who, sa.Namespace)
 }
 
-// ValidateDelete implements store.DeleteValidator: the administrators of one
-// organization do not end the one who administers them all.
+// ValidateDelete implements store.DeleteValidator. Only a system administrator may delete the
+// system administrator's account.
 func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteOptions) error {
 	who := caller.Principal(ctx)
 	if who == nil || who.System || !k.isSystem(sa) {
@@ -50,9 +50,9 @@ func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteO
 	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
 }
 
-// PrepareStatus implements store.StatusPreparer: the credentials are the
-// service's alone to write: what would replace them would lock the account out and
-// could not be undone. The system administrator can ask for new ones, on purpose.
+// PrepareStatus implements store.StatusPreparer. Only the service may write credentials, because
+// replaced credentials would lock the account out and could not be restored. The system
+// administrator can request new ones explicitly (PrivateKeyTypeReset).
 func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
 	switch {
 	case caller.ByService(ctx):
@@ -63,8 +63,8 @@ func (*Kind) PrepareStatus(ctx context.Context, sa, old *object) {
 	}
 }
 
-// Redact implements store.Redacter: it hides the account's secret from those who
-// may not see it.
+// Redact implements store.Redacter. It hides the account's secret from callers that may not read
+// it.
 func (k *Kind) Redact(ctx context.Context, sa *object) *object {
 	if sa.Status.PrivateKeyData == "" || caller.Principal(ctx) == nil {
 		return sa
@@ -74,15 +74,15 @@ func (k *Kind) Redact(ctx context.Context, sa *object) *object {
 	if !k.maySeeSecret(ctx, sa) {
 		return shown
 	}
-	if credentials, err := decode(sa); err == nil { // without what a rotation has replaced
+	if credentials, err := decode(sa); err == nil { // the file without the replaced credentials
 		shown.Status.PrivateKeyData = base64.StdEncoding.EncodeToString(credentials.File())
 	}
 	return shown
 }
 
-// maySeeSecret lets those read an account's secret who may read secrets at all,
-// and who gain nothing by it. An account does not read its own: it has them, and
-// what is stolen from it must end with what was stolen.
+// maySeeSecret allows callers that may read credentials and could act as the account anyway. An
+// account gets no exception for its own secret: a stolen token must not give access to a credential
+// that outlives it.
 func (k *Kind) maySeeSecret(ctx context.Context, sa *object) bool {
 	who := caller.Principal(ctx)
 	if who.System {

@@ -1,10 +1,8 @@
-// Package serviceaccount is the kind ServiceAccount: what it is and may say
-// (kind.go), who may make, end and see one (authorize.go), credentials made
-// once and an end that takes keys and bindings along (reconcile.go), and how
-// identity hears of it (feed.go).
+// Package serviceaccount is the kind ServiceAccount: its definition (kind.go), authorization
+// (authorize.go), the reconciler that issues credentials once and deletes keys and bindings with
+// the account (reconcile.go), and the synchronization with the identity directory (feed.go).
 //
-// The directory is told from the store's write path, before a call answers, and
-// again from the informer for what other replicas or an earlier process wrote.
-// How credentials look is identity's business; keys and bindings live next
-// door, in ../apikey and ../serviceaccountbinding.
+// The store's write path updates the directory before a call returns, and the informer updates it
+// again for writes of other replicas or of an earlier process. Package identity owns the format of
+// credentials; ../apikey and ../serviceaccountbinding own keys and bindings.
 package serviceaccount

@@ -9,7 +9,7 @@ import (
 	"freshet/internal/identity"
 )
 
-// Put implements store.Observer: it tells the directory what an account is now.
+// Put implements store.Observer. It updates the account in the directory.
 func (k *Kind) Put(sa *object) {
 	if sa.DeletionTimestamp != nil && (sa.DeletionGracePeriodSeconds == nil || *sa.DeletionGracePeriodSeconds == 0) {
 		k.Remove(sa)
@@ -18,8 +18,8 @@ func (k *Kind) Put(sa *object) {
 	k.Directory.PutAccount(k.account(sa))
 }
 
-// Expect implements store.Expecter: it lets an account use its first credentials from the moment that anybody
-// can read them.
+// Expect implements store.Expecter. It makes the first credentials of an account work before any
+// client can read them.
 func (k *Kind) Expect(sa *object) {
 	if sa.Status.PrivateKeyData != "" && sa.DeletionTimestamp == nil {
 		k.Directory.ExpectAccount(k.account(sa))
@@ -38,9 +38,9 @@ func (k *Kind) account(sa *object) identity.Account {
 	if sa.Status.PrivateKeyData != "" {
 		credentials, err := decode(sa)
 		if err != nil {
-			// Without readable credentials the account exists but cannot sign in.
-			k.Log.Error("the credentials of a service account cannot be read: it cannot sign in until they are replaced",
-				slog.String("account", sa.Namespace+"/"+sa.Name), slog.String("error", err.Error()))
+			// Without readable credentials the account exists but cannot authenticate.
+			k.Log.Error("credentials of a service account cannot be read; it cannot authenticate until they are "+
+				"replaced", slog.String("account", sa.Namespace+"/"+sa.Name), slog.Any("error", err))
 		} else {
 			account.ClientID = credentials.ClientID
 			account.SecretHash = k.Sealer.HashSecret(credentials.ClientSecret)
@@ -55,7 +55,8 @@ func (k *Kind) account(sa *object) identity.Account {
 	return account
 }
 
-// Remove implements store.Observer: it ends an account: its tokens and keys are dead when it returns.
+// Remove implements store.Observer. It ends an account: its tokens and keys are rejected when it
+// returns.
 func (k *Kind) Remove(sa *object) {
 	k.Directory.DeleteAccount(sa.Namespace, sa.Name, string(sa.UID))
 }

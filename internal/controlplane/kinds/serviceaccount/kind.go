@@ -16,12 +16,12 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Finalizer holds an account until its tokens, keys and bindings are dead.
+// Finalizer holds an account until its keys and bindings are deleted.
 const Finalizer = "serviceaccount.finalizers.cloud.vendor.io"
 
 type object = v1alpha1.ServiceAccount
 
-// Options are what the kind works with.
+// Options are the dependencies of the kind.
 type Options struct {
 	Issuer     *identity.Issuer
 	Directory  *identity.Directory
@@ -49,7 +49,7 @@ var (
 	_ store.Observer[*object]        = (*Kind)(nil)
 )
 
-// New makes the kind.
+// New creates the kind.
 func New(opts Options) *Kind { return &Kind{opts} }
 
 // Info implements store.Kind.
@@ -71,7 +71,8 @@ func (*Kind) Info() store.Info {
 
 // MarkDeleting implements store.DeletionMarker.
 func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "its keys and bindings go first", o.Generation+1)
+	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions,
+		"its keys and bindings are being deleted first", o.Generation+1)
 }
 
 // New implements store.Kind.
@@ -96,16 +97,16 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	return validation.OneOf(rolePath(), role(o), v1alpha1.ServiceAccountRoleAdmin)
 }
 
-// ValidateUpdate implements store.UpdateValidator: who may administer the
-// organization is decided once, at creation.
+// ValidateUpdate implements store.UpdateValidator. Whether an account is an administrator is
+// decided at creation and cannot change.
 func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	return validation.Immutable(rolePath(), role(o), role(old))
 }
 
-// isAdmin says whether the account administers its organization.
+// isAdmin reports whether the account administers its organization.
 func isAdmin(o *object) bool { return role(o) == v1alpha1.ServiceAccountRoleAdmin }
 
-// isSystem says whether it is the system administrator's account.
+// isSystem reports whether it is the system administrator's account.
 func (k *Kind) isSystem(o *object) bool {
 	return o.Namespace == k.SystemOrganization && o.Name == k.SystemAccount
 }

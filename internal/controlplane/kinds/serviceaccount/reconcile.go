@@ -26,7 +26,7 @@ type Controller struct {
 	bindings reconcile.Lookup[*v1alpha1.ServiceAccountBinding] // by account
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, issuer: k.Issuer}
@@ -46,7 +46,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("serviceaccount", accounts, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	// An account waits for its keys and bindings to go before it goes itself.
+	// The deletion of an account waits for the deletion of its keys and bindings.
 	wakeOwner := func(obj metav1.Object) {
 		switch o := obj.(type) {
 		case *v1alpha1.APIKey:
@@ -77,8 +77,8 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 	return 0, c.provision(ctx, sa, file)
 }
 
-// untilEnd is when what a rotation has replaced can be forgotten; 0 for never.
-// It is refused from its end on whether or not it is still stored.
+// untilEnd returns the time until replaced credentials can be removed; 0 if there are none. They
+// are rejected after their end whether or not they are still stored.
 func untilEnd(sa *object) time.Duration {
 	if credentials, err := decode(sa); err == nil && credentials.Replaced.ClientID != "" {
 		return max(time.Until(credentials.Replaced.Ends), time.Second)
@@ -86,9 +86,8 @@ func untilEnd(sa *object) time.Duration {
 	return 0
 }
 
-// file is what an account's credentials file has to be. Credentials are made
-// once, and again by rotations; the address in the file is that of the issuer,
-// and moves with it.
+// file returns the desired credentials file of an account. Credentials are created once and
+// replaced by rotations; the issuer's address in the file follows the configuration.
 func (c *Controller) file(sa *object) string {
 	var credentials identity.Credentials
 	if sa.Status.PrivateKeyData == "" {
@@ -96,7 +95,7 @@ func (c *Controller) file(sa *object) string {
 	} else {
 		stored, err := decode(sa)
 		if err != nil {
-			return sa.Status.PrivateKeyData // not ours to touch; the feed tells of it
+			return sa.Status.PrivateKeyData // do not overwrite; the feed logs the error
 		}
 		credentials = c.issuer.Readdress(stored, sa.Namespace, sa.Name)
 		if !time.Now().Before(credentials.Replaced.Ends) {
@@ -108,8 +107,8 @@ func (c *Controller) file(sa *object) string {
 
 const reasonProvisioned = "Provisioned"
 
-// provision gives the account its credentials. The store tells the directory in
-// the same write, so they work when Ready says so.
+// provision writes the account's credentials. The store updates the directory in the same write, so
+// the credentials work when Ready is True.
 func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount, file string) error {
 	sa.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
 	sa.Status.PrivateKeyData = file
@@ -119,26 +118,27 @@ func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount,
 	return err
 }
 
-// finish takes the account's keys and bindings along. Its tokens are dead since
-// the delete call.
+// finish deletes the account's keys and bindings and then removes the finalizer. Its tokens are
+// rejected since the delete call.
 func (c *Controller) finish(ctx context.Context, sa *object) error {
-	if list, news := conditions.Deleting(sa.Status.Conditions, "its keys and bindings go first", sa.Generation); news {
+	list, news := conditions.Deleting(sa.Status.Conditions, "its keys and bindings are being deleted first",
+		sa.Generation)
+	if news {
 		sa.Status.Conditions = list
 		_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
-		return err // the change brings the account back here
+		return err // the status change queues the account again
 	}
 	if !finalizers.Has(sa, Finalizer) {
 		return nil
 	}
 	left, err := c.deleteBelongings(ctx, sa)
 	if err != nil || left {
-		return err // their going brings the account back here
+		return err // their deletion queues the account again
 	}
 	return finalizers.Remove(ctx, sa, Finalizer, c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).Patch)
 }
 
-// deleteBelongings asks the account's keys and bindings to go, and says whether
-// some are left.
+// deleteBelongings deletes the account's keys and bindings, and reports whether any are left.
 func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left bool, err error) {
 	api := c.client.CloudV1alpha1()
 	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
@@ -170,7 +170,7 @@ func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left boo
 	return left, nil
 }
 
-// ownedOrOrphan leaves alone what was made for another account of the same name.
+// ownedOrOrphan excludes objects that were created for another account of the same name.
 func ownedOrOrphan(obj metav1.Object, sa *object) bool {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind == "ServiceAccount" {

@@ -18,7 +18,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// run has a controller with the issuer at work until it is stopped.
+// run runs a controller with the issuer until stop is called.
 func run(t *testing.T, client versioned.Interface, w *identitytest.World, issuer *identity.Issuer) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -29,7 +29,7 @@ func run(t *testing.T, client versioned.Interface, w *identitytest.World, issuer
 	return kindstest.Run(t, client, kind)
 }
 
-// credentials follows the account until its file names the issuer.
+// credentials watches the account until its file contains the issuer's URL.
 func credentials(t *testing.T, accounts typed.ServiceAccountInterface, issuer *identity.Issuer) identity.Credentials {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -56,7 +56,7 @@ func credentials(t *testing.T, accounts typed.ServiceAccountInterface, issuer *i
 			return c
 		}
 	}
-	t.Fatal("the credentials never name the issuer")
+	t.Fatal("timed out waiting for credentials with the issuer's URL")
 	return identity.Credentials{}
 }
 
@@ -85,12 +85,12 @@ func TestCredentialsMoveWithTheIssuer(t *testing.T) {
 	t.Cleanup(run(t, client, w, moved))
 	after := credentials(t, accounts, moved)
 	if after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
-		t.Error("the credentials changed with the address")
+		t.Error("credentials changed with the issuer's address")
 	}
 	if after.ClientEmail != "ci@acme.elsewhere.example.org" {
-		t.Errorf("the principal is %s", after.ClientEmail)
+		t.Errorf("principal: got %s, want ci@acme.elsewhere.example.org", after.ClientEmail)
 	}
 	if _, err := identity.Authenticate(w.Directory, w.Sealer, before.ClientID, before.ClientSecret); err != nil {
-		t.Errorf("signing in: %v", err)
+		t.Errorf("authenticating with the old credentials: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package serviceaccountbinding is the kind ServiceAccountBinding: what it is
-// and may say (kind.go), and when one is ready (reconcile.go): the account and
-// the pool member both exist. It goes with the account.
+// Package serviceaccountbinding is the kind ServiceAccountBinding: its definition and validation
+// (kind.go) and its reconciler (reconcile.go). A binding is ready when the account and the pool
+// member both exist. It is deleted with the account, which ../serviceaccount owns.
 package serviceaccountbinding
 
 import (
@@ -20,15 +20,15 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// Finalizer holds a binding until it is undone.
+// Finalizer is removed by the reconciler when the binding is deleted.
 const Finalizer = "serviceaccountbinding.finalizers.cloud.vendor.io"
 
 const maxRoles = 64
 
 type object = v1alpha1.ServiceAccountBinding
 
-// Accounts looks up the bound account; false when there is none yet. The store
-// of ServiceAccounts is one.
+// Accounts looks up the bound account; it returns false if it does not exist. The store of
+// ServiceAccounts implements it.
 type Accounts interface {
 	Lookup(ctx context.Context, namespace, name string) (*v1alpha1.ServiceAccount, bool)
 }
@@ -49,7 +49,7 @@ var (
 	_ store.Selectable[*object]      = (*Kind)(nil)
 )
 
-// New makes the kind; plan knows the pool members.
+// New creates the kind; plan contains the pool members.
 func New(plan *pools.Plan, accounts Accounts) *Kind { return &Kind{plan, accounts} }
 
 // Info implements store.Kind.
@@ -102,19 +102,19 @@ func (*Kind) Fields(o *object) fields.Set {
 	return fields.Set{"spec.serviceAccountName": o.Spec.ServiceAccountName}
 }
 
-// PrepareCreate implements store.Preparer: the account becomes the binding's
-// owner in the write that creates it.
+// PrepareCreate implements store.Preparer. It makes the account the binding's owner in the write
+// that creates it.
 func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	if account, ok := k.accounts.Lookup(ctx, o.Namespace, o.Spec.ServiceAccountName); ok {
 		owners.Add(o, account, "ServiceAccount")
 	}
 }
 
-// PrepareUpdate implements store.Preparer: there is nothing to carry over.
+// PrepareUpdate implements store.Preparer. There is nothing to carry over.
 func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
 
-// Describe implements store.Describer: the account exists when it is the owner.
-// Whether it does otherwise, the reconciler finds out.
+// Describe implements store.Describer. It writes the conditions if the account is the owner and
+// therefore exists; otherwise the reconciler writes them.
 func (k *Kind) Describe(o *object) {
 	if owners.UID(o, "ServiceAccount", o.Spec.ServiceAccountName) != "" {
 		o.Status.Conditions = describe(k.plan, o, true)
@@ -133,7 +133,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	return errs
 }
 
-// ValidateUpdate implements store.UpdateValidator: a binding is made anew, not changed.
+// ValidateUpdate implements store.UpdateValidator. The spec is immutable; users create a new
+// binding instead.
 func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	return validation.Immutable(field.NewPath("spec"), o.Spec, old.Spec)
 }

@@ -28,7 +28,7 @@ func TestValidate(t *testing.T) {
 			func(s *spec) { s.PoolMemberRef.Namespace = "a/b" },
 			[]string{"spec.poolMemberRef.namespace: Invalid value"},
 		},
-		"as many roles as go": {func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 64) }, nil},
+		"maximum number of roles": {func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 64) }, nil},
 		"too many roles": {
 			func(s *spec) { s.AWSAssumeRoleARNs = make([]string, 65) },
 			[]string{"spec.awsAssumeRoleARNs: Too many"},

@@ -18,7 +18,7 @@ import (
 	"freshet/internal/controlplane/reconcile/owners"
 )
 
-// Controller says whether bindings can be used.
+// Controller writes to the status whether bindings can be used.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	client   versioned.Interface
@@ -27,7 +27,7 @@ type Controller struct {
 	plan     *pools.Plan
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, plan: k.plan, accounts: cloud.ServiceAccounts().Lister()}
@@ -57,7 +57,7 @@ func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Durat
 			binding.Generation); news {
 			binding.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, binding, metav1.UpdateOptions{})
-			return 0, err // the change brings the binding back here
+			return 0, err // the status change queues the binding again
 		}
 		if !finalizers.Has(binding, Finalizer) {
 			return 0, nil
@@ -67,7 +67,7 @@ func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Durat
 	account, err := c.accounts.ServiceAccounts(binding.Namespace).Get(binding.Spec.ServiceAccountName)
 	if err == nil && account.DeletionTimestamp == nil && owners.Add(binding, account, "ServiceAccount") {
 		_, err := api.Update(ctx, binding, metav1.UpdateOptions{})
-		return 0, err // the change brings the binding back here
+		return 0, err // the update queues the binding again
 	}
 	list := describe(c.plan, binding, err == nil)
 	if apiequality.Semantic.DeepEqual(binding.Status.Conditions, list) {
@@ -78,7 +78,7 @@ func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Durat
 	return 0, err
 }
 
-// describe writes whether a binding can be used into conditions like its own.
+// describe returns the conditions of a binding.
 func describe(plan *pools.Plan, binding *object, accountExists bool) []v1alpha1.Condition {
 	generation := binding.Generation
 	member := binding.Spec.PoolMemberRef
@@ -87,11 +87,11 @@ func describe(plan *pools.Plan, binding *object, accountExists bool) []v1alpha1.
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", generation)
 	if _, _, ok := plan.Member(&member); !ok {
 		ready = conditions.False(v1alpha1.ConditionReady, "PoolMemberNotFound",
-			"pool member "+member.Name+" does not exist", generation)
+			"pool member "+member.Name+" does not exist; recreate the binding with another one", generation)
 	}
 	if !accountExists {
 		ready = conditions.False(v1alpha1.ConditionReady, "ServiceAccountNotFound",
-			"service account "+binding.Spec.ServiceAccountName+" does not exist", generation)
+			"service account "+binding.Spec.ServiceAccountName+" does not exist; create it", generation)
 	}
 	return conditions.Set(list, ready)
 }

@@ -14,7 +14,7 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// world is a resource API with the bindings' reconciler at work.
+// world is a resource API with the reconciler of bindings running.
 type world struct {
 	*testing.T
 	client versioned.Interface
@@ -56,7 +56,7 @@ func (w world) account(name string) *v1alpha1.ServiceAccount {
 	return sa
 }
 
-// wait follows a binding until its condition Ready is as wanted.
+// wait watches a binding until its condition Ready is as wanted.
 func (w world) wait(name, status, reason string) *v1alpha1.ServiceAccountBinding {
 	w.Helper()
 	return kindstest.AwaitReady(w, w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch, name,
@@ -72,7 +72,7 @@ func TestBindingIsReadyWhenBothEndsExist(t *testing.T) {
 	account := w.account("robot")
 	bound := w.wait("early", "True", conditions.ReasonReady)
 	if len(bound.OwnerReferences) != 1 || bound.OwnerReferences[0].UID != account.UID {
-		t.Errorf("the binding's owners are %+v, want the account %s", bound.OwnerReferences, account.UID)
+		t.Errorf("owners of the binding: got %+v, want the account %s", bound.OwnerReferences, account.UID)
 	}
 	w.bind("astray", "robot", "nowhere")
 	w.wait("astray", "False", "PoolMemberNotFound")
@@ -101,7 +101,7 @@ func TestBindingGoesWhenItIsDeleted(t *testing.T) {
 		select {
 		case <-watch.ResultChan():
 		case <-deadline:
-			t.Fatal("the binding is still there, want its finalizer taken off")
+			t.Fatal("timed out waiting for the deletion of the binding")
 		}
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// Authorizer decides who may say which person a user is; access.Policy is one.
+// Authorizer decides which callers may determine the person behind a user; access.Policy implements
+// it.
 type Authorizer interface {
 	MayActAsUser(who *identity.Principal, organization, user string) error
 }
 
-// SignIns knows what people can sign in with; signin.Service is one.
+// SignIns provides the sign-in state of users; signin.Service implements it.
 type SignIns interface {
 	StateOf(uid, email string) signin.State
 	OnChange(f func(organization, user string))
 	Forget(uid string)
 }
 
-// Admit implements store.Admitter: role bindings name users, so whoever makes the
-// user that a binding names, or gives one another address, decides who has its
-// roles.
+// Admit implements store.Admitter. Role bindings refer to users by name, so a caller that creates a
+// user with bindings, or changes a user's e-mail address, decides who gets these roles.
 func (k *Kind) Admit(ctx context.Context, user, old *object) error {
 	who := caller.Principal(ctx)
 	if who == nil || old != nil && identity.SameEmail(old.Spec.Email, user.Spec.Email) {
@@ -32,7 +32,7 @@ func (k *Kind) Admit(ctx context.Context, user, old *object) error {
 	return k.Authorizer.MayActAsUser(who, user.Namespace, user.Name)
 }
 
-// Put implements store.Observer: it tells the directory who a user is now.
+// Put implements store.Observer. It updates the user in the directory.
 func (k *Kind) Put(user *object) {
 	if user.DeletionTimestamp != nil &&
 		(user.DeletionGracePeriodSeconds == nil || *user.DeletionGracePeriodSeconds == 0) {
@@ -48,16 +48,16 @@ func (k *Kind) Put(user *object) {
 	}
 	before, was := k.Directory.User(user.Namespace, user.Name)
 	k.Directory.PutUser(known)
-	// Whoever has another address, or does not want to come, is another person: what
-	// they had does not come back with the address.
+	// A user with another e-mail address, or one who has declined, counts as another person: the
+	// old sign-in methods must not become valid again with the address.
 	if now, ok := k.Directory.User(user.Namespace, user.Name); was && ok && before.UID == now.UID &&
 		(!identity.SameEmail(before.Email, now.Email) || now.Barred && !before.Barred) {
 		k.SignIns.Forget(now.UID)
 	}
 }
 
-// Remove implements store.Observer: it ends a user: sessions, codes and tokens are
-// dead when it returns.
+// Remove implements store.Observer. It ends a user: sessions, codes and tokens are rejected when it
+// returns.
 func (k *Kind) Remove(user *object) {
 	k.Directory.DeleteUser(user.Namespace, user.Name, string(user.UID))
 	k.SignIns.Forget(string(user.UID))

@@ -1,6 +1,6 @@
-// Package user is the kind User: what it is and may say (kind.go), who may decide
-// which person that is (authorize.go), and whether they can sign in (reconcile.go).
-// How they do is the business of internal/identity/signin.
+// Package user is the kind User: its definition and validation (kind.go), authorization and the
+// synchronization with the identity directory (authorize.go), and the reconciler that reports
+// whether a user can sign in (reconcile.go). internal/identity/signin implements the sign-in.
 package user
 
 import (
@@ -21,10 +21,10 @@ import (
 	"freshet/internal/identity"
 )
 
-// Finalizer holds a user until nothing is granted to them any more.
+// Finalizer is removed by the reconciler when the user is deleted.
 const Finalizer = "user.finalizers.cloud.vendor.io"
 
-// Decisions of an invited person, in any case.
+// Decisions of an invited person; letter case is ignored.
 const (
 	InvitationPending  = "pending"
 	InvitationAccepted = "accepted"
@@ -38,7 +38,7 @@ const (
 
 type object = v1alpha1.User
 
-// Options are what the kind works with.
+// Options are the dependencies of the kind.
 type Options struct {
 	Directory  *identity.Directory
 	Authorizer Authorizer
@@ -58,7 +58,7 @@ var (
 	_ store.Selectable[*object]     = (*Kind)(nil)
 )
 
-// New makes the kind.
+// New creates the kind.
 func New(opts Options) *Kind { return &Kind{opts} }
 
 // Info implements store.Kind.
@@ -101,8 +101,8 @@ func (*Kind) Status(o *object) any { return &o.Status }
 // Fields implements store.Selectable.
 func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.email": o.Spec.Email} }
 
-// ValidateName implements store.NameValidator: a user may be named by their
-// e-mail address, which is no DNS name.
+// ValidateName implements store.NameValidator. The name of a user may be an e-mail address, which
+// is not a DNS name.
 func (*Kind) ValidateName(name string, prefix bool) []string {
 	if len(name) > maxName {
 		return []string{"must be no more than 253 characters"}

@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 		".":                      false, "..": false, "a/b": false, "50%": false, strings.Repeat("a", 254): false,
 	} {
 		if problems := New(Options{}).ValidateName(name, false); (len(problems) == 0) != good {
-			t.Errorf("name %q: %q", name, problems)
+			t.Errorf("name %q: got %q, want valid %v", name, problems, good)
 		}
 	}
 }

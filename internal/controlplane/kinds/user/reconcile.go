@@ -16,14 +16,14 @@ import (
 	"freshet/internal/controlplane/reconcile/finalizers"
 )
 
-// Controller says whether users can sign in.
+// Controller writes to the status whether users can sign in.
 type Controller struct {
 	*reconcile.Reconciler[*object]
 	kind   *Kind
 	client versioned.Interface
 }
 
-// Controller makes the kind's reconciler.
+// Controller creates the kind's reconciler.
 func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	c := &Controller{kind: k, client: env.Client}
 	users := env.Informers.Cloud().V1alpha1().Users().Informer()
@@ -45,15 +45,15 @@ func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration
 			user.Generation); news {
 			user.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
-			return 0, err // the change brings the user back here
+			return 0, err // the status change queues the user again
 		}
 		if !finalizers.Has(user, Finalizer) {
 			return 0, nil
 		}
 		return 0, finalizers.Remove(ctx, user, Finalizer, api.Patch)
 	}
-	// What is written says this already; it is for passwords that were set, for
-	// invitations that expire, and for users of earlier versions.
+	// Writes of the spec set these conditions already (Describe). The reconciler updates them when
+	// a password is set, when an invitation expires, and for users of earlier versions.
 	list, again := c.kind.describe(user, time.Now())
 	if apiequality.Semantic.DeepEqual(user.Status.Conditions, list) {
 		return again, nil
@@ -63,11 +63,11 @@ func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration
 	return again, err
 }
 
-// conditionActive is True for people who can sign in.
+// conditionActive is True for users who can sign in.
 const conditionActive = "Active"
 
-// describe writes whether a user can sign in into conditions like theirs. again is
-// when that may change by itself.
+// describe returns the conditions of a user. again is the time after which they may change without
+// a write.
 func (k *Kind) describe(user *object, now time.Time) (list []v1alpha1.Condition, again time.Duration) {
 	status, reason, message, again := k.canSignIn(user, now)
 	list = conditions.Set(slices.Clone(user.Status.Conditions),
@@ -77,9 +77,9 @@ func (k *Kind) describe(user *object, now time.Time) (list []v1alpha1.Condition,
 
 type newCondition func(kind, reason, message string, generation int64) v1alpha1.Condition
 
-// canSignIn says whether a person can sign in, and what is missing if not. Whoever
-// has set a passkey or a password has accepted, whatever the spec says of an invitation;
-// whoever has declined stays out.
+// canSignIn returns whether a user can sign in, and what is missing if not. A user who has set a
+// passkey or a password has accepted, whatever spec.invitation contains; a user who has declined
+// cannot sign in.
 func (k *Kind) canSignIn(user *object,
 	now time.Time,
 ) (status newCondition, reason, message string, again time.Duration) {
@@ -94,24 +94,24 @@ func (k *Kind) canSignIn(user *object,
 		return conditions.True, "CanSignIn", "the person can sign in with a password", 0
 	case invitation != nil && !strings.EqualFold(invitation.Decision, InvitationAccepted):
 		if !invitation.Expiration.After(now) {
-			return conditions.False, "InvitationExpired", "the invitation expired", 0
+			return conditions.False, "InvitationExpired", "the invitation has expired; invite the person again", 0
 		}
-		return conditions.False, "InvitationPending", "the invitation waits for an answer",
+		return conditions.False, "InvitationPending", "the invitation has not been accepted yet",
 			invitation.Expiration.Sub(now)
 	case state.Provider:
 		return conditions.True, "CanSignIn", "the person can sign in with the OpenID provider", 0
 	case state.Invited.After(now):
-		return conditions.False, "Invited", "the person has a link to set a passkey or a password, good until " +
+		return conditions.False, "Invited", "the person has a link to set a passkey or a password, valid until " +
 			state.Invited.UTC().Format(time.RFC3339), state.Invited.Sub(now)
 	case !state.Invited.IsZero():
 		return conditions.False, "InvitationExpired",
-			"the link to set a passkey or a password was not used in time: invite again", 0
+			"the link to set a passkey or a password was not used in time; invite the person again", 0
 	}
-	return conditions.False, "NotInvited", "the person has no way to sign in: make a link for them with POST …/users/" +
-		user.Name + "/invite", 0
+	return conditions.False, "NotInvited", "the person has no way to sign in; create a link for them with " +
+		"POST …/users/" + user.Name + "/invite", 0
 }
 
-// declined says that a person does not want to come.
+// declined reports whether the person has declined the invitation.
 func declined(user *object) bool {
 	invitation := user.Spec.Invitation
 	return invitation != nil && strings.EqualFold(invitation.Decision, InvitationDeclined)

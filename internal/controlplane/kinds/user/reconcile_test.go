@@ -32,7 +32,7 @@ func start(t *testing.T) typed.UserInterface {
 	return client.CloudV1alpha1().Users("acme")
 }
 
-// wait follows a user until its condition Ready is as wanted.
+// wait watches a user until its condition Ready is as wanted.
 func wait(t *testing.T, users typed.UserInterface, name, want string) {
 	t.Helper()
 	u := kindstest.AwaitReady(t, users.Watch, name, want,
@@ -40,7 +40,7 @@ func wait(t *testing.T, users typed.UserInterface, name, want string) {
 	ready, _ := conditions.Find(u.Status.Conditions, v1alpha1.ConditionReady)
 	if active, ok := conditions.Find(u.Status.Conditions, "Active"); !ok || active.Status != "False" ||
 		active.Reason != ready.Reason || ready.Message == "" {
-		t.Errorf("user %s has Active %+v and Ready %+v, want both False for one reason, with a message", name,
+		t.Errorf("user %s: got Active %+v and Ready %+v, want both False with the same reason and a message", name,
 			active, ready)
 	}
 }
@@ -114,7 +114,7 @@ func TestUserGoesWhenItIsDeleted(t *testing.T) {
 		select {
 		case <-watch.ResultChan():
 		case <-deadline:
-			t.Fatal("the user is still there, want its finalizer taken off")
+			t.Fatal("timed out waiting for the deletion of the user")
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package conditions writes status conditions: in order, and with a transition
-// time that moves only when the status does.
+// Package conditions builds lists of status conditions, in a fixed order and with a transition time
+// that changes only when the status changes.
 package conditions
 
 import (
@@ -11,16 +11,15 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Reasons of Ready.
+// Reasons of the condition Ready.
 const (
-	// ReasonReady says that every other condition is True.
+	// ReasonReady: every other condition is True.
 	ReasonReady = "AllConditionStatusTrue"
-	// ReasonDeleting says that the object is on its way out.
+	// ReasonDeleting: the object is being deleted.
 	ReasonDeleting = "Deleting"
 )
 
-// Set puts a condition into the list: in place when its type is there, at the
-// end when not.
+// Set replaces the condition of the same type, or appends it.
 func Set(list []v1alpha1.Condition, c v1alpha1.Condition) []v1alpha1.Condition {
 	for i := range list {
 		if list[i].Type != c.Type {
@@ -37,23 +36,23 @@ func Set(list []v1alpha1.Condition, c v1alpha1.Condition) []v1alpha1.Condition {
 	return append(list, c)
 }
 
-// True makes a condition that holds.
+// True returns a condition with status True.
 func True(kind, reason, message string, generation int64) v1alpha1.Condition {
 	return v1alpha1.Condition{
 		Type: kind, Status: v1alpha1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: generation,
 	}
 }
 
-// False makes a condition that does not hold.
+// False returns a condition with status False.
 func False(kind, reason, message string, generation int64) v1alpha1.Condition {
 	return v1alpha1.Condition{
 		Type: kind, Status: v1alpha1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: generation,
 	}
 }
 
-// Deleting makes a condition Ready False for an object that is being deleted and
-// held by finalizers, unless it is so already, and says whether that was news. In
-// front of the write that marks the object, pass the generation that it will have.
+// Deleting sets Ready to False for an object that is being deleted and held by finalizers. It
+// reports whether that changed the list. Before the write that sets the deletion timestamp, pass
+// the generation that the object will have.
 func Deleting(list []v1alpha1.Condition, message string, generation int64) ([]v1alpha1.Condition, bool) {
 	if ready, ok := Find(list, v1alpha1.ConditionReady); ok && ready.Status == v1alpha1.ConditionFalse &&
 		ready.Reason == ReasonDeleting {
@@ -62,8 +61,8 @@ func Deleting(list []v1alpha1.Condition, message string, generation int64) ([]v1
 	return Set(slices.Clone(list), False(v1alpha1.ConditionReady, ReasonDeleting, message, generation)), true
 }
 
-// MessageDeleting is for kinds that have nothing more to say about their end.
-const MessageDeleting = "it is being deleted, and its finalizers hold it"
+// MessageDeleting is the message of kinds that report nothing else about their deletion.
+const MessageDeleting = "object is being deleted and waits for its finalizers"
 
 // Find returns the condition of a type.
 func Find(list []v1alpha1.Condition, kind string) (v1alpha1.Condition, bool) {
@@ -75,17 +74,17 @@ func Find(list []v1alpha1.Condition, kind string) (v1alpha1.Condition, bool) {
 	return v1alpha1.Condition{}, false
 }
 
-// IsReady says whether Ready holds for a generation.
+// IsReady reports whether Ready is True for a generation.
 func IsReady(list []v1alpha1.Condition, generation int64) bool {
 	c, ok := Find(list, v1alpha1.ConditionReady)
 	return ok && c.Status == v1alpha1.ConditionTrue && c.ObservedGeneration == generation
 }
 
-// Now is the time in the precision that is stored.
+// Now returns the time in the precision that is stored.
 func Now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
 
-// Replace writes a whole list of conditions in the order given; each keeps its
-// transition time when its status is the one it had.
+// Replace returns a new list of conditions in the given order. Each keeps its transition time if
+// its status has not changed.
 func Replace(old []v1alpha1.Condition, wanted ...v1alpha1.Condition) []v1alpha1.Condition {
 	list := make([]v1alpha1.Condition, 0, len(wanted))
 	for _, c := range wanted {
@@ -99,8 +98,8 @@ func Replace(old []v1alpha1.Condition, wanted ...v1alpha1.Condition) []v1alpha1.
 	return list
 }
 
-// Published are the conditions of what comes with the service: it is ready by
-// being there.
+// Published returns the conditions of an object that the service creates: it is ready as soon as it
+// exists.
 func Published(generation int64) []v1alpha1.Condition {
 	return Set(nil, True(v1alpha1.ConditionReady, "Ready", "", generation))
 }

@@ -1,5 +1,5 @@
-// Package finalizers takes a controller's own finalizer off an object when its
-// work is done.
+// Package finalizers removes a controller's own finalizer from an object when the controller's work
+// is done.
 package finalizers
 
 import (
@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Has says whether an object carries a finalizer.
+// Has reports whether an object has a finalizer.
 func Has(obj metav1.Object, finalizer string) bool {
 	return slices.Contains(obj.GetFinalizers(), finalizer)
 }
 
-// Patch is the typed client's method of any kind.
+// Patch is the Patch method of a typed client.
 type Patch[T any] func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions,
 	subresources ...string) (T, error)
 
-// Remove takes the finalizer off the very version of the object that was
-// looked at; an object that is gone already is fine.
+// Remove removes the finalizer from the version of the object that the caller has read. It is no
+// error if the object no longer exists.
 func Remove[T any](ctx context.Context, obj metav1.Object, finalizer string, patch Patch[T]) error {
 	kept := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -32,11 +32,11 @@ func Remove[T any](ctx context.Context, obj metav1.Object, finalizer string, pat
 		"finalizers":      kept,
 	}})
 	if err != nil {
-		return fmt.Errorf("writing a patch: %w", err)
+		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	if _, err := patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{}); err != nil &&
 		!apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing finalizer %s of %s: %w", finalizer, obj.GetName(), err)
+		return fmt.Errorf("removing finalizer %s from %s: %w", finalizer, obj.GetName(), err)
 	}
 	return nil
 }

@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// ownership sorts an object's owner references by what became of the owner.
+// ownership groups an object's owner references by the state of the owner.
 type ownership struct {
-	solid   []metav1.OwnerReference // alive, or of a kind that is not ours to judge
-	waiting []metav1.OwnerReference // being deleted in the foreground
+	solid   []metav1.OwnerReference // the owner exists, or is of a kind that this server does not serve
+	waiting []metav1.OwnerReference // the owner is being deleted in the foreground
 	gone    []metav1.OwnerReference
 }
 
-// collectDependent deletes an object whose owners are all gone, and forgets the
-// ones that are gone when another remains.
+// collectDependent deletes an object whose owners no longer exist. If one of several owners
+// remains, it removes only the references to the others.
 func (c *Controller) collectDependent(ctx context.Context, n node) error {
 	if len(n.OwnerReferences) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (c *Controller) classify(ctx context.Context, n node) (ownership, error) {
 	return owners, nil
 }
 
-// owner finds the object a reference means. served is false for kinds we do not
-// serve; a served kind whose object is not in the cache gives an empty node.
+// owner returns the object of a reference. served is false for kinds that this server does not
+// serve; a served kind whose object is not in the cache returns an empty node.
 func (c *Controller) owner(n node, ref metav1.OwnerReference) (owner node, served bool) {
 	kind, ok := c.kindOf(ref)
 	if !ok {
@@ -104,8 +104,8 @@ func (c *Controller) kindOf(ref metav1.OwnerReference) (Kind, bool) {
 	return kind, ok && kind.Resource.Version == gv.Version
 }
 
-// confirmGone asks the API itself before anything is deleted: the cache may be
-// behind and not know a new owner yet.
+// confirmGone queries the API before anything is deleted, because the cache may lag and lack a new
+// owner.
 func (c *Controller) confirmGone(ctx context.Context, n node, ref metav1.OwnerReference) (bool, error) {
 	kind, _ := c.kindOf(ref)
 	namespace := n.Namespace
@@ -117,13 +117,13 @@ func (c *Controller) confirmGone(ctx context.Context, n node, ref metav1.OwnerRe
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for owner %s %s: %w", ref.Kind, ref.Name, err)
+		return false, fmt.Errorf("reading owner %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return owner.UID != ref.UID, nil
 }
 
-// awaitDependents deletes the dependents of an object in foreground deletion
-// and lets the object go when none that blocks is left.
+// awaitDependents deletes the dependents of an object in foreground deletion. It removes the
+// object's finalizer when no blocking dependent is left.
 func (c *Controller) awaitDependents(ctx context.Context, n node) error {
 	if !n.waitsForDependents() {
 		return nil
@@ -136,27 +136,26 @@ func (c *Controller) awaitDependents(ctx context.Context, n node) error {
 		}
 	}
 	if blocked {
-		return nil // the last dependent's going brings the owner back here
+		return nil // the deletion of the last dependent queues the owner again
 	}
 	left, err := c.deleteUnlinked(ctx, n)
 	if err != nil {
 		return err
 	}
 	if left {
-		// Nothing links them to the owner, so their going does not bring it back.
+		// These have no reference to the owner, so their deletion does not queue it.
 		c.queue.AddAfter(n.item(), unlinkedPoll)
 		return nil
 	}
 	return c.removeFinalizer(ctx, n, metav1.FinalizerDeleteDependents)
 }
 
-// unlinkedPoll is how long to wait for dependents by field to go.
+// unlinkedPoll is the interval between two checks for dependents by field.
 const unlinkedPoll = 200 * time.Millisecond
 
-// deleteUnlinked deletes the objects that name the owner in a field and have no
-// reference to it yet, or that the caches do not show yet, and says whether there
-// are any. It asks the API itself: what has just been created must not be missed,
-// for nobody would delete it later.
+// deleteUnlinked deletes the objects that name the owner in a field and have no reference to it
+// yet, or are not in the caches yet. It reports whether any exist. It queries the API, because
+// nothing would later delete an object that was missed here.
 func (c *Controller) deleteUnlinked(ctx context.Context, owner node) (left bool, err error) {
 	for _, kind := range c.kinds {
 		if kind.OwnerField == "" ||
@@ -167,7 +166,7 @@ func (c *Controller) deleteUnlinked(ctx context.Context, owner node) (left bool,
 			FieldSelector: fields.OneTermEqualSelector(kind.OwnerField, owner.Name).String(),
 		})
 		if err != nil {
-			return false, fmt.Errorf("looking for %s of %s %s/%s: %w", kind.Resource.Resource, owner.resource.Resource,
+			return false, fmt.Errorf("listing %s of %s %s/%s: %w", kind.Resource.Resource, owner.resource.Resource,
 				owner.Namespace, owner.Name, err)
 		}
 		for i := range list.Items {
@@ -187,7 +186,7 @@ func (c *Controller) deleteUnlinked(ctx context.Context, owner node) (left bool,
 	return left, nil
 }
 
-// orphanDependents makes the dependents forget an object that goes without them.
+// orphanDependents removes the references to an object that is deleted without its dependents.
 func (c *Controller) orphanDependents(ctx context.Context, n node) error {
 	if !n.hasFinalizer(metav1.FinalizerOrphanDependents) {
 		return nil
@@ -203,8 +202,8 @@ func (c *Controller) orphanDependents(ctx context.Context, n node) error {
 	return c.removeFinalizer(ctx, n, metav1.FinalizerOrphanDependents)
 }
 
-// breakCycle keeps objects that own each other from waiting for each other for
-// ever: an object about to wait stops blocking owners that already wait.
+// breakCycle prevents a deadlock of objects that own each other: an object that is about to wait
+// stops blocking owners that already wait.
 func (c *Controller) breakCycle(ctx context.Context, n node) error {
 	for _, dependent := range c.dependents(n) {
 		if !dependent.waitsForDependents() {
@@ -235,7 +234,7 @@ func (c *Controller) delete(ctx context.Context, n node, policy metav1.DeletionP
 	return ignoreGone(err, "deleting", n)
 }
 
-// deleteNow ends a grace period.
+// deleteNow ends a grace period by deleting the object.
 func (c *Controller) deleteNow(ctx context.Context, n node) error {
 	zero := int64(0)
 	err := c.resource(n.resource, n.Namespace).Delete(ctx, n.Name, metav1.DeleteOptions{
@@ -254,7 +253,7 @@ func (c *Controller) patchOwners(ctx context.Context, n node, refs []metav1.Owne
 	return c.patch(ctx, n, "ownerReferences", refs)
 }
 
-// patch sets one list of the metadata, on the very version that was looked at.
+// patch sets one list of the metadata of the version that the caller has read.
 func (c *Controller) patch(ctx context.Context, n node, name string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             n.UID,
@@ -262,13 +261,13 @@ func (c *Controller) patch(ctx context.Context, n node, name string, value any) 
 		name:              value,
 	}})
 	if err != nil {
-		return fmt.Errorf("writing a patch: %w", err)
+		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	_, err = c.resource(n.resource, n.Namespace).Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	return ignoreGone(err, "patching", n)
 }
 
-// ignoreGone passes over what somebody else has done already.
+// ignoreGone returns nil if the object no longer exists, otherwise err with its context.
 func ignoreGone(err error, doing string, n node) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil

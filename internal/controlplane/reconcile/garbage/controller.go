@@ -18,19 +18,19 @@ import (
 	"freshet/internal/controlplane/reconcile"
 )
 
-// Kind is one kind the collector looks after.
+// Kind is one kind that the collector handles.
 type Kind struct {
 	Resource schema.GroupVersionResource
 	Kind     string
 	Cluster  bool
-	// Owner is the kind of the owner that the service gives every object of this
-	// kind, and OwnerField the field that names it. An object belongs to that
-	// owner from its creation, also before the reference to it is written.
+	// Owner is the kind of the owner that the service sets for every object of this kind, and
+	// OwnerField the field that names it. An object belongs to that owner from its creation, even
+	// before the reference is written.
 	Owner      string
 	OwnerField string
 }
 
-// Controller is the collector.
+// Controller is the garbage collector.
 type Controller struct {
 	client    metadata.Interface
 	factory   metadatainformer.SharedInformerFactory
@@ -42,11 +42,11 @@ type Controller struct {
 
 const workers = 4
 
-// New makes a collector for the kinds.
+// New creates a collector for the kinds.
 func New(config *rest.Config, kinds []Kind, log *slog.Logger) (*Controller, error) {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
-		return nil, fmt.Errorf("making a metadata client: %w", err)
+		return nil, fmt.Errorf("creating a metadata client: %w", err)
 	}
 	c := &Controller{
 		client:    client,
@@ -87,13 +87,12 @@ func (c *Controller) changed(kind Kind, obj any) {
 	if len(n.OwnerReferences) > 0 || n.DeletionTimestamp != nil {
 		c.queue.Add(n.item())
 	}
-	// A dependent that turns up late may belong to an owner that is being
-	// deleted in the foreground, which must then wait for it too.
+	// A dependent that is created late may belong to an owner in foreground deletion, which must
+	// then wait for it too.
 	c.addOwners(n)
 }
 
-// updated looks at the owners that an object left as well: one of them may have
-// waited for it.
+// updated also queues the previous owners of an object, because one of them may have waited for it.
 func (c *Controller) updated(kind Kind, old, obj any) {
 	c.changed(kind, obj)
 	c.addOwners(node{old.(*metav1.PartialObjectMetadata), kind.Resource})
@@ -114,7 +113,7 @@ func (c *Controller) deleted(kind Kind, obj any) {
 	c.addOwners(n)
 }
 
-// addOwners looks at owners that wait for this object to go.
+// addOwners queues the owners that wait for this object's deletion.
 func (c *Controller) addOwners(n node) {
 	for _, ref := range n.OwnerReferences {
 		if owner, _ := c.owner(n, ref); owner.PartialObjectMetadata != nil && owner.DeletionTimestamp != nil {
@@ -129,13 +128,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.factory.Shutdown()
 	for resource, synced := range c.factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
-			return fmt.Errorf("the cache of %s did not fill: %w", resource.Resource, context.Cause(ctx))
+			return fmt.Errorf("filling the cache of %s: %w", resource.Resource, context.Cause(ctx))
 		}
 	}
 	return reconcile.Run(ctx, c.queue, workers, c.log, c.collect)
 }
 
-// collect looks at one object and does the next thing that is due.
+// collect processes one object.
 func (c *Controller) collect(ctx context.Context, it item) error {
 	n, ok := c.find(it)
 	if !ok || n.UID != it.uid {

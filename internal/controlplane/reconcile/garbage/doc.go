@@ -1,10 +1,8 @@
-// Package garbage collects what deletions leave behind: dependents whose owners
-// are gone (Background), dependents that must go before their owner
-// (Foreground), ownership that must be forgotten (Orphan), and objects whose
-// grace period has ended.
+// Package garbage implements the garbage collection of deletions: dependents whose owners no longer
+// exist (Background), dependents that must be deleted before their owner (Foreground), owner
+// references that must be removed (Orphan), and objects whose grace period has ended.
 //
-// It sees every kind through metadata informers and knows none of them. What a
-// kind tears down before it goes is its own reconciler's business, held by the
-// kind's finalizer; this package only removes the two finalizers that the
-// machinery itself sets.
+// It handles every kind through metadata informers and depends on none of them. The reconciler of a
+// kind tears down what the kind has created, protected by the kind's finalizer; this package
+// removes only the two finalizers that the API machinery sets.
 package garbage

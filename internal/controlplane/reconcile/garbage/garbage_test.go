@@ -17,8 +17,8 @@ import (
 	"freshet/internal/controlplane/reconcile/garbage"
 )
 
-// world is a resource API with a collector at work. Role bindings stand for any
-// kind here: they have no controller and no finalizer of their own.
+// world is a resource API with a running collector. Role bindings stand for any kind here: they
+// have no controller and no finalizer of their own.
 type world struct {
 	*testing.T
 	bindings typed.RoleBindingInterface
@@ -86,7 +86,7 @@ func (w world) exists(name string) bool {
 	return err == nil
 }
 
-// eventually waits for something that the collector does in its own time.
+// eventually waits for an effect of the collector.
 func (w world) eventually(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -96,7 +96,7 @@ func (w world) eventually(what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.Fatalf("it never happened that %s", what)
+			w.Fatalf("timed out waiting: %s", what)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (w world) eventually(what string, ok func() bool) {
 func (w world) gone(names ...string) {
 	w.Helper()
 	for _, name := range names {
-		w.eventually(name+" went", func() bool { return !w.exists(name) })
+		w.eventually(name+" is deleted", func() bool { return !w.exists(name) })
 	}
 }
 
@@ -118,7 +118,7 @@ func TestBackgroundDeletionTakesDependentsAlong(t *testing.T) {
 	w.delete("owner", metav1.DeletePropagationBackground)
 	w.gone("owner", "child", "grandchild")
 	if !w.exists("stranger") {
-		t.Error("an object without that owner went too")
+		t.Error("object without that owner was deleted")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestForegroundDeletionWaitsForDependents(t *testing.T) {
 	owner := w.create("owner")
 	child := w.create("child", ownedBy(owner))
 	w.create("grandchild", ownedBy(child))
-	// Somebody else's finalizer on the child must hold the owner as well.
+	// A foreign finalizer on the child must hold the owner as well.
 	w.patch("child", `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	w.delete("owner", metav1.DeletePropagationForeground)
 	w.eventually("the child is being deleted", func() bool {
@@ -137,7 +137,7 @@ func TestForegroundDeletionWaitsForDependents(t *testing.T) {
 	})
 	w.gone("grandchild")
 	if !w.exists("owner") {
-		t.Error("the owner went before its dependent")
+		t.Error("owner was deleted before its dependent")
 	}
 	w.patch("child", `{"metadata":{"finalizers":null}}`)
 	w.gone("child", "owner")
@@ -152,10 +152,10 @@ func TestOrphanedDependentsStay(t *testing.T) {
 	w.gone("owner")
 	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("the orphan is gone: %v", err)
+		t.Fatalf("reading the orphan: %v", err)
 	}
 	if len(obj.OwnerReferences) != 0 {
-		t.Errorf("the orphan still has owners: %v", obj.OwnerReferences)
+		t.Errorf("orphan still has owners: %v", obj.OwnerReferences)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestOneLivingOwnerIsEnough(t *testing.T) {
 	first, second := w.create("first"), w.create("second")
 	w.create("child", ownedBy(first), ownedBy(second))
 	w.delete("first", metav1.DeletePropagationBackground)
-	w.eventually("the dead owner is forgotten", func() bool {
+	w.eventually("the reference to the deleted owner is removed", func() bool {
 		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 		return err == nil && len(obj.OwnerReferences) == 1 && obj.OwnerReferences[0].Name == "second"
 	})
@@ -189,10 +189,10 @@ func TestAnOwnerDoesNotWaitForADependentThatHasAnother(t *testing.T) {
 	w.gone("first")
 	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("the dependent of a living owner is gone: %v", err)
+		t.Fatalf("reading the dependent of an existing owner: %v", err)
 	}
 	if len(obj.OwnerReferences) != 1 || obj.OwnerReferences[0].Name != "second" {
-		t.Errorf("the dependent's owners: %v, wanted the living one", obj.OwnerReferences)
+		t.Errorf("owners of the dependent: got %v, want the existing one", obj.OwnerReferences)
 	}
 }
 
@@ -203,9 +203,9 @@ func TestOwnersOfUnknownKindsAreLeftAlone(t *testing.T) {
 	w.create("marker", metav1.OwnerReference{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: "never", UID: types.UID("dead"),
 	})
-	w.gone("marker") // the collector has been past both by now
+	w.gone("marker") // the collector has processed both by now
 	if !w.exists("foreign") {
-		t.Error("an object owned by a kind of somebody else's was deleted")
+		t.Error("object with an owner of an unknown kind was deleted")
 	}
 }
 
@@ -214,7 +214,8 @@ func TestObjectsThatOwnEachOtherCanBeDeleted(t *testing.T) {
 	w := start(t)
 	a := w.create("a")
 	b := w.create("b", ownedBy(a))
-	w.patch("a", `{"metadata":{"ownerReferences":[{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"RoleBinding","name":"b","uid":"`+string(b.UID)+`","blockOwnerDeletion":true}]}}`)
+	w.patch("a", `{"metadata":{"ownerReferences":[{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"RoleBinding",`+
+		`"name":"b","uid":"`+string(b.UID)+`","blockOwnerDeletion":true}]}}`)
 	w.delete("a", metav1.DeletePropagationForeground)
 	w.gone("a", "b")
 }
@@ -230,15 +231,16 @@ func TestGracePeriodEndsOnTime(t *testing.T) {
 	}
 	obj, err := w.bindings.Get(t.Context(), "slow", metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("went at once: %v", err)
+		t.Fatalf("reading the object in its grace period: %v", err)
 	}
 	if obj.DeletionTimestamp == nil || !obj.DeletionTimestamp.After(before) ||
 		*obj.DeletionGracePeriodSeconds != grace {
-		t.Errorf("deletionTimestamp %v, grace %v", obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds)
+		t.Errorf("got deletionTimestamp %v and grace period %v, want a later time and 2", obj.DeletionTimestamp,
+			obj.DeletionGracePeriodSeconds)
 	}
 	w.gone("slow")
 	if took := time.Since(before); took < 2*time.Second {
-		t.Errorf("went after %v, wanted at least %ds", took, grace)
+		t.Errorf("deleted after %v, want at least %ds", took, grace)
 	}
 }
 

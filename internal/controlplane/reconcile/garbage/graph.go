@@ -13,7 +13,7 @@ import (
 // byOwner is the informers' index from an owner's UID to its dependents.
 const byOwner = "owner"
 
-// item names an object to look at.
+// item identifies an object in the queue.
 type item struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -34,7 +34,7 @@ func indexByOwner(obj any) ([]string, error) {
 	return uids, nil
 }
 
-// node is an object with the resource it is of.
+// node is an object together with its resource.
 type node struct {
 	*metav1.PartialObjectMetadata
 	resource schema.GroupVersionResource
@@ -46,12 +46,12 @@ func (n node) item() item {
 
 func (n node) hasFinalizer(name string) bool { return slices.Contains(n.Finalizers, name) }
 
-// waitsForDependents says that the object is in foreground deletion.
+// waitsForDependents reports whether the object is in foreground deletion.
 func (n node) waitsForDependents() bool {
 	return n.DeletionTimestamp != nil && n.hasFinalizer(metav1.FinalizerDeleteDependents)
 }
 
-// blocks says whether the object keeps the owner from going.
+// blocks reports whether the object blocks the deletion of the owner.
 func (n node) blocks(owner types.UID) bool {
 	for _, ref := range n.OwnerReferences {
 		if ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
@@ -61,8 +61,8 @@ func (n node) blocks(owner types.UID) bool {
 	return false
 }
 
-// belongsToAnother says that the object has owners of a kind, and not this one:
-// it was made for an earlier object of the same name.
+// belongsToAnother reports whether the object has owners of a kind, but not this one: it was
+// created for an earlier object of the same name.
 func (n node) belongsToAnother(kind string, owner types.UID) bool {
 	other := false
 	for _, ref := range n.OwnerReferences {
@@ -86,8 +86,8 @@ func (c *Controller) find(it item) (node, bool) {
 	return node{obj.(*metav1.PartialObjectMetadata), it.resource}, true
 }
 
-// dependents lists the objects that name the owner, in its namespace or, for a
-// cluster-scoped owner, anywhere.
+// dependents lists the objects that reference the owner, in its namespace or, for a cluster-scoped
+// owner, in all.
 func (c *Controller) dependents(owner node) []node {
 	var found []node
 	for resource, informer := range c.informers {

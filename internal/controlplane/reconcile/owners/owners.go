@@ -1,6 +1,6 @@
-// Package owners links an object to the one that the service makes its owner:
-// the object goes when the owner goes, and holds the owner up until then. What
-// follows from the link is ../garbage's business.
+// Package owners writes the owner references that the service manages: the object is deleted
+// together with its owner, and blocks the owner's deletion until then. Package garbage implements
+// these effects.
 package owners
 
 import (
@@ -11,8 +11,8 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// Add makes owner, an object of a kind of ours, the owner of obj. It says
-// whether that was news.
+// Add makes owner, an object of one of our kinds, the owner of obj. It reports whether obj has
+// changed.
 func Add(obj, owner metav1.Object, kind string) bool {
 	refs := obj.GetOwnerReferences()
 	if slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() }) {
@@ -23,7 +23,7 @@ func Add(obj, owner metav1.Object, kind string) bool {
 	return true
 }
 
-// UID is the owner's of a kind and name; empty when obj has none.
+// UID returns the UID of obj's owner with this kind and name, or "".
 func UID(obj metav1.Object, kind, name string) string {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind == kind && ref.Name == name {

@@ -14,24 +14,24 @@ func TestAddLinksOnce(t *testing.T) {
 	shared := []metav1.OwnerReference{{Kind: "Other", Name: "x", UID: "u0"}}
 	obj := &metav1.ObjectMeta{OwnerReferences: shared}
 	if !owners.Add(obj, owner, "ServiceAccount") {
-		t.Error("a first link is no news, want news")
+		t.Error("first Add: got false, want true")
 	}
 	if owners.Add(obj, owner, "ServiceAccount") {
-		t.Error("a second link is news, want none")
+		t.Error("second Add: got true, want false")
 	}
 	if len(obj.OwnerReferences) != 2 {
-		t.Fatalf("the object has owners %v, want two", obj.OwnerReferences)
+		t.Fatalf("got owners %v, want two", obj.OwnerReferences)
 	}
 	ref := obj.OwnerReferences[1]
 	if ref.APIVersion != "cloud.vendor.io/v1alpha1" || ref.Kind != "ServiceAccount" || ref.Name != "robot" ||
 		ref.UID != "u1" ||
 		ref.Controller == nil || !*ref.Controller || ref.BlockOwnerDeletion == nil || !*ref.BlockOwnerDeletion {
-		t.Errorf("the link is %+v, want a blocking controller reference to ServiceAccount robot u1", ref)
+		t.Errorf("reference: got %+v, want a blocking controller reference to ServiceAccount robot u1", ref)
 	}
 	if got := owners.UID(obj, "ServiceAccount", "robot"); got != "u1" {
-		t.Errorf("the owner's UID is %q, want u1", got)
+		t.Errorf("UID of the owner: got %q, want u1", got)
 	}
 	if got := owners.UID(obj, "ServiceAccount", "other"); got != "" {
-		t.Errorf("the UID of no owner is %q, want none", got)
+		t.Errorf("UID of a missing owner: got %q, want none", got)
 	}
 }

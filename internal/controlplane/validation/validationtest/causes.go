@@ -1,5 +1,5 @@
-// Package validationtest compares what a kind's rules found with what a test
-// expects. It knows no kind, so that the tests beside every kind can use it.
+// Package validationtest compares the errors of validation rules with those that a test expects. It
+// depends on no kind, so that the tests of every kind can use it.
 package validationtest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Expect fails the test unless errs are about exactly the wanted fields. Each is
-// written as the answer to a caller begins: "spec.email: Required value".
+// Expect fails the test unless errs are about exactly the wanted fields. Each is written like the
+// beginning of the error text: "spec.email: Required value".
 func Expect(t testing.TB, errs field.ErrorList, want ...string) {
 	t.Helper()
 	got := make([]string, 0, len(errs))
@@ -20,6 +20,6 @@ func Expect(t testing.TB, errs field.ErrorList, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("found %q, want %q\n%v", got, want, errs.ToAggregate())
+		t.Errorf("got %q, want %q\n%v", got, want, errs.ToAggregate())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// authority signs the certificates of a group.
+// authority signs the certificates of a test cluster.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -41,7 +41,7 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{cert: cert, key: key}
 }
 
-// config is what a server of the group needs for its routes.
+// config returns the TLS configuration of a server's routes.
 func (a *authority) config(t testing.TB, name string) *tls.Config {
 	t.Helper()
 	c, err := a.sign(t, name).config()
@@ -51,7 +51,7 @@ func (a *authority) config(t testing.TB, name string) *tls.Config {
 	return c
 }
 
-// credentials of a server, as they can be handed to another process.
+// credentials are a server's certificate and key in a form that can be sent to another process.
 type credentials struct {
 	Authority, Certificate, Key []byte // DER
 }

@@ -1,7 +1,6 @@
-// Package natstest runs groups of embedded NATS servers for tests: one that is
-// alone, or several on the loopback interface with a proxy on each way between
-// two of them, so that a test can stop, start and cut off any of them and move
-// leaders.
+// Package natstest runs clusters of embedded NATS servers for tests: a single server, or
+// several servers on the loopback interface with a proxy for each direction between two of
+// them. A test can stop, start and cut off each server and move stream leaders.
 package natstest
 
 import (
@@ -23,8 +22,8 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// nowhere is what servers tell others of their address: they are reached through
-// proxies only.
+// nowhere is the address that servers advertise. It is unreachable, because servers must
+// connect through the proxies only.
 const nowhere = "127.0.0.1:9"
 
 const (
@@ -34,35 +33,35 @@ const (
 	maxStore      = 4 << 30
 )
 
-// Cluster is a group of servers.
+// Cluster is a set of NATS servers.
 type Cluster struct {
 	t       testing.TB
 	auth    *authority
 	servers []*slot
 	log     *slog.Logger
 	unsafe  bool
-	apart   map[int]bool // servers that are processes
+	apart   map[int]bool // servers that run in processes of their own
 }
 
-// slot is the place of a server that comes and goes.
+// slot is a server that can be stopped and started.
 type slot struct {
 	name    string
 	dir     string
-	inbound []*proxy // by the place of who dials
+	inbound []*proxy // by the index of the dialing server
 
 	mu      sync.Mutex
-	server  *natsserver.Server // nil while it is stopped; guarded by mu
-	process *process           // instead; guarded by mu
+	server  *natsserver.Server // nil while it is stopped; protected by mu
+	process *process           // set instead of server for Processes; protected by mu
 }
 
-// Option changes how servers run.
+// Option configures a Cluster.
 type Option func(*Cluster)
 
-// Unsafe leaves out syncing, for tests that do not look at durability.
+// Unsafe disables syncing, for tests that do not check durability.
 func Unsafe(c *Cluster) { c.unsafe = true }
 
-// Processes runs some servers in processes of their own, so that Stop kills them.
-// They cannot be connected to. The package needs a TestMain that calls Served.
+// Processes runs some servers in processes of their own, so that Stop kills them. Connect
+// does not work for them. The test package needs a TestMain that calls Served.
 func Processes(servers ...int) Option {
 	return func(c *Cluster) {
 		c.apart = map[int]bool{}
@@ -72,10 +71,10 @@ func Processes(servers ...int) Option {
 	}
 }
 
-// Logger gets what the servers say; by default nobody does.
+// Logger sets the logger of the servers; by default their logs are discarded.
 func Logger(log *slog.Logger) Option { return func(c *Cluster) { c.log = log } }
 
-// New runs a group and waits until it is ready. It ends with the test.
+// New runs a cluster and waits until it is ready. The test's cleanup stops it.
 func New(t testing.TB, servers int, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, log: slog.New(slog.DiscardHandler)}
@@ -110,8 +109,8 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 	return c
 }
 
-// awaitPeers waits until streams can be placed on all servers: whoever decides that
-// calls one that it has not heard of for a moment offline.
+// awaitPeers waits until streams can be placed on all servers. The meta leader treats a
+// server as offline until it has been in contact with it.
 func (c *Cluster) awaitPeers() {
 	c.t.Helper()
 	first := slices.IndexFunc(c.servers, (*slot).here)
@@ -134,7 +133,7 @@ func (c *Cluster) awaitPeers() {
 		Replicas: len(c.servers),
 	}
 	c.Place(ctx, js, probe)
-	c.repeat(ctx, "removing the stream that was placed on all servers", func(ctx context.Context) error {
+	c.repeat(ctx, "removing the probe stream", func(ctx context.Context) error {
 		if err := js.DeleteStream(ctx, probe.Name); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
@@ -142,8 +141,8 @@ func (c *Cluster) awaitPeers() {
 	})
 }
 
-// Place makes a stream. The server that decides where may have changed, and the new
-// one may not have heard of all the others yet: it is asked until it has.
+// Place creates a stream. It retries, because a new meta leader may not have been in
+// contact with all servers yet.
 func (c *Cluster) Place(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) {
 	c.t.Helper()
 	c.repeat(ctx, "placing stream "+config.Name, func(ctx context.Context) error {
@@ -152,7 +151,7 @@ func (c *Cluster) Place(ctx context.Context, js jetstream.JetStream, config jets
 	})
 }
 
-// repeat does something until it succeeds or its time is over.
+// repeat calls do until it succeeds, and fails the test when the context ends first.
 func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Context) error) {
 	c.t.Helper()
 	for {
@@ -170,14 +169,14 @@ func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Conte
 	}
 }
 
-// here says whether the server runs in this process.
+// here reports whether the server runs in this process.
 func (s *slot) here() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server != nil
 }
 
-// routeAddr says where the server takes routes now; "" while it is stopped.
+// routeAddr returns the current listen address for routes; "" while the server is stopped.
 func (s *slot) routeAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,8 +249,8 @@ func (c *Cluster) Start(i int) {
 	c.start(i)
 }
 
-// Stop closes a server, or kills its process. Connections that Connect made to it
-// wait for its return.
+// Stop closes a server, or kills its process. Connections that Connect opened to it
+// reconnect after the next Start.
 func (c *Cluster) Stop(i int) {
 	s := c.servers[i]
 	s.mu.Lock()
@@ -274,18 +273,18 @@ func (c *Cluster) Server(i int) *natsserver.Server {
 	return s.server
 }
 
-// TLS is the configuration for routes of a server of this group, which must have
-// several.
+// TLS returns a TLS configuration for routes to this cluster, which must have several
+// servers.
 func (c *Cluster) TLS(name string) *tls.Config {
 	c.t.Helper()
 	return c.auth.config(c.t, name)
 }
 
-// Size is how many servers there are.
+// Size returns the number of servers.
 func (c *Cluster) Size() int { return len(c.servers) }
 
-// Connect makes a connection to one server, which follows it through restarts
-// and ends with the test.
+// Connect opens a connection to one server. It reconnects after restarts of the server and
+// is closed with the test.
 func (c *Cluster) Connect(i int) *nats.Conn {
 	c.t.Helper()
 	conn, err := nats.Connect("", nats.InProcessServer(c.servers[i]), nats.MaxReconnects(-1),
@@ -297,7 +296,7 @@ func (c *Cluster) Connect(i int) *nats.Conn {
 	return conn
 }
 
-// Ready waits until every running server can be written to.
+// Ready waits until every running server accepts writes.
 func (c *Cluster) Ready() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -311,15 +310,14 @@ func (c *Cluster) Ready() {
 	}
 }
 
-// StepDown asks the leader of a stream to hand over, and returns when it said
-// that it did.
+// StepDown requests that the leader of a stream step down, and returns after its response.
 func (c *Cluster) StepDown(ctx context.Context, conn *nats.Conn, stream string) error {
 	_, err := conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil)
 	return err
 }
 
-// Lead makes a server the leader of a stream, and says whether it is. No request waits
-// for long: one that nobody led when it came is never answered.
+// Lead makes a server the leader of a stream and reports whether it succeeded. Each request
+// has a timeout, because a request that arrives while there is no leader gets no response.
 func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i int) bool {
 	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.servers[i].name)
 	for ctx.Err() == nil {
@@ -329,7 +327,8 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 		}
 		if leader >= 0 {
 			patient, cancel := context.WithTimeout(ctx, probePatience)
-			_, _ = conn.RequestWithContext(patient, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request) // else again
+			// Retried in the next round.
+			_, _ = conn.RequestWithContext(patient, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request)
 			cancel()
 		}
 		select {
@@ -340,8 +339,8 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 	return false
 }
 
-// Leader returns the place of the server that leads a stream, -1 for none or when
-// nobody says so in a while.
+// Leader returns the index of the server that leads a stream, or -1 when there is none or
+// no server responds in time.
 func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) int {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -361,7 +360,7 @@ func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) in
 	return -1
 }
 
-// Cut takes a server off the network: nothing goes in or out until Heal.
+// Cut isolates a server from the others in both directions until Heal.
 func (c *Cluster) Cut(i int) { c.block(i, true) }
 
 // Heal undoes Cut.

@@ -14,10 +14,10 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// childVariable tells a test binary that it is to be a server.
+// childVariable is the environment variable that makes a test binary run a server.
 const childVariable = "FRESHET_NATSTEST_SERVER"
 
-// child is what a server in a process of its own is told.
+// child is the configuration of a server in a process of its own.
 type child struct {
 	Name, Dir   string
 	Routes      []string
@@ -32,8 +32,8 @@ type process struct {
 	addr  string
 }
 
-// Served has to be the first call of TestMain where Processes is used: in a process
-// that was started as a server it is one, and says so when it has ended.
+// Served must be the first call of TestMain where Processes is used. In a process that was
+// started as a server it runs the server and returns true when the server has ended.
 func Served() bool {
 	if os.Getenv(childVariable) == "" {
 		return false
@@ -44,7 +44,7 @@ func Served() bool {
 	return true
 }
 
-// serve is a server until its input ends.
+// serve runs a server until its input ends.
 func serve(in io.Reader, out io.Writer) error {
 	var c child
 	r := json.NewDecoder(in)
@@ -98,13 +98,13 @@ func startProcess(c child) (*process, error) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		p.kill()
-		return nil, fmt.Errorf("server in a process of its own: %w", err)
+		return nil, fmt.Errorf("starting a server process: %w", err)
 	}
 	p.addr = strings.TrimSpace(line)
 	return p, nil
 }
 
-// kill ends it at once, with nothing flushed or handed over.
+// kill kills the process, so that nothing is flushed or handed over.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// proxy is one way between two servers. While it is cut, connections stay open
-// and nothing gets through, as when a cable is pulled.
+// proxy forwards one direction between two servers. While it is cut, connections stay open
+// and no bytes pass, as after a cable is pulled.
 type proxy struct {
 	listener net.Listener
 	target   func() string
 
 	mu    sync.Mutex
-	open  chan struct{}         // closed while bytes may pass; guarded by mu
-	conns map[net.Conn]struct{} // guarded by mu
-	ended bool                  // guarded by mu
+	open  chan struct{}         // closed while bytes may pass; protected by mu
+	conns map[net.Conn]struct{} // protected by mu
+	ended bool                  // protected by mu
 }
 
 func newProxy(t testing.TB, target func() string) *proxy {
@@ -92,7 +92,7 @@ func (p *proxy) gate() <-chan struct{} {
 	return p.open
 }
 
-// set cuts the way, or opens it again.
+// set cuts the connection between the servers, or restores it.
 func (p *proxy) set(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package passkeytest is a device with passkeys and the browser before it, for tests:
-// it answers as they do, and on demand as none would. It is imported by tests only.
+// Package passkeytest simulates a browser and a device with a passkey. Tests can also make
+// it send wrong responses. Only tests import it.
 package passkeytest
 
 import (
@@ -15,27 +15,27 @@ import (
 	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
 )
 
-// Flags of what a device signs.
+// Flags of the authenticator data.
 const (
 	Present  = 0x01
 	Verified = 0x04
 	attested = 0x40
 )
 
-// Device has one passkey. What it answers with can be changed between answers.
+// Device has one passkey. Tests may change its fields between responses.
 type Device struct {
 	ID     []byte
 	Owner  []byte // the user handle
-	Host   string // the relying party that it hashes
-	Origin string // where the browser says that it is
+	Host   string // the relying party ID that it signs
+	Origin string // the origin that the browser reports
 	Flags  byte
-	Count  uint32 // goes up with every answer unless it is 0
+	Count  uint32 // increases with every response unless it is 0
 
 	t   testing.TB
 	key *ecdsa.PrivateKey
 }
 
-// New makes a device that is used at an origin of a host.
+// New returns a device for an origin of a host.
 func New(t testing.TB, origin, host string) *Device {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,7 +47,7 @@ func New(t testing.TB, origin, host string) *Device {
 	return &Device{ID: id, Host: host, Origin: origin, Flags: Present | Verified, Count: 1, t: t, key: key}
 }
 
-// options is what a device reads of what a browser is asked for.
+// options is the part of the WebAuthn options that a device reads.
 type options struct {
 	Challenge string `json:"challenge"`
 	User      struct {
@@ -58,7 +58,7 @@ type options struct {
 func (d *Device) read(text string) (o options) {
 	d.t.Helper()
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		d.t.Fatalf("the options %q: %v", text, err)
+		d.t.Fatalf("decoding the options %q: %v", text, err)
 	}
 	return o
 }
@@ -93,7 +93,7 @@ func (d *Device) data(flags byte) []byte {
 	return data
 }
 
-// Make answers the question for a new passkey.
+// Make returns the response to a request for a new passkey.
 func (d *Device) Make(question string) string {
 	d.t.Helper()
 	asked := d.read(question)
@@ -102,7 +102,7 @@ func (d *Device) Make(question string) string {
 		d.t.Fatal(err)
 	}
 	d.Owner = owner
-	data := append(d.data(d.Flags|attested), make([]byte, 16)...) // of no known make
+	data := append(d.data(d.Flags|attested), make([]byte, 16)...) // AAGUID of an unknown model
 	data = binary.BigEndian.AppendUint16(data, uint16(len(d.ID)))
 	data = append(data, d.ID...)
 	public, err := d.key.PublicKey.Bytes() // 4, x, y
@@ -117,7 +117,7 @@ func (d *Device) Make(question string) string {
 	})
 }
 
-// Use answers the question for any passkey.
+// Use returns the response to a request for any passkey.
 func (d *Device) Use(question string) string {
 	d.t.Helper()
 	client, data := d.client("webauthn.get", d.read(question).Challenge), d.data(d.Flags)

@@ -1,5 +1,5 @@
-// Package etcdstore keeps the records of package signin in etcd, each one encrypted
-// and tied to its key.
+// Package etcdstore implements signin.Store in etcd. It encrypts each record with the key
+// as associated data, so that a value cannot be moved to another key.
 package etcdstore
 
 import (
@@ -14,8 +14,7 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// Sealer encrypts data so that it can be opened only in the same place;
-// identity.Sealer is one.
+// Sealer encrypts data with associated data; identity.Sealer implements it.
 type Sealer interface {
 	Seal(plaintext, place []byte) ([]byte, error)
 	Open(sealed, place []byte) ([]byte, error)
@@ -31,12 +30,12 @@ type Store struct {
 
 var _ signin.Store = (*Store)(nil)
 
-// New makes a store under a prefix, which ends in a slash.
+// New returns a store under a prefix, which must end in a slash.
 func New(etcd *clientv3.Client, prefix string, sealer Sealer, log *slog.Logger) *Store {
 	return &Store{etcd, prefix, sealer, log}
 }
 
-// page is how many records are read at once.
+// page is how many records one request reads.
 const page = 500
 
 // Get implements signin.Store.
@@ -99,14 +98,15 @@ func (s *Store) List(ctx context.Context, visit func(key string, value []byte, r
 	}
 }
 
-// visit opens a record. One that cannot be opened is left alone: it lets nobody in.
+// visit decrypts a record and calls visit. It logs and skips a record that cannot be
+// decrypted, so that nobody can sign in with it.
 func (s *Store) visit(key, sealed []byte, revision int64, visit func(string, []byte, int64)) {
 	name := strings.TrimPrefix(string(key), s.prefix)
 	value, err := s.sealer.Open(sealed, key)
 	if err != nil {
 		sort, _, _ := strings.Cut(name, "/")
-		s.log.Error("a stored record of sign-ins cannot be decrypted and is left out", slog.String("sort", sort),
-			slog.String("error", err.Error()))
+		s.log.Error("stored sign-in record cannot be decrypted; skipping it", slog.String("sort", sort),
+			slog.Any("error", err))
 		return
 	}
 	visit(name, value, revision)
@@ -119,7 +119,7 @@ func (s *Store) Watch(ctx context.Context, after int64, visit func(key string, v
 	for res := range s.etcd.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(),
 		clientv3.WithRev(after+1)) {
 		if err := res.Err(); err != nil {
-			return fmt.Errorf("watching the records of sign-ins: %w", err)
+			return fmt.Errorf("watching sign-in records: %w", err)
 		}
 		for _, event := range res.Events {
 			if event.Type == clientv3.EventTypeDelete {
@@ -133,5 +133,5 @@ func (s *Store) Watch(ctx context.Context, after int64, visit func(key string, v
 }
 
 func unavailable(err error) error {
-	return errs.Newf(errs.Unavailable, "the store of sign-ins does not answer: %w", err)
+	return errs.Newf(errs.Unavailable, "store of sign-in records is unavailable: %w", err)
 }

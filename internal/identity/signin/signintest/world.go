@@ -1,6 +1,5 @@
-// Package signintest gives tests the sign-in of people over a real store: an
-// embedded etcd in a temporary directory, and identity behind it. It is imported by
-// tests only.
+// Package signintest creates a sign-in service for tests over a real store: an embedded
+// etcd in a temporary directory, with an identity system. Only tests import it.
 package signintest
 
 import (
@@ -19,11 +18,10 @@ import (
 	"freshet/internal/identity/signin/etcdstore"
 )
 
-// Prefix is where the records are.
+// Prefix is the prefix of the records in etcd.
 const Prefix = "/test/signin/"
 
-// World is the sign-in of people, with the system administrator's account
-// default/admin.
+// World is a sign-in service with the system administrator's account default/admin.
 type World struct {
 	*identitytest.World
 	People *signin.Service
@@ -33,7 +31,7 @@ type World struct {
 	edit []func(*signin.Options)
 }
 
-// New makes a World that ends with the test.
+// New returns a World that exists until the end of the test.
 func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	t.Helper()
 	member, err := etcd.Start(context.Background(), t.TempDir(), etcd.Options{Unsafe: true})
@@ -42,7 +40,7 @@ func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	}
 	t.Cleanup(func() {
 		if err := member.Close(); err != nil {
-			t.Errorf("close etcd: %v", err)
+			t.Errorf("closing etcd: %v", err)
 		}
 	})
 	client, err := member.Endpoints().Client(nil)
@@ -57,13 +55,13 @@ func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	return w
 }
 
-// Store is where the records are kept.
+// Store returns a store of the records.
 func (w *World) Store() *etcdstore.Store {
 	return etcdstore.New(w.Etcd, Prefix, w.Sealer, slog.New(slog.DiscardHandler))
 }
 
-// Replica is a service over the same records, as another process has it, or this one
-// after a restart. What is stored is in force in the directory.
+// Replica returns a service over the same records, like another process, or this one after
+// a restart. The directory contains all stored sessions.
 func (w *World) Replica(directory *identity.Directory) *signin.Service {
 	w.t.Helper()
 	opts := signin.Options{
@@ -82,7 +80,7 @@ func (w *World) Replica(directory *identity.Directory) *signin.Service {
 	return s
 }
 
-// User adds a person; their uid is that of organization, name and address.
+// User adds a user. The uid is derived from organization, name and e-mail address.
 func (w *World) User(organization, name, email string) signin.Subject {
 	user := identity.User{
 		Organization: organization, Name: name, Email: email,
@@ -92,10 +90,10 @@ func (w *World) User(organization, name, email string) signin.Subject {
 	return signin.Subject{Organization: organization, User: name, UID: user.UID, Email: email}
 }
 
-// Password is what everybody has who was invited here.
+// Password is the password that Invite sets.
 const Password = "correct horse battery"
 
-// Invite lets a person set Password.
+// Invite invites a user and sets Password with the invitation.
 func (w *World) Invite(of signin.Subject) {
 	w.t.Helper()
 	token, _, err := w.People.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
@@ -107,7 +105,7 @@ func (w *World) Invite(of signin.Subject) {
 	}
 }
 
-// Records lists the keys of all records.
+// Records returns the keys of all records.
 func (w *World) Records() []string {
 	w.t.Helper()
 	var keys []string

@@ -1,6 +1,7 @@
-// Package brokertest lets tests of messageapi and adminapi talk to both
-// surfaces over a real broker, engine and identity system. Every reply is held
-// against the OpenAPI document. It is imported by tests only.
+// Package brokertest lets tests of messageapi and adminapi call both surfaces over a
+// real broker, engine and identity system. It validates every response against the
+// OpenAPI document. Only tests import it. Its only lock is AuditLog.mu, which protects
+// AuditLog.Records.
 package brokertest
 
 import (
@@ -34,33 +35,33 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Where the tests live: whose cluster it is, and where its messages are.
+// The organization and instance of the tests' cluster, and the path prefix of messages.
 const (
 	Organization = "acme"
 	Instance     = "main"
 	Root         = "/admin/rest/topics/v1/"
 )
 
-// Quiet is a log that nobody reads.
+// Quiet is a logger that discards everything.
 var Quiet = slog.New(slog.DiscardHandler)
 
-// World is both surfaces over real parts.
+// World has both surfaces with a real broker, engine and identity system.
 type World struct {
 	T        testing.TB
 	Identity *identitytest.World
 	Policy   *access.Policy
 	Broker   *messaging.Broker
-	API      http.Handler // both surfaces, without the server around them
+	API      http.Handler // both surfaces, without web.Middleware
 	Server   *httptest.Server
 	Log      *AuditLog
-	Token    string // of whoever calls
-	Checked  bool   // hold every reply against the OpenAPI document
+	Token    string // the caller's token
+	Checked  bool   // validate every response against the OpenAPI document
 
 	engine engine.Engine
 	groups *atomic.Pointer[groups.Coordinator]
 }
 
-// AuditLog remembers records.
+// AuditLog stores audit records in memory.
 type AuditLog struct {
 	mu      sync.Mutex
 	Records []audit.Record
@@ -83,8 +84,8 @@ func (l *AuditLog) Last() audit.Record {
 	return l.Records[len(l.Records)-1]
 }
 
-// New makes a world with a token of the organization's administrator; edits
-// change how the surfaces are set up.
+// New returns a World with a token of the organization's administrator; edits change
+// the options of the surfaces.
 func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
 	t.Helper()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -120,8 +121,8 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	return w
 }
 
-// Groups returns the coordinator of the cluster, which speaks the stream protocol
-// from the first call on.
+// Groups returns the coordinator of the cluster's consumer groups. The first call
+// enables the Kafka protocol on the cluster.
 func (w *World) Groups() *groups.Coordinator {
 	w.T.Helper()
 	if opened := w.groups.Load(); opened != nil {
@@ -137,7 +138,7 @@ func (w *World) Groups() *groups.Coordinator {
 	return coordinator
 }
 
-// Resolver finds the same cluster for every request.
+// Resolver returns a resolver that finds the same cluster for every request.
 func Resolver(broker *messaging.Broker) brokerhttp.Resolver {
 	return resolver(broker, func() *groups.Coordinator { return nil })
 }
@@ -157,7 +158,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 	})
 }
 
-// both puts the surfaces side by side, as server does.
+// both dispatches requests to the two surfaces by path, as the server does.
 func both(messages, admin http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/admin/rest/") {
@@ -168,26 +169,26 @@ func both(messages, admin http.Handler) http.Handler {
 	})
 }
 
-// Account makes a service account and returns a token of it.
+// Account creates a service account and returns a token for it.
 func (w *World) Account(name string, edit ...func(*identity.Account)) string {
 	w.T.Helper()
 	a, _ := w.Identity.Account(Organization, name, edit...)
 	return w.Identity.Token(a, identity.InstanceAudience(Organization, Instance))
 }
 
-// Principal is how the cluster's permissions name an account.
+// Principal returns the name of an account in the cluster's permissions.
 func (w *World) Principal(name string) string {
 	return w.Identity.Issuer.PrincipalName(Organization, name)
 }
 
-// As calls with another token.
+// As returns a copy that calls with another token.
 func (w *World) As(token string) *World {
 	other := *w
 	other.Token = token
 	return &other
 }
 
-// Reply is a response that was read.
+// Reply is a response with its body.
 type Reply struct {
 	T      testing.TB
 	What   string
@@ -196,7 +197,7 @@ type Reply struct {
 	Body   string
 }
 
-// Call makes a request. Headers come in pairs.
+// Call makes a request. headers are pairs of name and value.
 func (w *World) Call(method, path, body string, headers ...string) *Reply {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(w.T.Context(), method, w.Server.URL+path, strings.NewReader(body))
@@ -224,7 +225,7 @@ func (w *World) Call(method, path, body string, headers ...string) *Reply {
 	return &Reply{T: w.T, What: method + " " + path, Status: res.StatusCode, Header: res.Header, Body: string(b)}
 }
 
-// Want demands a status; errors must have a reason.
+// Want fails the test if the status differs, or if an error has no reason.
 func (r *Reply) Want(status int) *Reply {
 	r.T.Helper()
 	if r.Status != status {
@@ -233,19 +234,20 @@ func (r *Reply) Want(status int) *Reply {
 	if status >= 400 {
 		var e struct{ Reason string }
 		if err := json.Unmarshal([]byte(r.Body), &e); err != nil || e.Reason == "" {
-			r.T.Errorf("%s: %d without a reason: %s", r.What, status, r.Body)
+			r.T.Errorf("%s: got %d without a reason: %s", r.What, status, r.Body)
 		}
 		if r.Header.Get("Content-Type") != "application/json" {
-			r.T.Errorf("%s: error of content type %s", r.What, r.Header.Get("Content-Type"))
+			r.T.Errorf("%s: got an error of content type %s, want application/json", r.What,
+				r.Header.Get("Content-Type"))
 		}
 	}
 	if status == http.StatusUnauthorized && !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer") {
-		r.T.Errorf("%s: 401 without a challenge", r.What)
+		r.T.Errorf("%s: got 401 without a Bearer challenge", r.What)
 	}
 	return r
 }
 
-// Is demands a body.
+// Is fails the test if the body differs.
 func (r *Reply) Is(body string) *Reply {
 	r.T.Helper()
 	if r.Body != body {
@@ -254,7 +256,8 @@ func (r *Reply) Is(body string) *Reply {
 	return r
 }
 
-// Says demands headers, in pairs; "" means that there is none.
+// Says fails the test if headers differ. They are pairs of name and value; the value ""
+// means that the response does not have the header.
 func (r *Reply) Says(headers ...string) *Reply {
 	r.T.Helper()
 	for i := 0; i < len(headers); i += 2 {
@@ -275,11 +278,11 @@ func (r *Reply) Into(v any) *Reply {
 	return r
 }
 
-// ID is the message id of the reply.
+// ID returns the message id of the response.
 func (r *Reply) ID() string { return r.Header.Get("X-Msg-Message-Id") }
 
-// Ready makes a topic with a subscription s at its start, and returns the path
-// of its messages.
+// Ready creates a topic with a subscription s at its start, and returns the path of its
+// messages.
 func (w *World) Ready(topic string, partitions int) string {
 	w.T.Helper()
 	path := "/admin/v2/persistent/public/default/" + topic
@@ -292,7 +295,7 @@ func (w *World) Ready(topic string, partitions int) string {
 	return Root + "public/default/" + topic
 }
 
-// Bind gives an account a role.
+// Bind binds a role to an account.
 func (w *World) Bind(account, role string, on access.Restriction) {
 	w.T.Helper()
 	on.Organization = Organization
@@ -306,8 +309,8 @@ func (w *World) Bind(account, role string, on access.Restriction) {
 	}
 }
 
-// Attempt sends a request straight to the surfaces. Nothing that a caller can
-// send may be a fault of ours.
+// Attempt sends a request to the surfaces without a server. It fails the test on an
+// internal error: no request may cause one.
 func (w *World) Attempt(method string, u *url.URL, header http.Header, body []byte) *httptest.ResponseRecorder {
 	w.T.Helper()
 	req := &http.Request{

@@ -20,7 +20,7 @@ var document = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromData(openapi.Document("messages"))
 })
 
-// Document is the OpenAPI document of both surfaces.
+// Document returns the OpenAPI document of both surfaces.
 func Document(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := document()
@@ -30,13 +30,14 @@ func Document(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// Operation is a call as the document describes it.
+// Operation is an operation of the OpenAPI document.
 type Operation struct {
 	Permission string
 	Extension  bool
 }
 
-// Operations lists the calls beneath some paths, by method and pattern.
+// Operations returns the operations with one of the path prefixes, by method and
+// pattern.
 func Operations(t testing.TB, beneath ...string) map[string]Operation {
 	t.Helper()
 	list := map[string]Operation{}
@@ -53,7 +54,8 @@ func Operations(t testing.TB, beneath ...string) map[string]Operation {
 	return list
 }
 
-// validate holds a reply against the document; what is no route is not in it.
+// validate checks a response against the OpenAPI document. It ignores requests whose
+// path is not in the document.
 func validate(t testing.TB, req *http.Request, sent string, res *http.Response, body []byte) {
 	t.Helper()
 	doc := Document(t)
@@ -74,12 +76,13 @@ func validate(t testing.TB, req *http.Request, sent string, res *http.Response, 
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	if err := openapi3filter.ValidateResponse(t.Context(), input); err != nil {
-		t.Errorf("%s %s: reply %d is not as documented: %v", req.Method, req.URL.Path, res.StatusCode, err)
+		t.Errorf("%s %s: response %d does not match the OpenAPI document: %v", req.Method, req.URL.Path,
+			res.StatusCode, err)
 	}
 }
 
-// findPath looks for the path of a request in the document, without the domain
-// that message calls may have.
+// findPath finds the path of a request in the document. It ignores the optional domain
+// of message calls.
 func findPath(doc *openapi3.T, method, escaped string) (string, *openapi3.PathItem) {
 	for _, domain := range []string{"persistent/", "non-persistent/"} {
 		if rest, ok := strings.CutPrefix(escaped, Root+domain); ok {

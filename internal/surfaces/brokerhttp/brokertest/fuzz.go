@@ -9,7 +9,7 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// seeds are bodies of every kind of call.
+// seeds are bodies for every kind of call.
 var seeds = []string{
 	``, `{}`, `[]`, `null`, `"earliest"`, `5`, `{"messages":[{"payload":"eA==","properties":{"a":"b"}}]}`,
 	`{"timeoutMillis":0,"maxMessages":5}`,
@@ -17,14 +17,16 @@ var seeds = []string{
 	`{"ledgerId":-1,"entryId":-1,"deadLetterPolicy":{"maxRedeliverCount":3,"deadLetterTopic":"d"}}`,
 	`{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}"}`,
 	`{"topic_name":"a.b.c","partitions_count":2}`,
-	`{"type":"KEY_VALUE","schema":"{\"key\":\"\",\"value\":{}}","properties":{"key.schema.type":"STRING","value.schema.type":"JSON"}}`,
+	`{"type":"KEY_VALUE","schema":"{\"key\":\"\",\"value\":{}}",` +
+		`"properties":{"key.schema.type":"STRING","value.schema.type":"JSON"}}`,
 	`{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}`, `{"adminRoles":["x"],"allowedClusters":["prod"]}`,
 	`{"partitions":2}`,
-	`{"offsets":[{"topic_name":"t","position":"latest"},{"topic_name":"t","partition_id":1,"timestamp":9223372036854775807}]}`,
+	`{"offsets":[{"topic_name":"t","position":"latest"},` +
+		`{"topic_name":"t","partition_id":1,"timestamp":9223372036854775807}]}`,
 	`{"messages":[{"nullValue":true,"key":"","keyEncoding":"base64","headers":[["a",null],["/w==","","base64"]]}]}`,
 }
 
-// ForFuzzing is a world that has a topic t with a subscription s and a schema.
+// ForFuzzing returns a World that has a topic t with a subscription s and a schema.
 func ForFuzzing(f *testing.F) *World {
 	f.Helper()
 	w := New(f, messaging.Options{Limits: messaging.Limits{Wait: 1, Topics: 1000}})
@@ -35,8 +37,8 @@ func ForFuzzing(f *testing.F) *World {
 	return w
 }
 
-// FuzzRouter sends any method and path, beginning with some paths. What skip says
-// is left out: calls of another surface, and those that last.
+// FuzzRouter fuzzes methods and paths, with paths as seeds. It does not send the
+// requests that skip reports: those of another surface and those that take long.
 func FuzzRouter(f *testing.F, skip func(method string, u *url.URL) bool, paths ...string) {
 	f.Helper()
 	for _, path := range paths {
@@ -55,7 +57,7 @@ func FuzzRouter(f *testing.F, skip func(method string, u *url.URL) bool, paths .
 	})
 }
 
-// FuzzBodies sends any body to the targets, each a method and a path.
+// FuzzBodies fuzzes the bodies of requests to the targets, each a method and a path.
 func FuzzBodies(f *testing.F, targets ...string) {
 	f.Helper()
 	for i := range targets {

@@ -1,8 +1,8 @@
-// Package loadtest drives the message interface with many producers and
-// consumers at once and checks what a broker must promise: that everything it
-// took is delivered, that it invents nothing, and that messages of one key stay
-// in order. It speaks HTTP only, survives restarts of the server, and is
-// imported by tests.
+// Package loadtest uses the message interface with many concurrent producers and
+// consumers and checks the guarantees of a broker: it delivers every message that it has
+// accepted, it delivers no other message, and messages of one key stay in order. It uses
+// HTTP only and retries while the server restarts. Only tests import it. Its only lock
+// is run.mu, which protects the fields declared below it.
 package loadtest
 
 import (
@@ -18,30 +18,30 @@ import (
 	"freshet/internal/base/names"
 )
 
-// Options says what to do.
+// Options configures a load test.
 type Options struct {
-	// BaseURL is asked before every request, since a restarted server may have
-	// another address.
+	// BaseURL is called before every request, because a restarted server may have another
+	// address.
 	BaseURL      func() string
 	Token        string
-	Topic        string // a new one, of public/default
+	Topic        string // a new topic of public/default
 	Subscription string
-	Partitions   int // 0 for a topic without
+	Partitions   int // 0 for a topic that is not partitioned
 	Producers    int
 	Consumers    int
-	Messages     int // in all
+	Messages     int // in total
 	PayloadBytes int
-	Client       *http.Client // nil for one with a connection for everybody
+	Client       *http.Client // nil for a client with one connection per producer and consumer
 }
 
-// Report says what happened.
+// Report is the result of a load test.
 type Report struct {
-	Produced    int // messages that were answered 201
-	Consumed    int // different ones that were delivered
-	Redelivered int // deliveries beyond the first
+	Produced    int // messages that got status 201
+	Consumed    int // distinct delivered messages
+	Redelivered int // deliveries after the first
 	Retries     int64
 	Elapsed     time.Duration
-	Problems    []string // broken promises; none is what we want
+	Problems    []string // violated guarantees
 }
 
 const maxProblems = 20
@@ -52,19 +52,20 @@ func (r *Report) problem(format string, args ...any) {
 	}
 }
 
-// run is one load.
+// run is the state of one load test.
 type run struct {
 	Options
 	retries atomic.Int64
 
-	mu        sync.Mutex
-	produced  map[string]names.MessageID // by payload's label
+	mu        sync.Mutex                 // protects the fields below
+	produced  map[string]names.MessageID // by the label in the payload
 	delivered map[string]int
 	acked     map[string]bool
 	producing bool
 }
 
-// Run does it and reports. It ends when everything is delivered, or with ctx.
+// Run runs a load test. It ends when every message is delivered and acknowledged, or
+// when ctx ends.
 func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Client == nil {
 		transport := &http.Transport{MaxIdleConnsPerHost: opts.Producers + opts.Consumers, DisableCompression: true}
@@ -135,15 +136,14 @@ func (r *run) call(ctx context.Context, method, path, body string,
 	if err != nil {
 		return 0, nil, "", err
 	}
-	defer func() { _ = res.Body.Close() }() // read to its end below
+	defer func() { _ = res.Body.Close() }() // the body is read to its end below
 	b, err := io.ReadAll(res.Body)
 	return res.StatusCode, res.Header, string(b), err
 }
 
 const pause = 20 * time.Millisecond
 
-// insist repeats a request until the server gives an answer that is not a
-// fault of its own.
+// insist retries a request until the status is below 500 or ctx ends.
 func (r *run) insist(ctx context.Context, method, path, body string, headers ...string) (int, http.Header, string) {
 	for {
 		status, header, answer, err := r.call(ctx, method, path, body, headers...)
@@ -163,9 +163,9 @@ func (r *run) insist(ctx context.Context, method, path, body string, headers ...
 
 const base = "/admin/rest/topics/v1/persistent/public/default/"
 
-// produce sends one producer's share, one message after the other, all with
-// the producer's key. A retry carries the same idempotency key, so that a
-// message whose answer got lost is not stored twice.
+// produce sends one producer's messages one after the other, all with the producer's
+// key. A retry has the same idempotency key, so that a message whose response was lost is
+// not stored twice.
 func (r *run) produce(ctx context.Context, producer int) {
 	key := fmt.Sprintf("producer-%d", producer)
 	for n := producer; n < r.Messages && ctx.Err() == nil; n += r.Producers {
@@ -174,7 +174,7 @@ func (r *run) produce(ctx context.Context, producer int) {
 		status, header, _ := r.insist(ctx, http.MethodPost, base+r.Topic+"/message", payload,
 			"X-Msg-Partition-Key", key, "Idempotency-Key", r.Topic+"/"+label)
 		if status != http.StatusCreated {
-			continue // refused, so never promised
+			continue // rejected, so it need not be delivered
 		}
 		id, err := names.ParseMessageID(header.Get("X-Msg-Message-String-Id"))
 		if err != nil {
@@ -186,7 +186,7 @@ func (r *run) produce(ctx context.Context, producer int) {
 	}
 }
 
-// consume takes and acknowledges until everything has arrived.
+// consume consumes and acknowledges messages until every message has arrived.
 func (r *run) consume(ctx context.Context, finish func()) {
 	path := base + r.Topic + "/" + r.Subscription + "/message"
 	for ctx.Err() == nil {
@@ -223,8 +223,7 @@ func (r *run) consume(ctx context.Context, finish func()) {
 	}
 }
 
-// complete reports whether everything produced is acknowledged. The caller
-// holds mu.
+// complete reports whether every produced message is acknowledged. The caller holds mu.
 func (r *run) complete() bool {
 	if len(r.acked) < len(r.produced) {
 		return false
@@ -244,7 +243,7 @@ func (r *run) report(elapsed time.Duration) Report {
 	for label, n := range r.delivered {
 		out.Redelivered += n - 1
 		if !strings.HasPrefix(label, "producer-") {
-			out.problem("invented: %.40q", label)
+			out.problem("delivered but never produced: %.40q", label)
 		}
 	}
 	for label := range r.produced {
@@ -258,7 +257,7 @@ func (r *run) report(elapsed time.Duration) Report {
 	return out
 }
 
-// checkOrder demands that a key's messages are on one partition, in the order
+// checkOrder checks that a key's messages are in one partition, in the order in which
 // they were sent.
 func (r *run) checkOrder(out *Report, producer int) {
 	var last names.MessageID
@@ -270,7 +269,7 @@ func (r *run) checkOrder(out *Report, producer int) {
 			continue
 		}
 		if !first && (id.Partition != last.Partition || id.Entry <= last.Entry) {
-			out.problem("out of order: %s has id %s, the one before %s", label, id, last)
+			out.problem("out of order: %s has id %s, the previous message %s", label, id, last)
 		}
 		last, first = id, false
 	}

@@ -34,7 +34,7 @@ import org.apache.kafka.common.errors.UnknownMemberIdException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 
-/** Everything but topics by the admin client. */
+/** The admin client, except for topics. */
 final class Administration {
     private Administration() {}
 
@@ -60,8 +60,8 @@ final class Administration {
             Scenario.equal("cluster id", Scenario.get(d.clusterId()).length(), 22);
             Set<Node> nodes = new HashSet<>(Scenario.get(d.nodes()));
             Scenario.equal("nodes", nodes, Set.of(Scenario.get(d.controller())));
-            Scenario.so("operations", Scenario.get(d.authorizedOperations()) != null);
-            Scenario.equal("not asked for", Scenario.get(admin.describeCluster().authorizedOperations()), null);
+            Scenario.check("operations", Scenario.get(d.authorizedOperations()) != null);
+            Scenario.equal("not requested", Scenario.get(admin.describeCluster().authorizedOperations()), null);
         }
     }
 
@@ -70,7 +70,7 @@ final class Administration {
             String id = Scenario.get(admin.describeCluster().controller()).idString();
             ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, id);
             Config config = Scenario.get(admin.describeConfigs(List.of(broker)).all()).get(broker);
-            Scenario.so("something is told", config.entries().size() > 3);
+            Scenario.check("has entries", config.entries().size() > 3);
         }
     }
 
@@ -92,7 +92,7 @@ final class Administration {
             }
             Scenario.equal("partitions", seen, Set.of(0, 1, 2));
             TopicPartitionReplica replica = new TopicPartitionReplica(topic, 0, id);
-            Scenario.so("of a replica", Scenario.get(admin.describeReplicaLogDirs(List.of(replica)).all()).get(replica).getCurrentReplicaLogDir() != null);
+            Scenario.check("of a replica", Scenario.get(admin.describeReplicaLogDirs(List.of(replica)).all()).get(replica).getCurrentReplicaLogDir() != null);
         }
     }
 
@@ -116,7 +116,7 @@ final class Administration {
         }
     }
 
-    /** The largest timestamp is found within a batch, however it is packed. */
+    /** The largest timestamp is found within a batch, with every codec and timestamp type. */
     private static void offsetsInBatches() throws Exception {
         for (String type : List.of("CreateTime", "LogAppendTime")) {
             for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
@@ -144,7 +144,7 @@ final class Administration {
             Scenario.equal("producers", active.size(), 1);
             Scenario.equal("epoch", active.get(0).producerEpoch(), 0);
             Scenario.equal("sequence", active.get(0).lastSequence(), 2);
-            Scenario.so("no transaction", active.get(0).currentTransactionStartOffset().isEmpty() && active.get(0).coordinatorEpoch().isEmpty());
+            Scenario.check("no transaction", active.get(0).currentTransactionStartOffset().isEmpty() && active.get(0).coordinatorEpoch().isEmpty());
         }
     }
 
@@ -171,7 +171,7 @@ final class Administration {
             ConsumerGroupListing listed = Scenario.get(admin.listConsumerGroups().all()).stream().filter(g -> g.groupId().equals(group)).findFirst().get();
             Scenario.equal("type", listed.type().get(), type);
             Scenario.equal("simple", listed.isSimpleConsumerGroup(), false);
-            Scenario.so("not of the other type", Scenario.get(admin.listConsumerGroups(new ListConsumerGroupsOptions().withTypes(Set.of(type == GroupType.CLASSIC ? GroupType.CONSUMER : GroupType.CLASSIC))).all()).stream()
+            Scenario.check("not listed with the other type", Scenario.get(admin.listConsumerGroups(new ListConsumerGroupsOptions().withTypes(Set.of(type == GroupType.CLASSIC ? GroupType.CONSUMER : GroupType.CLASSIC))).all()).stream()
                     .noneMatch(g -> g.groupId().equals(group)));
 
             ConsumerGroupDescription d = Scenario.get(admin.describeConsumerGroups(List.of(group), new DescribeConsumerGroupsOptions().includeAuthorizedOperations(true)).all()).get(group);
@@ -180,10 +180,10 @@ final class Administration {
                 Scenario.equal("client", m.clientId(), "it");
                 Scenario.equal("instance", m.groupInstanceId().get(), "one");
                 Scenario.equal("assignment", m.assignment().topicPartitions().size(), 2);
-                Scenario.so("host", m.host().contains("127.0.0.1"));
+                Scenario.check("host", m.host().contains("127.0.0.1"));
             });
             Scenario.equal("assignor", d.partitionAssignor(), protocol.equals("classic") ? "range" : "uniform");
-            Scenario.so("operations", d.authorizedOperations().size() >= 2);
+            Scenario.check("operations", d.authorizedOperations().size() >= 2);
             Scenario.equal("coordinator", d.coordinator(), Scenario.get(admin.describeCluster().controller()));
 
             Scenario.equal("offset", Scenario.get(admin.listConsumerGroupOffsets(group, new ListConsumerGroupOffsetsOptions().requireStable(true)).partitionsToOffsetAndMetadata()).get(p).offset(), 1L);
@@ -213,7 +213,7 @@ final class Administration {
             Scenario.fails(UnknownTopicOrPartitionException.class, () -> Scenario.get(admin.alterConsumerGroupOffsets(group, Map.of(new TopicPartition("none-" + topic, 0), new OffsetAndMetadata(5))).all()));
             Scenario.get(admin.alterConsumerGroupOffsets(group, Map.of(q, new OffsetAndMetadata(7))).all());
             Scenario.equal("offsets", Scenario.get(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()).size(), 2);
-            Scenario.equal("of no group", Scenario.get(admin.listConsumerGroupOffsets("none-" + group).partitionsToOffsetAndMetadata()), Map.of());
+            Scenario.equal("of an unknown group", Scenario.get(admin.listConsumerGroupOffsets("none-" + group).partitionsToOffsetAndMetadata()), Map.of());
         }
     }
 
@@ -231,7 +231,7 @@ final class Administration {
         }
     }
 
-    /** What is not served says so at once. */
+    /** Unsupported requests fail immediately. */
     private static void notServed() throws Exception {
         try (Admin admin = Scenario.admin()) {
             Scenario.fails(UnsupportedVersionException.class, () -> Scenario.get(admin.describeUserScramCredentials().all()));

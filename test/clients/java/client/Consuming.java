@@ -21,7 +21,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InvalidTopicException;
 
-/** What consumers do without a group. */
+/** Consumers without a group. */
 final class Consuming {
     private Consuming() {}
 
@@ -42,7 +42,7 @@ final class Consuming {
         Scenario.step("consume/waits-for-records", Consuming::waits);
         Scenario.step("consume/topic-comes-later", Consuming::comesLater);
         Scenario.step("consume/invalid-topic", Consuming::invalidTopic);
-        Scenario.step("consume/topic-made-anew", Consuming::madeAnew);
+        Scenario.step("consume/topic-recreated", Consuming::recreated);
     }
 
     private static void seek() throws Exception {
@@ -83,7 +83,7 @@ final class Consuming {
             Scenario.equal("offset", got.get(a).offset(), 19L);
             Scenario.equal("timestamp", got.get(a).timestamp(), 20L);
             Scenario.equal("of an empty partition", got.get(b), null);
-            Scenario.equal("behind the last", consumer.offsetsForTimes(Map.of(a, 101L)).get(a), null);
+            Scenario.equal("after the last", consumer.offsetsForTimes(Map.of(a, 101L)).get(a), null);
             Scenario.equal("at 0", consumer.offsetsForTimes(Map.of(a, 0L)).get(a).offset(), 0L);
             Scenario.fails(IllegalArgumentException.class, () -> consumer.offsetsForTimes(Map.of(a, -1L)));
         }
@@ -102,12 +102,12 @@ final class Consuming {
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer("auto.offset.reset", "earliest")) {
             consumer.assign(List.of(p));
             consumer.seek(p, 1_000);
-            Scenario.equal("goes on at the start", Scenario.take(consumer, 5).get(0).offset(), 0L);
+            Scenario.equal("continues at the start", Scenario.take(consumer, 5).get(0).offset(), 0L);
         }
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer("auto.offset.reset", "latest")) {
             consumer.assign(List.of(p));
             consumer.seek(p, 1_000);
-            Scenario.pollUntil("goes on at the end", consumer, () -> consumer.position(p) == 5);
+            Scenario.pollUntil("continues at the end", consumer, () -> consumer.position(p) == 5);
         }
     }
 
@@ -130,7 +130,7 @@ final class Consuming {
             Scenario.equal("low watermark", Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(15))).lowWatermarks().get(p)).lowWatermark(), 15L);
             Scenario.equal("beginning", consumer.beginningOffsets(List.of(p)).get(p), 15L);
             consumer.seek(p, 3);
-            Scenario.equal("goes on at the new start", Scenario.take(consumer, 1).get(0).offset(), 15L);
+            Scenario.equal("continues at the new start", Scenario.take(consumer, 1).get(0).offset(), 15L);
         }
     }
 
@@ -145,7 +145,7 @@ final class Consuming {
                     Scenario.equal("offset", r.offset(), (long) next++);
                     n++;
                 }
-                Scenario.so("at most 7, got " + n, n <= 7);
+                Scenario.check("at most 7, got " + n, n <= 7);
             }
         }
     }
@@ -161,7 +161,7 @@ final class Consuming {
         }
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer("max.partition.fetch.bytes", 600, "fetch.max.bytes", 700)) {
             consumer.assign(List.of(new TopicPartition(topic, 0), new TopicPartition(topic, 1), new TopicPartition(topic, 2)));
-            // Every partition gets its turn: none waits for another to be empty.
+            // Partitions are served in turn: none waits until another is empty.
             Set<Integer> seen = new HashSet<>();
             List<ConsumerRecord<byte[], byte[]>> all = Scenario.take(consumer, 90);
             for (ConsumerRecord<byte[], byte[]> r : all.subList(0, 60)) {
@@ -180,10 +180,10 @@ final class Consuming {
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer()) {
             consumer.assign(List.of(a, b));
             consumer.pause(List.of(a));
-            Scenario.so("only from the other", Scenario.take(consumer, 5).stream().allMatch(r -> r.partition() == 1));
+            Scenario.check("only from the other partition", Scenario.take(consumer, 5).stream().allMatch(r -> r.partition() == 1));
             Scenario.equal("paused", consumer.paused(), Set.of(a));
             consumer.resume(List.of(a));
-            Scenario.so("now from this", Scenario.take(consumer, 5).stream().allMatch(r -> r.partition() == 0));
+            Scenario.check("now from this partition", Scenario.take(consumer, 5).stream().allMatch(r -> r.partition() == 0));
         }
     }
 
@@ -204,18 +204,18 @@ final class Consuming {
             List<PartitionInfo> infos = consumer.partitionsFor(topic);
             Scenario.equal("partitions", infos.size(), 3);
             for (PartitionInfo i : infos) {
-                Scenario.so("a leader that is a replica in sync", i.leader() != null && i.replicas().length == 1 && i.inSyncReplicas().length == 1);
+                Scenario.check("the leader is the in-sync replica", i.leader() != null && i.replicas().length == 1 && i.inSyncReplicas().length == 1);
             }
             Scenario.equal("in the list", consumer.listTopics().get(topic).size(), 3);
         }
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer("allow.auto.create.topics", "false")) {
             List<PartitionInfo> none = consumer.partitionsFor("nowhere-" + topic);
-            Scenario.so("no partitions of a topic that does not exist", none == null || none.isEmpty());
-            Scenario.so("and it was not made", !consumer.listTopics().containsKey("nowhere-" + topic));
+            Scenario.check("no partitions of a topic that does not exist", none == null || none.isEmpty());
+            Scenario.check("the topic was not created", !consumer.listTopics().containsKey("nowhere-" + topic));
         }
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer()) {
-            Scenario.until("asking makes a topic", () -> {
-                List<PartitionInfo> some = consumer.partitionsFor("asked-" + topic);
+            Scenario.until("a metadata request creates a topic", () -> {
+                List<PartitionInfo> some = consumer.partitionsFor("requested-" + topic);
                 return some != null && !some.isEmpty();
             });
         }
@@ -258,7 +258,7 @@ final class Consuming {
             long start = System.nanoTime();
             Scenario.send(producer, new ProducerRecord<>(topic, new byte[1]));
             Scenario.take(consumer, 1);
-            Scenario.so("a waiting fetch wakes up", System.nanoTime() - start < 2_500_000_000L);
+            Scenario.check("a waiting fetch wakes up", System.nanoTime() - start < 2_500_000_000L);
         }
     }
 
@@ -287,8 +287,8 @@ final class Consuming {
         }
     }
 
-    /** A topic that is deleted and made again under a reader is read from its start. */
-    private static void madeAnew() throws Exception {
+    /** A topic that is deleted and recreated while a consumer reads it is read from its start. */
+    private static void recreated() throws Exception {
         String topic = Scenario.topic(1);
         TopicPartition p = new TopicPartition(topic, 0);
         Scenario.fill(topic, 0, 10);
@@ -300,7 +300,7 @@ final class Consuming {
             Scenario.get(admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all());
             Scenario.fill(topic, 0, 3);
             Collection<ConsumerRecord<byte[], byte[]>> got = Scenario.take(consumer, 3);
-            Scenario.so("from the start", got.stream().allMatch(r -> r.offset() < 3));
+            Scenario.check("from the start", got.stream().allMatch(r -> r.offset() < 3));
         }
     }
 }

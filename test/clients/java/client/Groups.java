@@ -26,11 +26,11 @@ import org.apache.kafka.common.errors.OffsetMetadataTooLarge;
 import org.apache.kafka.common.errors.UnreleasedInstanceIdException;
 import org.apache.kafka.common.errors.UnsupportedAssignorException;
 
-/** Consumer groups, each step with both protocols. */
+/** Consumer groups; most steps run with both group protocols. */
 final class Groups {
     private Groups() {}
 
-    /** A step that is given the group protocol. */
+    /** A step that takes the group protocol. */
     interface Step {
         void run(String protocol) throws Exception;
     }
@@ -82,7 +82,7 @@ final class Groups {
         Scenario.fill(topic, 0, 5);
         try (KafkaConsumer<byte[], byte[]> a = member(protocol, "g-" + topic)) {
             a.subscribe(List.of(topic));
-            Scenario.equal("goes on behind what was committed", Scenario.take(a, 5).get(0).offset(), 50L);
+            Scenario.equal("continues at the committed offset", Scenario.take(a, 5).get(0).offset(), 50L);
         }
     }
 
@@ -99,13 +99,13 @@ final class Groups {
             Scenario.equal("committed", got, new OffsetAndMetadata(3, java.util.Optional.of(0), "foo"));
             a.commitSync(Map.of(p, new OffsetAndMetadata(4, "")));
             Scenario.equal("metadata", a.committed(Set.of(p)).get(p).metadata(), "");
-            Scenario.equal("nothing of the other", a.committed(Set.of(p, q)).get(q), null);
+            Scenario.equal("nothing committed for the other", a.committed(Set.of(p, q)).get(q), null);
             AtomicReference<Object> done = new AtomicReference<>();
             a.commitAsync(Map.of(p, new OffsetAndMetadata(7)), (offsets, e) -> done.set(e == null ? offsets : e));
             Scenario.pollUntil("the callback is called", a, () -> done.get() != null);
             Scenario.equal("callback", done.get(), Map.of(p, new OffsetAndMetadata(7)));
             Scenario.equal("committed", a.committed(Set.of(p)).get(p).offset(), 7L);
-            // Ahead of the end is allowed.
+            // An offset beyond the end is allowed.
             a.commitSync(Map.of(p, new OffsetAndMetadata(1_000)));
             Scenario.equal("committed", a.committed(Set.of(p)).get(p).offset(), 1_000L);
         }
@@ -128,10 +128,10 @@ final class Groups {
         String topic = Scenario.topic(4);
         try (KafkaConsumer<byte[], byte[]> a = member(protocol, "g-" + topic)) {
             a.subscribe(List.of(topic));
-            Scenario.pollUntil("one has all", a, () -> a.assignment().size() == 4);
+            Scenario.pollUntil("one member has all partitions", a, () -> a.assignment().size() == 4);
             KafkaConsumer<byte[], byte[]> b = member(protocol, "g-" + topic);
             b.subscribe(List.of(topic));
-            Scenario.until("two share", () -> {
+            Scenario.until("two members share the partitions", () -> {
                 a.poll(Scenario.POLL);
                 b.poll(Scenario.POLL);
                 return a.assignment().size() == 2 && b.assignment().size() == 2;
@@ -140,7 +140,7 @@ final class Groups {
             all.addAll(b.assignment());
             Scenario.equal("partitions", all.size(), 4);
             b.close();
-            Scenario.pollUntil("one has all again", a, () -> a.assignment().size() == 4);
+            Scenario.pollUntil("one member has all partitions again", a, () -> a.assignment().size() == 4);
         }
     }
 
@@ -156,9 +156,9 @@ final class Groups {
                 assigned.addAndGet(partitions.size());
                 TopicPartition p = new TopicPartition(topic, 0);
                 if (partitions.contains(p)) {
-                    Scenario.equal("beginning, asked in the callback", a.beginningOffsets(List.of(p)).get(p), 0L);
+                    Scenario.equal("beginning offset, read in the callback", a.beginningOffsets(List.of(p)).get(p), 0L);
                     a.seek(p, 8);
-                    Scenario.equal("position, asked in the callback", a.position(p), 8L);
+                    Scenario.equal("position, read in the callback", a.position(p), 8L);
                 }
             }
 
@@ -168,7 +168,7 @@ final class Groups {
                 a.commitSync();
             }
         });
-        Scenario.equal("from where the callback went", Scenario.take(a, 2).get(0).offset(), 8L);
+        Scenario.equal("from the position that the callback set", Scenario.take(a, 2).get(0).offset(), 8L);
         Scenario.equal("assigned", assigned.get(), 2);
         a.close();
         Scenario.equal("revoked", revoked.get(), 2);
@@ -185,7 +185,7 @@ final class Groups {
         KafkaConsumer<byte[], byte[]> b = member(protocol, group, "group.instance.id", "b");
         a.subscribe(List.of(topic));
         b.subscribe(List.of(topic));
-        Scenario.until("two share", () -> {
+        Scenario.until("two members share the partitions", () -> {
             a.poll(Scenario.POLL);
             b.poll(Scenario.POLL);
             return a.assignment().size() == 2 && b.assignment().size() == 2;
@@ -194,24 +194,24 @@ final class Groups {
         b.close();
         KafkaConsumer<byte[], byte[]> again = member(protocol, group, "group.instance.id", "b");
         again.subscribe(List.of(topic));
-        Scenario.until("it has what it had", () -> {
+        Scenario.until("the member has its previous partitions", () -> {
             a.poll(Scenario.POLL);
             again.poll(Scenario.POLL);
             return again.assignment().equals(had);
         });
-        Scenario.equal("the other kept its own", a.assignment().size(), 2);
+        Scenario.equal("partitions of the other member", a.assignment().size(), 2);
         KafkaConsumer<byte[], byte[]> twin = member(protocol, group, "group.instance.id", "b");
         twin.subscribe(List.of(topic));
         if (protocol.equals("classic")) {
-            // The newcomer wins, the old one is fenced.
-            Scenario.until("the newcomer has it", () -> {
+            // The new member wins, the old one is fenced.
+            Scenario.until("the new member has the partitions", () -> {
                 a.poll(Scenario.POLL);
                 twin.poll(Scenario.POLL);
                 return twin.assignment().equals(had);
             });
             Scenario.fails(FencedInstanceIdException.class, () -> Scenario.take(again, 1));
         } else {
-            // The new protocol lets nobody in whose name is in use.
+            // The consumer protocol rejects a member whose instance id is in use.
             Scenario.fails(UnreleasedInstanceIdException.class, () -> Scenario.take(twin, 1));
         }
         twin.close();
@@ -226,11 +226,11 @@ final class Groups {
         try (Admin admin = Scenario.admin();
                 KafkaConsumer<byte[], byte[]> a = member(protocol, "g-" + one)) {
             a.subscribe(Pattern.compile("(other-)?" + one));
-            Scenario.pollUntil("the one that there is", a, () -> a.assignment().size() == 1);
+            Scenario.pollUntil("the existing topic", a, () -> a.assignment().size() == 1);
             Scenario.get(admin.createTopics(List.of(new org.apache.kafka.clients.admin.NewTopic(other, 2, (short) 1))).all());
             Scenario.pollUntil("a new topic of " + name, a, () -> a.assignment().size() == 3);
             Scenario.get(admin.deleteTopics(List.of(other)).all());
-            Scenario.pollUntil("a deleted one is gone", a, () -> a.assignment().size() == 1);
+            Scenario.pollUntil("the deleted topic is gone", a, () -> a.assignment().size() == 1);
             a.unsubscribe();
             Scenario.equal("nothing", a.assignment().size(), 0);
         }
@@ -259,7 +259,7 @@ final class Groups {
             if (protocol.equals("classic")) {
                 Scenario.fails(CommitFailedException.class, a::commitSync);
             }
-            Scenario.pollUntil("it joins again and reads again", a, () -> a.assignment().size() == 1);
+            Scenario.pollUntil("the member rejoins", a, () -> a.assignment().size() == 1);
         }
     }
 
@@ -308,7 +308,7 @@ final class Groups {
                     KafkaConsumer<byte[], byte[]> b = member("classic", "g-" + topic, "partition.assignment.strategy", assignor.getName())) {
                 a.subscribe(List.of(topic));
                 b.subscribe(List.of(topic));
-                Scenario.until("two share", () -> {
+                Scenario.until("two members share the partitions", () -> {
                     a.poll(Scenario.POLL);
                     b.poll(Scenario.POLL);
                     return a.assignment().size() == 2 && b.assignment().size() == 2;
@@ -319,7 +319,7 @@ final class Groups {
         try (KafkaConsumer<byte[], byte[]> a = member("classic", "g-" + topic, "partition.assignment.strategy", RangeAssignor.class.getName());
                 KafkaConsumer<byte[], byte[]> b = member("classic", "g-" + topic, "partition.assignment.strategy", RoundRobinAssignor.class.getName())) {
             a.subscribe(List.of(topic));
-            Scenario.pollUntil("the first is in", a, () -> !a.assignment().isEmpty());
+            Scenario.pollUntil("the first member has joined", a, () -> !a.assignment().isEmpty());
             b.subscribe(List.of(topic));
             Scenario.fails(InconsistentGroupProtocolException.class, () -> Scenario.take(b, 1));
         }
@@ -332,7 +332,7 @@ final class Groups {
                     KafkaConsumer<byte[], byte[]> b = member("consumer", "g-" + topic, "group.remote.assignor", assignor)) {
                 a.subscribe(List.of(topic));
                 b.subscribe(List.of(topic));
-                Scenario.until("two share", () -> {
+                Scenario.until("two members share the partitions", () -> {
                     a.poll(Scenario.POLL);
                     b.poll(Scenario.POLL);
                     return a.assignment().size() == 2 && b.assignment().size() == 2;
@@ -360,7 +360,7 @@ final class Groups {
         }
     }
 
-    /** A group with members is of one protocol: a member of the other is refused. */
+    /** All members of a group use one group protocol: a member with the other one is rejected. */
     private static void mixed() throws Exception {
         Map<String, Class<? extends Exception>> refusals = Map.of(
                 "consumer", GroupIdNotFoundException.class, "classic", InconsistentGroupProtocolException.class);
@@ -369,11 +369,11 @@ final class Groups {
             try (KafkaConsumer<byte[], byte[]> a = member(order[0], "g-" + topic);
                     KafkaConsumer<byte[], byte[]> b = member(order[1], "g-" + topic)) {
                 a.subscribe(List.of(topic));
-                Scenario.pollUntil("the first is in", a, () -> a.assignment().size() == 2);
+                Scenario.pollUntil("the first member has joined", a, () -> a.assignment().size() == 2);
                 b.subscribe(List.of(topic));
                 Scenario.fails(refusals.get(order[1]), () -> Scenario.take(b, 1));
                 a.poll(Scenario.POLL);
-                Scenario.equal("the first keeps all", a.assignment().size(), 2);
+                Scenario.equal("partitions of the first member", a.assignment().size(), 2);
             }
         }
     }

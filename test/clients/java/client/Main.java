@@ -1,6 +1,6 @@
 import java.util.Arrays;
 
-/** Runs the scenarios: Main PROPERTIES [PART-OF-A-NAME…]. */
+/** Runs the steps: Main PROPERTIES [PART-OF-A-NAME…]. */
 public final class Main {
     private Main() {}
 
@@ -13,12 +13,12 @@ public final class Main {
         Administration.steps();
         Security.steps();
         try {
-            Class.forName("Newest").getMethod("steps").invoke(null); // what only the newest clients have
+            Class.forName("Newest").getMethod("steps").invoke(null); // steps for the newest clients only
         } catch (ClassNotFoundException e) {
-            System.out.println("without what only the newest clients have");
+            System.out.println("without the steps for the newest clients");
         }
         boolean good = Scenario.run(args[0], Arrays.asList(args).subList(1, args.length));
         System.out.println("end");
-        System.exit(good ? 0 : 1); // clients that failed to close hold nothing up
+        System.exit(good ? 0 : 1); // do not wait for clients that failed to close
     }
 }

@@ -19,12 +19,12 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * One consumer reads many topics, and each record proves where it was written: a value
- * contains its topic, its partition, its sequence number in that partition and a CRC-32
- * of all of it. The responses contain far more than 64 KiB for one partition.
+ * One consumer reads many topics and checks the origin of each record: a value contains its
+ * topic, its partition, its sequence number in that partition and a CRC-32 of all of it. The
+ * responses contain far more than 64 KiB for one partition.
  */
 final class Origins {
-    /** A topic: how many partitions and records it has, and how large values and batches are. */
+    /** The size of a topic: partitions, records, bytes of a value, and bytes of a batch. */
     private record Kind(int partitions, int records, int bytes, String codec, int batch) {}
 
     private static final List<Kind> KINDS = List.of(
@@ -37,14 +37,14 @@ final class Origins {
             new Kind(7, 140, 30_000, "none", 500_000),
             new Kind(8, 24, 200_000, "none", 700_000));
 
-    /** Bytes of a value besides the topic's name and the filler: sum, length of the name, partition, sequence. */
+    /** Bytes of a value without the topic's name and the filler: checksum, length of the name, partition, sequence. */
     private static final int FIXED = Integer.BYTES + Short.BYTES + Integer.BYTES + Long.BYTES;
 
-    /** Where the records go, in the order in which they are written; the topics in the order of KINDS. */
+    /** The partitions of the records in the order of writing; the topics in the order of KINDS. */
     private static final List<String> TOPICS = new ArrayList<>();
     private static final List<TopicPartition> PLAN = new ArrayList<>();
 
-    /** Whether everything of the plan was written, by the first step; the others read it. */
+    /** Whether the first step has written all records, which the other steps read. */
     private static boolean written;
 
     private Origins() {}
@@ -58,7 +58,7 @@ final class Origins {
         Scenario.step("origins/small-fetches", () -> assigned(200 << 10, 100 << 10));
     }
 
-    /** Makes the topics, and a plan that mixes all of them and gives some partitions more records than others. */
+    /** Creates the topics and a plan that mixes them; some partitions get more records than others. */
     private static void plan(Random random) throws Exception {
         for (Kind kind : KINDS) {
             String topic = Scenario.topic(kind.partitions);
@@ -71,7 +71,7 @@ final class Origins {
         Collections.shuffle(PLAN, random);
     }
 
-    /** A consumer reads at the ends of the partitions while a producer for each topic writes. */
+    /** A consumer reads at the end of the partitions while one producer per topic writes. */
     private static void whileWriting() throws Exception {
         Random random = new Random(1);
         plan(random);
@@ -106,7 +106,7 @@ final class Origins {
             ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(p.topic(), p.partition(), null, value);
             producers.get(p.topic()).send(record, (metadata, e) -> {
                 if (e == null && metadata.offset() != sequence) {
-                    e = new IllegalStateException("the offset of " + place(p, sequence) + " is " + metadata.offset());
+                    e = new IllegalStateException("offset of " + position(p, sequence) + " is " + metadata.offset());
                 }
                 if (e != null) {
                     failure.compareAndSet(null, e);
@@ -115,11 +115,11 @@ final class Origins {
         }
         producers.values().forEach(KafkaProducer::close);
         if (failure.get() != null) {
-            throw new AssertionError("a record was not written", failure.get());
+            throw new AssertionError("writing a record failed", failure.get());
         }
     }
 
-    /** A value with an origin and a sum, filled up to a size with bytes that compress to about the half. */
+    /** Returns a value with its origin and checksum, and filler that compresses to about one half. */
     private static byte[] value(TopicPartition p, long sequence, int size, Random random) {
         byte[] name = p.topic().getBytes(StandardCharsets.UTF_8);
         byte[] filler = new byte[Math.max(0, size - FIXED - name.length)];
@@ -132,33 +132,33 @@ final class Origins {
         return value.putInt(0, sum(value.array())).array();
     }
 
-    /** The sum of everything in a value behind its sum. */
+    /** Returns the checksum of a value without the checksum itself. */
     private static int sum(byte[] value) {
         CRC32 crc = new CRC32();
         crc.update(value, Integer.BYTES, value.length - Integer.BYTES);
         return (int) crc.getValue();
     }
 
-    /** Says where a value was written, as "TOPIC-PARTITION@OFFSET". */
+    /** Returns the record that a value belongs to, as "TOPIC-PARTITION@OFFSET". */
     private static String origin(byte[] value) {
         if (value.length < FIXED) {
-            return "a value of " + value.length + " bytes";
+            return "value of " + value.length + " bytes";
         }
         ByteBuffer buffer = ByteBuffer.wrap(value);
         int sum = buffer.getInt();
         byte[] name = new byte[Math.min(Math.max(buffer.getShort(), 0), value.length - FIXED)];
         buffer.get(name);
         TopicPartition p = new TopicPartition(new String(name, StandardCharsets.UTF_8), buffer.getInt());
-        String origin = place(p, buffer.getLong());
-        return sum == sum(value) ? origin : "a value with a wrong sum, perhaps " + origin;
+        String origin = position(p, buffer.getLong());
+        return sum == sum(value) ? origin : "value with a wrong checksum, possibly " + origin;
     }
 
-    private static String place(TopicPartition p, long offset) {
+    private static String position(TopicPartition p, long offset) {
         return p + "@" + offset;
     }
 
     private static void group(String protocol) {
-        Scenario.so("all records were written", written);
+        Scenario.check("all records were written", written);
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer(
                 "group.id", "origins-" + protocol + "-" + TOPICS.get(0), "group.protocol", protocol)) {
             consumer.subscribe(TOPICS);
@@ -166,9 +166,9 @@ final class Origins {
         }
     }
 
-    /** Reads with few bytes for each response and each partition, so that every partition needs several of them. */
+    /** Reads with small limits per response and partition, so that every partition needs several responses. */
     private static void assigned(int response, int partition) {
-        Scenario.so("all records were written", written);
+        Scenario.check("all records were written", written);
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer(
                 "fetch.max.bytes", response, "max.partition.fetch.bytes", partition)) {
             consumer.assign(Set.copyOf(PLAN));
@@ -176,9 +176,9 @@ final class Origins {
         }
     }
 
-    /** Compares what a consumer reads with what was written: every record once and in order. */
+    /** Compares the records that a consumer reads with those written: every record once and in order. */
     private static final class Check {
-        private final int wanted = PLAN.size();
+        private final int expectedRecords = PLAN.size();
         private final Map<TopicPartition, Long> next = new HashMap<>();
         private long read;
         private long right;
@@ -190,18 +190,18 @@ final class Origins {
         void read(KafkaConsumer<byte[], byte[]> consumer) {
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Scenario.SECONDS);
             try {
-                while (right < wanted && System.nanoTime() < end) {
+                while (right < expectedRecords && System.nanoTime() < end) {
                     long before = right;
                     consumer.poll(Scenario.POLL).forEach(this::check);
-                    if (right > before) { // there is less to wait for when the test has failed already
+                    if (right > before) { // do not wait long if the test has already failed
                         end = System.nanoTime() + TimeUnit.SECONDS.toNanos(foreign > 0 ? 2 : Scenario.SECONDS);
                     }
                 }
-                consumer.poll(Duration.ofMillis(300)).forEach(this::check); // nothing comes twice
+                consumer.poll(Duration.ofMillis(300)).forEach(this::check); // no record is delivered twice
             } catch (RuntimeException e) {
                 throw new AssertionError(summary(), e);
             }
-            if (right != wanted || read != wanted) {
+            if (right != expectedRecords || read != expectedRecords) {
                 throw new AssertionError(summary());
             }
         }
@@ -209,7 +209,7 @@ final class Origins {
         private void check(ConsumerRecord<byte[], byte[]> record) {
             read++;
             TopicPartition p = new TopicPartition(record.topic(), record.partition());
-            String got = place(p, record.offset());
+            String got = position(p, record.offset());
             String origin = origin(record.value());
             long expected = next.getOrDefault(p, 0L);
             next.put(p, Math.max(expected, record.offset() + 1));
@@ -233,7 +233,7 @@ final class Origins {
 
         private String summary() {
             return String.format("%d of %d records foreign, first: %s; %d repeated, %d skipped, %d of %d right",
-                    foreign, read, first, repeated, skipped, right, wanted);
+                    foreign, read, first, repeated, skipped, right, expectedRecords);
         }
     }
 }

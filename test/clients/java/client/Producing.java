@@ -16,7 +16,7 @@ import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.TransactionalIdAuthorizationException;
 import org.apache.kafka.common.record.TimestampType;
 
-/** What producers do. */
+/** Producers. */
 final class Producing {
     private Producing() {}
 
@@ -37,10 +37,10 @@ final class Producing {
         Scenario.step("produce/close-flushes", Producing::close);
         Scenario.step("produce/partitions-grow", Producing::grow);
         Scenario.step("produce/transactions-are-refused", Producing::transactions);
-        Scenario.step("produce/deleted-topic-comes-again", Producing::recreated);
+        Scenario.step("produce/deleted-topic-recreated", Producing::recreated);
     }
 
-    /** Idempotent by default, in many batches, read back in order. */
+    /** An idempotent producer (the default) writes many batches, which are read back in order. */
     private static void codec(String codec) throws Exception {
         String topic = Scenario.topic(2);
         int n = 2_000;
@@ -123,7 +123,7 @@ final class Producing {
             Scenario.equal("timestamp", m.timestamp(), 123456L);
             long before = System.currentTimeMillis();
             m = Scenario.send(producer, new ProducerRecord<>(topic, new byte[1]));
-            Scenario.so("now", m.timestamp() >= before && m.timestamp() <= System.currentTimeMillis());
+            Scenario.check("now", m.timestamp() >= before && m.timestamp() <= System.currentTimeMillis());
             Scenario.equal("serialized size", m.serializedValueSize(), 1);
         }
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer()) {
@@ -139,7 +139,7 @@ final class Producing {
         long before = System.currentTimeMillis();
         try (KafkaProducer<byte[], byte[]> producer = Scenario.producer("compression.type", "lz4")) {
             RecordMetadata m = Scenario.send(producer, new ProducerRecord<>(topic, 0, 123456L, null, new byte[1]));
-            Scenario.so("the producer learns the time of the append", m.timestamp() >= before - 1000);
+            Scenario.check("the producer gets the append time", m.timestamp() >= before - 1000);
             try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer()) {
                 consumer.assign(List.of(new TopicPartition(topic, 0)));
                 ConsumerRecord<byte[], byte[]> r = Scenario.take(consumer, 1).get(0);
@@ -153,14 +153,14 @@ final class Producing {
         String topic = Scenario.topic(1, "max.message.bytes", "10000");
         try (KafkaProducer<byte[], byte[]> producer = Scenario.producer()) {
             Scenario.fails(RecordTooLargeException.class, () -> Scenario.send(producer, new ProducerRecord<>(topic, new byte[20_000])));
-            // The producer goes on behind it.
+            // The producer continues after the error.
             Scenario.equal("offset", Scenario.send(producer, new ProducerRecord<>(topic, new byte[10])).offset(), 0L);
         }
         if (Scenario.setting("version").equals("client-3.9")) {
-            return; // these clients split a batch into ones of batch.size, which may be too large again, for ever
+            return; // these clients split a batch into batches of batch.size, which may stay too large
         }
         try (KafkaProducer<byte[], byte[]> producer = Scenario.producer("batch.size", 100_000, "linger.ms", 200)) {
-            // A batch that is too large is split by the client and sent again.
+            // The client splits a batch that is too large and sends it again.
             List<Future<RecordMetadata>> sent = new ArrayList<>();
             for (int i = 0; i < 30; i++) {
                 sent.add(producer.send(new ProducerRecord<>(topic, 0, null, new byte[1_000])));
@@ -178,7 +178,7 @@ final class Producing {
         try (KafkaProducer<byte[], byte[]> producer = Scenario.producer("max.request.size", 6 << 20)) {
             Scenario.send(producer, new ProducerRecord<>(topic, value));
         }
-        // Larger than what the consumer asks for at most: it gets it all the same.
+        // The server returns a record that is larger than the consumer's limits.
         try (KafkaConsumer<byte[], byte[]> consumer = Scenario.consumer("max.partition.fetch.bytes", 1000, "fetch.max.bytes", 1000)) {
             consumer.assign(List.of(new TopicPartition(topic, 0)));
             Scenario.equal("value", Scenario.take(consumer, 1).get(0).value(), value);
@@ -225,14 +225,14 @@ final class Producing {
             Scenario.send(producer, new ProducerRecord<>(topic, 0, null, new byte[1]));
             Scenario.get(admin.createPartitions(java.util.Map.of(topic, org.apache.kafka.clients.admin.NewPartitions.increaseTo(3))).all());
             Scenario.equal("partition", Scenario.send(producer, new ProducerRecord<>(topic, 2, null, new byte[1])).partition(), 2);
-            Scenario.until("the producer knows all partitions", () -> producer.partitionsFor(topic).size() == 3);
+            Scenario.until("the producer has the metadata of all partitions", () -> producer.partitionsFor(topic).size() == 3);
         }
     }
 
     private static void transactions() {
         try (KafkaProducer<byte[], byte[]> producer = Scenario.producer("transactional.id", "tx", "max.block.ms", 10_000)) {
             KafkaException e = Scenario.fails(KafkaException.class, producer::initTransactions);
-            Scenario.so("refused at once, not waited for: " + e, e instanceof TransactionalIdAuthorizationException);
+            Scenario.check("rejected immediately: " + e, e instanceof TransactionalIdAuthorizationException);
         }
     }
 

@@ -25,11 +25,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What the scenarios share: clients of the server under test, topics, and checks that
- * say what they got and what they wanted.
+ * Shared by all steps: clients of the server under test, topics, and checks whose errors
+ * contain the actual and the expected value.
  */
 final class Scenario {
-    /** A piece of a scenario, with a name that the test driver prints. */
+    /** A named test step; the test driver makes a subtest of it. */
     interface Step {
         void run() throws Exception;
     }
@@ -45,7 +45,7 @@ final class Scenario {
 
     static void step(String name, Step step) {
         if (STEPS.put(name, step) != null) {
-            throw new IllegalStateException("two steps are called " + name);
+            throw new IllegalStateException("two steps are named " + name);
         }
     }
 
@@ -73,12 +73,12 @@ final class Scenario {
         return good;
     }
 
-    /** A setting of the test driver that is not one of the clients'. */
+    /** Returns a setting for the test driver, which clients do not get. */
     static String setting(String name) {
         return Objects.requireNonNull(settings.getProperty("test." + name), name);
     }
 
-    /** The settings of a client, with what is given as name, value, name, value. */
+    /** Returns the settings of a client, with additional pairs of name and value. */
     static Properties with(Object... more) {
         Properties p = new Properties();
         for (String name : settings.stringPropertyNames()) {
@@ -106,7 +106,7 @@ final class Scenario {
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    /** A new topic. */
+    /** Creates a topic. */
     static String topic(int partitions, String... configs) throws Exception {
         String name = "t" + ++topics + "-" + System.nanoTime() % 1_000_000;
         Map<String, String> map = new LinkedHashMap<>();
@@ -135,7 +135,7 @@ final class Scenario {
         }
     }
 
-    /** Writes n records "0", "1", … to a partition, the key as the value. */
+    /** Writes n records "0", "1", … to a partition, each with its value as key. */
     static void fill(String topic, int partition, int n) throws Exception {
         try (KafkaProducer<byte[], byte[]> producer = producer()) {
             for (int i = 0; i < n; i++) {
@@ -146,7 +146,7 @@ final class Scenario {
         }
     }
 
-    /** Polls until there are n records. */
+    /** Polls until n records have arrived. */
     static List<ConsumerRecord<byte[], byte[]>> take(Consumer<byte[], byte[]> consumer, int n) {
         List<ConsumerRecord<byte[], byte[]>> all = new ArrayList<>();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
@@ -160,20 +160,20 @@ final class Scenario {
         return all;
     }
 
-    /** Polls until something is so. */
-    static void pollUntil(String what, Consumer<byte[], byte[]> consumer, BooleanSupplier so) {
+    /** Polls until a condition is true. */
+    static void pollUntil(String what, Consumer<byte[], byte[]> consumer, BooleanSupplier condition) {
         until(what, () -> {
             consumer.poll(POLL);
-            return so.getAsBoolean();
+            return condition.getAsBoolean();
         });
     }
 
-    static void until(String what, Callable<Boolean> so) {
+    static void until(String what, Callable<Boolean> condition) {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
         try {
-            while (!so.call()) {
+            while (!condition.call()) {
                 if (System.nanoTime() > end) {
-                    throw new AssertionError("waited in vain: " + what);
+                    throw new AssertionError("timeout: " + what);
                 }
                 Thread.sleep(10);
             }
@@ -190,13 +190,13 @@ final class Scenario {
         }
     }
 
-    static void so(String what, boolean so) {
-        if (!so) {
+    static void check(String what, boolean ok) {
+        if (!ok) {
             throw new AssertionError(what);
         }
     }
 
-    /** Checks that something ends in an exception of a class, and returns it. */
+    /** Checks that a step throws an exception of a class, and returns it. */
     static <E extends Throwable> E fails(Class<E> want, Step step) {
         try {
             step.run();

@@ -15,7 +15,7 @@ import org.apache.kafka.common.errors.SslAuthenticationException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
 import org.apache.kafka.common.errors.UnsupportedSaslMechanismException;
 
-/** TLS, the two SASL mechanisms, and what happens to those who may not. */
+/** TLS, the two SASL mechanisms, and missing permissions. */
 final class Security {
     private static final String PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"%s\" password=\"%s\";";
 
@@ -33,7 +33,7 @@ final class Security {
         Scenario.step("security/no-roles", Security::noRoles);
     }
 
-    /** A file of settings as name, value, name, value. */
+    /** Returns a settings file as pairs of name and value. */
     private static Object[] file(String setting) throws IOException {
         Properties p = new Properties();
         try (FileReader reader = new FileReader(Scenario.setting(setting))) {
@@ -60,7 +60,7 @@ final class Security {
         Object[] tls = file("tls");
         for (int i = 0; i < tls.length; i += 2) {
             if (tls[i].toString().startsWith("ssl.truststore")) {
-                tls[i] = "client.id"; // so that the machine's own authorities are asked
+                tls[i] = "client.id"; // use the system's certificate authorities
             }
         }
         try (Admin admin = Scenario.admin(tls)) {
@@ -68,7 +68,7 @@ final class Security {
         }
     }
 
-    /** The client gets its tokens itself, with the credentials of a service account. */
+    /** The client requests its tokens itself, with the credentials of a service account. */
     private static void oauth(boolean tls) throws Exception {
         Stream<Object> all = Stream.of(file("oauth"));
         roundTrip((tls ? Stream.concat(all, Stream.of(file("tls"))) : all).toArray());
@@ -77,7 +77,7 @@ final class Security {
     private static void wrongToken() {
         try (Admin admin = Scenario.admin("sasl.jaas.config", String.format(PLAIN, "user", "token:nonsense"))) {
             SaslAuthenticationException e = Scenario.fails(SaslAuthenticationException.class, () -> Scenario.get(admin.describeCluster().nodes()));
-            Scenario.so("a text that says why: " + e.getMessage(), e.getMessage().length() > 10);
+            Scenario.check("message with a reason: " + e.getMessage(), e.getMessage().length() > 10);
         }
     }
 
@@ -97,11 +97,11 @@ final class Security {
     private static void namespace() {
         try (Admin admin = Scenario.admin("sasl.jaas.config", String.format(PLAIN, "no/where", "token:" + Scenario.setting("token")))) {
             SaslAuthenticationException e = Scenario.fails(SaslAuthenticationException.class, () -> Scenario.get(admin.describeCluster().nodes()));
-            Scenario.so("the namespace is named: " + e.getMessage(), e.getMessage().contains("no/where"));
+            Scenario.check("message with the namespace: " + e.getMessage(), e.getMessage().contains("no/where"));
         }
     }
 
-    /** An account without any role. */
+    /** A service account without roles. */
     private static void noRoles() throws Exception {
         String topic = Scenario.topic(1);
         Object[] as = {"sasl.jaas.config", String.format(PLAIN, "public/default", "token:" + Scenario.setting("nobody"))};

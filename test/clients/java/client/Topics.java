@@ -34,14 +34,14 @@ import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicIdException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
-/** Topics and their configuration by the admin client. */
+/** Topics and their configuration with the admin client. */
 final class Topics {
     private Topics() {}
 
     static void steps() {
         Scenario.step("topics/create", Topics::create);
         Scenario.step("topics/create-refused", Topics::refused);
-        Scenario.step("topics/create-answers", Topics::answers);
+        Scenario.step("topics/create-responses", Topics::responses);
         Scenario.step("topics/describe", Topics::describe);
         Scenario.step("topics/delete", Topics::delete);
         Scenario.step("topics/partitions", Topics::partitions);
@@ -67,15 +67,15 @@ final class Topics {
                     new NewTopic(b, 3, (short) 1),
                     new NewTopic(c, Optional.empty(), Optional.empty()));
             Scenario.get(admin.createTopics(all, new CreateTopicsOptions().validateOnly(true)).all());
-            Scenario.so("validating makes nothing", !Scenario.get(admin.listTopics().names()).contains(a));
-            CreateTopicsResult made = admin.createTopics(all);
-            Scenario.get(made.all());
-            Scenario.equal("partitions", Scenario.get(made.numPartitions(a)), 2);
-            Scenario.equal("partitions", Scenario.get(made.numPartitions(b)), 3);
-            Scenario.equal("partitions", Scenario.get(made.numPartitions(c)), 1);
-            Scenario.equal("replicas", Scenario.get(made.replicationFactor(b)), 1);
-            Scenario.so("listed", Scenario.get(admin.listTopics().names()).containsAll(Set.of(a, b, c)));
-            Scenario.so("an id", !Scenario.get(made.topicId(a)).equals(Uuid.ZERO_UUID));
+            Scenario.check("validating creates nothing", !Scenario.get(admin.listTopics().names()).contains(a));
+            CreateTopicsResult created = admin.createTopics(all);
+            Scenario.get(created.all());
+            Scenario.equal("partitions", Scenario.get(created.numPartitions(a)), 2);
+            Scenario.equal("partitions", Scenario.get(created.numPartitions(b)), 3);
+            Scenario.equal("partitions", Scenario.get(created.numPartitions(c)), 1);
+            Scenario.equal("replicas", Scenario.get(created.replicationFactor(b)), 1);
+            Scenario.check("listed", Scenario.get(admin.listTopics().names()).containsAll(Set.of(a, b, c)));
+            Scenario.check("an id", !Scenario.get(created.topicId(a)).equals(Uuid.ZERO_UUID));
         }
     }
 
@@ -99,11 +99,11 @@ final class Topics {
         }
     }
 
-    private static void answers() throws Exception {
+    private static void responses() throws Exception {
         String a = name();
         try (Admin admin = Scenario.admin()) {
-            CreateTopicsResult made = admin.createTopics(List.of(new NewTopic(a, 1, (short) 1).configs(Map.of("index.interval.bytes", "9999999"))));
-            Config config = Scenario.get(made.config(a));
+            CreateTopicsResult created = admin.createTopics(List.of(new NewTopic(a, 1, (short) 1).configs(Map.of("index.interval.bytes", "9999999"))));
+            Config config = Scenario.get(created.config(a));
             Scenario.equal("default", config.get("cleanup.policy").value(), "delete");
             Scenario.equal("source", config.get("cleanup.policy").source(), ConfigEntry.ConfigSource.DEFAULT_CONFIG);
             Scenario.equal("set", config.get("index.interval.bytes").value(), "9999999");
@@ -125,7 +125,7 @@ final class Topics {
             }
             Scenario.equal("by id", Scenario.get(admin.describeTopics(TopicCollection.ofTopicIds(List.of(d.topicId()))).allTopicIds()).get(d.topicId()).name(), a);
             Scenario.equal("partition by partition", Scenario.get(admin.describeTopics(List.of(a), new DescribeTopicsOptions().partitionSizeLimitPerResponse(1)).allTopicNames()).get(a).partitions().size(), 3);
-            Scenario.so("operations", Scenario.get(admin.describeTopics(List.of(a), new DescribeTopicsOptions().includeAuthorizedOperations(true)).allTopicNames()).get(a).authorizedOperations().size() > 3);
+            Scenario.check("operations", Scenario.get(admin.describeTopics(List.of(a), new DescribeTopicsOptions().includeAuthorizedOperations(true)).allTopicNames()).get(a).authorizedOperations().size() > 3);
             Scenario.fails(UnknownTopicOrPartitionException.class, () -> Scenario.get(admin.describeTopics(List.of(name())).allTopicNames()));
             Scenario.fails(UnknownTopicIdException.class, () -> Scenario.get(admin.describeTopics(TopicCollection.ofTopicIds(List.of(Uuid.randomUuid()))).allTopicIds()));
         }
@@ -169,7 +169,7 @@ final class Topics {
         Scenario.fill(a, 0, 10);
         try (Admin admin = Scenario.admin()) {
             Scenario.equal("low watermark", Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(5))).lowWatermarks().get(p)).lowWatermark(), 5L);
-            Scenario.equal("an earlier one changes nothing", Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(2))).lowWatermarks().get(p)).lowWatermark(), 5L);
+            Scenario.equal("an earlier offset changes nothing", Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(2))).lowWatermarks().get(p)).lowWatermark(), 5L);
             Scenario.fails(OffsetOutOfRangeException.class, () -> Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(20))).all()));
             Scenario.fails(OffsetOutOfRangeException.class, () -> Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(-2))).all()));
             Scenario.equal("to the end", Scenario.get(admin.deleteRecords(Map.of(p, RecordsToDelete.beforeOffset(-1))).lowWatermarks().get(p)).lowWatermark(), 10L);
@@ -196,8 +196,8 @@ final class Topics {
             Scenario.equal("default", config(admin, a).get("segment.bytes").isDefault(), true);
             ConfigEntry full = Scenario.get(admin.describeConfigs(List.of(resource(a)), new DescribeConfigsOptions().includeSynonyms(true).includeDocumentation(true)).all()).get(resource(a)).get("retention.ms");
             Scenario.equal("type", full.type(), ConfigEntry.ConfigType.LONG);
-            Scenario.so("a synonym", !full.synonyms().isEmpty());
-            Scenario.so("a text", full.documentation() != null && !full.documentation().isEmpty());
+            Scenario.check("a synonym", !full.synonyms().isEmpty());
+            Scenario.check("documentation", full.documentation() != null && !full.documentation().isEmpty());
             Scenario.fails(UnknownTopicOrPartitionException.class, () -> config(admin, name()));
             Scenario.fails(InvalidTopicException.class, () -> config(admin, "(invalid topic)"));
         }
@@ -235,8 +235,8 @@ final class Topics {
             var result = admin.incrementalAlterConfigs(map).values();
             Scenario.fails(InvalidRequestException.class, () -> Scenario.get(result.get(resource(a))));
             Scenario.get(result.get(resource(b)));
-            Scenario.equal("nothing of the refused", config(admin, a).get("compression.type").value(), "producer");
-            Scenario.equal("all of the other", config(admin, b).get("min.cleanable.dirty.ratio").value(), "0.9");
+            Scenario.equal("no change of the rejected request", config(admin, a).get("compression.type").value(), "producer");
+            Scenario.equal("all changes of the other request", config(admin, b).get("min.cleanable.dirty.ratio").value(), "0.9");
             Scenario.fails(InvalidConfigurationException.class, () -> alter(admin, a, op("compression.type", "gzip", OpType.APPEND)));
             Scenario.fails(InvalidConfigurationException.class, () -> alter(admin, a, op("compression.type", "gzip", OpType.SUBTRACT)));
             Scenario.fails(InvalidConfigurationException.class, () -> alter(admin, a, op("min.cleanable.dirty.ratio", "1.1", OpType.SET)));

@@ -11,7 +11,7 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.InvalidRegularExpression;
 
-/** What only the newest clients have. */
+/** Features of the newest clients only. */
 public final class Newest {
     private Newest() {}
 
@@ -26,15 +26,15 @@ public final class Newest {
         return new Object[] {"group.id", group, "group.protocol", "consumer"};
     }
 
-    /** The server finds the topics, also those that come later. */
+    /** The server evaluates the pattern, also for topics that are created later. */
     private static void pattern() throws Exception {
         String one = Scenario.topic(1);
         String other = one + "-more";
         try (Admin admin = Scenario.admin(); KafkaConsumer<byte[], byte[]> a = Scenario.consumer(member("g-" + one))) {
             a.subscribe(new SubscriptionPattern(one + ".*"));
-            Scenario.pollUntil("the one that there is", a, () -> a.assignment().size() == 1);
+            Scenario.pollUntil("the existing topic", a, () -> a.assignment().size() == 1);
             Scenario.get(admin.createTopics(List.of(new NewTopic(other, 2, (short) 1))).all());
-            Scenario.pollUntil("one that came later", a, () -> a.assignment().size() == 3);
+            Scenario.pollUntil("a topic created later", a, () -> a.assignment().size() == 3);
             Scenario.fill(other, 0, 3);
             Scenario.take(a, 3);
         }
@@ -66,7 +66,7 @@ public final class Newest {
         String topic = Scenario.topic(1);
         try (Admin admin = Scenario.admin()) {
             Set<ConfigResource.Type> types = Set.of(ConfigResource.Type.TOPIC);
-            Scenario.so("the topic is listed", Scenario.get(admin.listConfigResources(types, new org.apache.kafka.clients.admin.ListConfigResourcesOptions()).all())
+            Scenario.check("the topic is listed", Scenario.get(admin.listConfigResources(types, new org.apache.kafka.clients.admin.ListConfigResourcesOptions()).all())
                     .contains(new ConfigResource(ConfigResource.Type.TOPIC, topic)));
         }
     }

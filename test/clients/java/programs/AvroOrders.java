@@ -22,8 +22,8 @@ import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Produces orders in Avro, each with the id of its schema in front, as the serializers
- * of the registry do: AvroOrders PROPERTIES REGISTRY-URL TOKEN TOPIC COUNT.
+ * Produces orders in Avro, each preceded by the id of its schema, as the registry's
+ * serializers do: AvroOrders PROPERTIES REGISTRY-URL TOKEN TOPIC COUNT.
  */
 public final class AvroOrders {
     private AvroOrders() {}
@@ -47,7 +47,7 @@ public final class AvroOrders {
         System.out.println("end");
     }
 
-    /** Registers the schemas of values under TOPIC-value, and writes their ids. */
+    /** Registers the schemas of values under TOPIC-value and writes their ids before the values. */
     static final class RegisteredAvro implements Serializer<GenericRecord> {
         private final Map<String, Integer> ids = new ConcurrentHashMap<>();
         private final HttpClient http = HttpClient.newHttpClient();
@@ -87,7 +87,7 @@ public final class AvroOrders {
                         .build();
                 HttpResponse<String> response = http.send(request, HttpResponse.BodyHandlers.ofString());
                 if (response.statusCode() != 200) {
-                    throw new SerializationException("the registry answered " + response.statusCode() + " " + response.body());
+                    throw new SerializationException("registry returned " + response.statusCode() + " " + response.body());
                 }
                 return json.readTree(response.body()).get("id").asInt();
             } catch (java.io.IOException | InterruptedException e) {

@@ -40,12 +40,12 @@ import org.apache.kafka.streams.kstream.StreamJoined;
  * Join LOGIN-PROPERTIES STREAMS-PROPERTIES STATE-DIRECTORY.
  *
  * <p>Orders are numbers, in a topic for each region; customers are texts; payments are bytes,
- * some of them more than 64 KiB. If a record of another topic comes in, a deserializer fails or
- * a result differs from the model. Every record of the three results is compared with the model.
+ * some of them more than 64 KiB. If the program receives a record of another topic, a deserializer
+ * fails or a result differs from the model. Every record of the results is compared with the model.
  * <ul>
  * <li>named: each order with the name of its customer, a join of a stream and a table;
  * <li>totals: the sum of the orders of each customer, from a store with a changelog;
- * <li>paid: each order with its payment, a join of two streams in a window, behind a repartition topic.
+ * <li>paid: each order with its payment, a join of two streams in a window, after a repartition topic.
  * </ul>
  */
 public final class Join {
@@ -53,7 +53,7 @@ public final class Join {
     private static final int ORDERS = 24_000;
     private static final List<String> REGIONS = List.of("orders-north", "orders-south", "orders-west");
     private static final int PAID_EACH = 12; // every twelfth order is paid
-    private static final int LARGE_EACH = 480; // every such order has a large payment
+    private static final int LARGE_EACH = 480; // every 480th order has a large payment
     private static final int PARTITIONS = 8; // of the orders and the customers
     private static final int PAYMENT_PARTITIONS = 5;
     private static final Duration WINDOW = Duration.ofHours(1);
@@ -61,7 +61,7 @@ public final class Join {
     private final Properties login;
     private final long began = System.currentTimeMillis() - WINDOW.toMillis();
 
-    // The model: what the results have to be.
+    // The model: the expected results.
     private final Map<String, String> named = new HashMap<>(); // by order
     private final Map<String, String> paid = new HashMap<>(); // by order
     private final Map<String, List<String>> totals = new HashMap<>(); // by customer: each sum, in order
@@ -129,7 +129,7 @@ public final class Join {
         }
     }
 
-    /** Writes the customers, with timestamps before those of all orders: Streams puts them into its table first. */
+    /** Writes the customers with timestamps before all orders, so that Streams reads them into its table first. */
     private void writeCustomers() {
         try (KafkaProducer<String, String> customers = producer(new StringSerializer())) {
             for (int i = 0; i < CUSTOMERS; i++) {
@@ -138,7 +138,7 @@ public final class Join {
         }
     }
 
-    /** Writes the orders and the payments, and what has to come out of them into the model. */
+    /** Writes the orders and the payments, and adds the expected results to the model. */
     private void writeOrders() {
         Random random = new Random(1);
         Map<String, Long> sums = new HashMap<>();
@@ -179,7 +179,7 @@ public final class Join {
         return "customer-" + i;
     }
 
-    /** A name that is long enough for more than 64 KiB of customers in each partition. */
+    /** Returns a name long enough for more than 64 KiB of customers in each partition. */
     private static String name(int i) {
         return "name of " + customer(i) + "-".repeat(250 + i % 50);
     }
@@ -190,7 +190,7 @@ public final class Join {
         return crc.getValue();
     }
 
-    /** Reads the results from their start until the last one of every key is there, and compares all of them. */
+    /** Reads the results until the last value of every key has arrived, and compares all of them with the model. */
     private boolean check(AtomicReference<Throwable> failure) {
         List<Result> results = List.of(
                 new Result("named", one(named)), new Result("totals", totals), new Result("paid", one(paid)));
@@ -225,12 +225,12 @@ public final class Join {
         return lists;
     }
 
-    /** What came out of one result topic. The model is all values of each key, in order. */
+    /** The records of one result topic. The model contains all values of each key, in order. */
     private static final class Result {
         private final String topic;
         private final Map<String, List<String>> model;
         private final Map<String, String> last = new HashMap<>();
-        private int finished; // keys whose last value is that of the model
+        private int finished; // keys whose last value matches the model
         private int records;
         private int wrong;
         private String first = "none";

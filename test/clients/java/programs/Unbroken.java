@@ -19,9 +19,9 @@ import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 
 /**
- * An idempotent producer and two consumers, one of each group protocol, that go on
- * while the server dies and comes back: Unbroken PROPERTIES COUNT. It says "acked N" as
- * it goes, and "ok" for what came out as it should.
+ * An idempotent producer and two consumers, one of each group protocol, that continue
+ * while the server is killed and restarted: Unbroken PROPERTIES COUNT. It prints "acked N"
+ * as progress, and "ok" or "FAIL" for each check.
  */
 public final class Unbroken {
     private static final int PARTITIONS = 3;
@@ -46,7 +46,7 @@ public final class Unbroken {
         AtomicInteger failed = new AtomicInteger();
         try (KafkaProducer<Integer, Integer> producer = new KafkaProducer<>(login, new IntegerSerializer(), new IntegerSerializer())) {
             for (int i = 0; i < count; i++) {
-                // A number goes to the partition of its remainder, so order can be seen.
+                // The partition is the remainder of the number, so that the order can be checked.
                 producer.send(new ProducerRecord<>("numbers", i % PARTITIONS, i, i), (m, e) -> {
                     if (e != null) {
                         failed.incrementAndGet();
@@ -71,7 +71,7 @@ public final class Unbroken {
         System.out.println(good ? "ok " + name + " " + what : "FAIL " + name + " " + what);
     }
 
-    /** Every number once, each partition in order. */
+    /** Checks that every number exists once, and that each partition is in order. */
     private static void inOrder(Properties login, int count) {
         Map<Integer, List<Integer>> got = new TreeMap<>();
         List<TopicPartition> all = new ArrayList<>();
@@ -100,13 +100,13 @@ public final class Unbroken {
         check("log", good, total + " records, want " + count + " in order and each once");
     }
 
-    /** A member that reads everything and counts how often partitions were given to it. */
+    /** A member that reads all numbers and counts how many partitions were assigned to it. */
     private static final class Reader extends Thread {
         private final Properties settings = new Properties();
         private final String protocol;
         private final int count;
         private final Map<Integer, Boolean> seen = new TreeMap<>();
-        private final AtomicInteger given = new AtomicInteger();
+        private final AtomicInteger assigned = new AtomicInteger();
 
         Reader(Properties login, String protocol, int count) {
             this.protocol = protocol;
@@ -115,8 +115,8 @@ public final class Unbroken {
             settings.put("group.protocol", protocol);
             settings.put("group.id", "readers-" + protocol);
             settings.put("auto.offset.reset", "earliest");
-            // By default a client that reaches no broker forgets all topics, and the leader
-            // of a classic group takes that for a reason to begin anew.
+            // By default, a client that reaches no broker discards its topic metadata, and the
+            // leader of a classic group then starts a rebalance.
             settings.put("metadata.recovery.strategy", "none");
             setDaemon(true);
         }
@@ -127,7 +127,7 @@ public final class Unbroken {
                 consumer.subscribe(List.of("numbers"), new ConsumerRebalanceListener() {
                     @Override
                     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-                        given.addAndGet(partitions.size());
+                        assigned.addAndGet(partitions.size());
                     }
 
                     @Override
@@ -140,14 +140,14 @@ public final class Unbroken {
         }
 
         void waitForPartitions() throws InterruptedException {
-            while (given.get() < PARTITIONS) {
+            while (assigned.get() < PARTITIONS) {
                 Thread.sleep(20);
             }
         }
 
         void report() {
             check(protocol + "-reader", seen.size() == count, seen.size() + " numbers, want " + count);
-            check(protocol + "-stays", given.get() == PARTITIONS, given + " partitions given, want " + PARTITIONS + ": a restart is no rebalance");
+            check(protocol + "-stays", assigned.get() == PARTITIONS, assigned + " partitions assigned, want " + PARTITIONS + ": a restart must not cause a rebalance");
         }
     }
 }

@@ -24,7 +24,7 @@ import org.apache.kafka.streams.kstream.Produced;
 /**
  * Counts words with Kafka Streams, at least once:
  * WordCount LOGIN-PROPERTIES STREAMS-PROPERTIES STATE-DIRECTORY.
- * The second round begins with an empty state directory, so its counts come back from
+ * The second round starts with an empty state directory, so its counts are restored from
  * the changelog topic.
  */
 public final class WordCount {
@@ -70,7 +70,7 @@ public final class WordCount {
         }
     }
 
-    /** Reads the counts from their start until they are as wanted. */
+    /** Reads the counts from their start until they match. */
     private static void await(Properties login, Map<String, Long> want) {
         Map<String, Long> got = new HashMap<>();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);

@@ -1,5 +1,5 @@
 """Two members of a consumer group read orders in Avro and share the partitions:
-orders.py BOOTSTRAP REGISTRY-URL TOKEN TOPIC COUNT. Prints their ids in order."""
+orders.py BOOTSTRAP REGISTRY-URL TOKEN TOPIC COUNT. Prints the sorted ids of the orders."""
 
 import sys
 import time
